@@ -1,0 +1,118 @@
+"""Which program a ``./tallystick`` command line runs, and in what environment. Prepares only what that one needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sandbox.entry.console import SetupFailed, say
+from sandbox.entry.environment import ensure_environment
+from sandbox.entry.jars import SERVICES, ensure_jars
+from sandbox.entry.layout import FETCHED, ROOT, SPARK_CONF, VENV, connections_file, state_dir
+from sandbox.entry.system import ensure_java, java_home
+
+WRONG_USE = 2
+HELP = """\
+Usage: ./tallystick COMMAND ...      the first call sets everything up
+
+  demo                              start everything, land a sample topic through Airflow, show the report
+  sandbox up|down|status|env        Kafka, HDFS, PostgreSQL and Airflow on this machine
+  test [unit|all] [pytest options]  'unit' needs no service; 'all' is the default
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit code of the command; set-up that fails is told in plain words and gives 2."""
+    try:
+        return _dispatch(list(argv))
+    except SetupFailed as failure:
+        say(str(failure))
+        return WRONG_USE
+    except KeyboardInterrupt:
+        return 130
+
+
+def _dispatch(argv: list[str]) -> int:
+    command, rest = (argv[0], argv[1:]) if argv else ("--help", [])
+    asks_for_help = command in ("--help", "-h", "help")
+    if asks_for_help:
+        print(HELP, flush=True)
+    python = str(ensure_environment())
+    if command == "test":
+        return _test(python, rest)
+    if command == "land" and "--help" not in rest:
+        ensure_java()
+        ensure_jars("spark-kafka")
+    env = _environment()
+    match command:
+        case "sandbox":
+            run = [python, "-P", "-m", "sandbox", *rest]
+        case "demo":
+            run = [python, "-P", "-m", "sandbox.demo", *rest]
+        case _ if asks_for_help:
+            run = [python, "-P", "-m", "tallystick", "--help"]
+        case _:
+            run = [python, "-P", "-m", "tallystick", *argv]
+    os.execve(python, run, env)
+
+
+def _test(python: str, arguments: list[str]) -> int:
+    """Run the tests: checks first, then pytest; the first failing check ends it."""
+    which = arguments.pop(0) if arguments and arguments[0] in ("unit", "all") else "all"
+    env = _environment(connected=False)
+    tool = VENV / "bin"
+    steps: list[list[str]] = []
+    if which == "unit":
+        steps.append([python, "-m", "pytest", "-m", "not integration and not spark_local", *arguments])
+    else:
+        ensure_java()
+        for service in SERVICES:
+            ensure_jars(service)
+        steps += [
+            [str(tool / "ruff"), "check", "."],
+            [str(tool / "ruff"), "format", "--check", "."],
+            [str(tool / "mypy")],
+            [str(tool / "lint-imports")],
+            [python, "-m", "pytest", *arguments],
+        ]
+    for step in steps:
+        say(f"running {Path(step[0]).name} {' '.join(step[1:])}")
+        code = subprocess.run(step, cwd=ROOT, env=env, check=False).returncode
+        if code != 0:
+            return code
+    return 0
+
+
+def _environment(*, connected: bool = True) -> dict[str, str]:
+    """The environment of the command: our programs first on PATH, our packages, a Java, the sandbox's connections."""
+    env = dict(os.environ)
+    env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
+    env["VIRTUAL_ENV"] = str(VENV)
+    paths = [str(ROOT / "plugins"), str(ROOT), env.get("PYTHONPATH", "")]
+    env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    env.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Spark's driver would bind the outward address
+    env.setdefault("SPARK_CONF_DIR", str(SPARK_CONF))
+    java = java_home()
+    if java is not None:
+        env["JAVA_HOME"] = str(java)
+    if connected:
+        for name, value in _connections().items():
+            env.setdefault(name, value)
+    return env
+
+
+def _connections() -> Mapping[str, str]:
+    """Addresses and passwords of the sandbox that is up; empty if none is."""
+    file = connections_file(state_dir())
+    if not file.exists():
+        return {}
+    try:
+        found = json.loads(file.read_text())
+    except (OSError, ValueError) as failure:
+        say(f"{file} could not be read and is ignored ({failure}). Next: ./tallystick sandbox up")
+        return {}
+    return {str(name): str(value) for name, value in found.items()}

@@ -1,0 +1,76 @@
+"""The Java parts: fetched by Maven from the POMs of ``sandbox/poms``, one directory per service.
+
+A directory is complete or absent: it is filled beside its place and renamed. It carries the hash of the POM it
+was made from, so that a changed POM is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from sandbox.entry.console import SetupFailed, only_one, run, say, tail_of
+from sandbox.entry.layout import FETCHED, JARS, POMS, SETUP_LOG
+from sandbox.entry.system import ensure_java, ensure_maven
+
+SERVICES = ("kafka", "hdfs", "spark-kafka")
+POM_NAMESPACE = "{http://maven.apache.org/POM/4.0.0}"
+STAMP = "pom.sha256"
+
+
+def ensure_jars(service: str) -> Path:
+    """The directory with the jars of a service (one of SERVICES), fetched first if need be."""
+    target, pom = JARS / service, POMS / service / "pom.xml"
+    wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
+    if _is_current(target, wanted):
+        return target
+    with only_one(FETCHED / "jars.lock"):
+        if not _is_current(target, wanted):
+            _fetch(pom, target, wanted)
+    return target
+
+
+def versions_of(service: str) -> dict[str, str]:
+    """The direct dependencies of a service's POM: ``group:artifact`` to version."""
+    root = ET.parse(POMS / service / "pom.xml").getroot()
+    properties = {p.tag.removeprefix(POM_NAMESPACE): p.text or "" for p in root.findall(f"{POM_NAMESPACE}properties/*")}
+    found = {}
+    for dependency in root.findall(f"{POM_NAMESPACE}dependencies/{POM_NAMESPACE}dependency"):
+        group, artifact, version = (
+            dependency.findtext(f"{POM_NAMESPACE}{tag}", "") for tag in ("groupId", "artifactId", "version")
+        )
+        if version.startswith("${"):
+            version = properties[version[2:-1]]
+        found[f"{group}:{artifact}"] = version
+    return found
+
+
+def _is_current(target: Path, wanted: str) -> bool:
+    stamp = target / STAMP
+    return stamp.exists() and stamp.read_text() == wanted
+
+
+def _fetch(pom: Path, target: Path, stamp: str) -> None:
+    maven, java = ensure_maven(), ensure_java()
+    say(f"fetching the jars of {target.name} by Maven")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        argv = [maven, "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
+        argv += ["-DincludeScope=runtime", f"-DoutputDirectory={staging}"]
+        if not run(argv, log=SETUP_LOG, env={**os.environ, "JAVA_HOME": str(java)}):
+            raise SetupFailed(
+                f"Maven could not fetch the jars of {target.name}; its last words:\n{tail_of(SETUP_LOG)}\n"
+                f"Next: check the network or your Maven settings, then repeat the command. Log: {SETUP_LOG}"
+            )
+        (staging / STAMP).write_text(stamp)
+        staging.chmod(0o755)
+        if target.exists():
+            shutil.rmtree(target)
+        staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)

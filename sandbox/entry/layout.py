@@ -1,0 +1,29 @@
+"""Where things lie: the checkout, its virtual environment, the state directory, the jars."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+REQUIREMENTS = ROOT / "requirements.txt"
+POMS = ROOT / "sandbox" / "poms"
+SPARK_CONF = ROOT / "sandbox" / "spark"
+
+# What set-up fetches is shared by all state directories of a checkout.
+FETCHED = ROOT / ".sandbox"
+JARS = FETCHED / "jars"
+SETUP_LOG = FETCHED / "logs" / "setup.log"
+SETUP_LOCK = FETCHED / "setup.lock"
+
+
+def state_dir() -> Path:
+    """The directory of this sandbox's data, logs and passwords: TALLYSTICK_SANDBOX_DIR or .sandbox/."""
+    chosen = os.environ.get("TALLYSTICK_SANDBOX_DIR")
+    return Path(chosen).expanduser().resolve() if chosen else FETCHED
+
+
+def connections_file(state: Path) -> Path:
+    """The file with addresses and passwords of a running sandbox; absent after ``down``."""
+    return state / "connections.json"

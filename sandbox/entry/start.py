@@ -1,0 +1,13 @@
+"""The script behind ``./tallystick``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from sandbox.entry.dispatch import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
