@@ -1,0 +1,83 @@
+"""What a batch is: ranges decided once, at most one per partition, landed and committed together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tallystick.domain.identities import (
+    AttemptId,
+    BatchId,
+    FeedName,
+    FencingToken,
+    GenerationId,
+    Owner,
+)
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.states import BatchState
+from tallystick.domain.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRange:
+    """A range, and the generation of the log that its offsets belong to."""
+
+    generation_id: GenerationId
+    offsets: OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """Frozen at planning: a retry reads it from the ledger, and never asks the broker again.
+
+    1. At most one range per partition.
+    2. All ranges belong to generations with the same ordinal, the `gen=` of the batch's directory.
+    """
+
+    batch_id: BatchId
+    feed: FeedName
+    topic: str
+    cluster_id: str
+    topic_id: str
+    ordinal: int
+    """Which life of the topic: 1 for the first, then one more for each generation opened since."""
+    label: datetime
+    """Start of the run's window, or the instant of planning; names the dt= and hour= directories."""
+    window: Window | None
+    ranges: tuple[PlannedRange, ...]
+
+    def __post_init__(self) -> None:
+        partitions = {each.offsets.partition for each in self.ranges}
+        if len(partitions) != len(self.ranges):
+            raise ValueError(f"batch {self.batch_id} has two ranges of one partition")
+        if self.label.utcoffset() != timedelta(0):
+            raise ValueError(f"batch {self.batch_id}: label {self.label} is not in UTC")
+
+    @property
+    def span(self) -> int:
+        """Offsets in all ranges."""
+        return sum(each.offsets.span for each in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatus:
+    """A batch as the ledger has it now."""
+
+    plan: BatchPlan
+    state: BatchState
+    newest_token: FencingToken
+    """0 before the first attempt."""
+    committed_by: AttemptId | None
+    lease_seconds_left: float
+    """By the ledger's clock; zero or less when nobody holds the batch."""
+    holder: Owner | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try to carry out a batch; the token tells older tries from the newest."""
+
+    attempt_id: AttemptId
+    batch_id: BatchId
+    token: FencingToken
+    owner: Owner

@@ -1,0 +1,92 @@
+"""What a Spark application is told: which slices to read, how to pack them into files, where to write.
+
+1. The scans of a landing plan hold every planned range exactly once.
+2. It holds no secret: it is written to HDFS and read there.
+3. `LandingPlan.from_json(p.to_json()) == p`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.states import Isolation
+
+FORMAT: Final = "tallystick-landing-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One read of Kafka, and into how many files its slices go.
+
+    Either big slices, split by `max_records_per_file`, or small ones, packed into `file_count`.
+    """
+
+    ranges: tuple[OffsetRange, ...]
+    max_records_per_file: int | None
+    file_count: int | None
+
+    def __post_init__(self) -> None:
+        if (self.max_records_per_file is None) == (self.file_count is None):
+            raise ValueError("a scan is either split or packed")
+
+
+@dataclass(frozen=True, slots=True)
+class LandingPlan:
+    """All that the landing function knows."""
+
+    batch_id: str
+    attempt_id: str
+    topic: str
+    isolation: Isolation
+    scans: tuple[Scan, ...]
+    output: str
+    """Full URI of the directory to write, which must not exist."""
+    kafka_options: Mapping[str, str]
+    """Options of Spark's Kafka source, bootstrap servers among them; never a secret."""
+    compression: str
+    compression_level: int | None
+    replication: int | None
+    """None: the file system's default."""
+
+    @property
+    def file_prefix(self) -> str:
+        """Beginning of every file's name: says which batch and attempt wrote it."""
+        return f"{self.batch_id}-{self.attempt_id}"
+
+    def to_json(self) -> str:
+        """The plan as text, on one line."""
+        document = {"format": FORMAT} | asdict(self)
+        document["scans"] = [
+            {
+                "max_records_per_file": scan.max_records_per_file,
+                "file_count": scan.file_count,
+                "ranges": [
+                    [r.partition.partition, r.from_offset, r.until_offset] for r in scan.ranges
+                ],
+            }
+            for scan in self.scans
+        ]
+        document["kafka_options"] = dict(self.kafka_options)
+        return json.dumps(document, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> LandingPlan:
+        """The plan again; ValueError when the text is none."""
+        document: dict[str, Any] = json.loads(text)
+        if document.pop("format", None) != FORMAT:
+            raise ValueError(f"no landing plan: format is not {FORMAT!r}")
+        topic = document["topic"]
+        document["isolation"] = Isolation(document["isolation"])
+        document["scans"] = tuple(
+            Scan(
+                tuple(OffsetRange(TopicPartition(topic, p), a, b) for p, a, b in scan["ranges"]),
+                scan["max_records_per_file"],
+                scan["file_count"],
+            )
+            for scan in document["scans"]
+        )
+        return cls(**document)

@@ -1,0 +1,54 @@
+"""What the broker said at one instant: identity of the topic, and the bounds of every partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from tallystick.domain.states import Isolation
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBounds:
+    """One partition's offsets, as its leader sees them."""
+
+    log_start_offset: int
+    """First offset still on the broker (included)."""
+    high_watermark: int
+    """One past the last replicated offset (excluded)."""
+    last_stable_offset: int
+    """One past what read_committed may see (excluded)."""
+    leader_epoch: int | None
+    """Number of the leadership term; None where the broker gave none."""
+
+    def readable_until(self, isolation: Isolation) -> int:
+        """One past what may be read under this isolation level."""
+        if isolation is Isolation.READ_COMMITTED:
+            return self.last_stable_offset
+        return self.high_watermark
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSnapshot:
+    """One topic at one instant; a partition without a leader makes the whole snapshot fail."""
+
+    cluster_id: str
+    topic: str
+    topic_id: str
+    taken_at: datetime
+    partitions: Mapping[int, PartitionBounds]
+    is_compacted: bool = False
+    """True when the topic's cleanup policy contains `compact` now."""
+    retention_ms: int | None = None
+    """None when the topic keeps records for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEvidence:
+    """One record as the broker serves it, reduced to what the tail anchor needs."""
+
+    offset: int
+    leader_epoch: int | None
+    content_hash: bytes
+    """128 bits over partition, offset, timestamp, key, value and headers: `record_hash`."""

@@ -1,0 +1,90 @@
+"""The states of a batch and of a range, and the only steps between them.
+
+One table, three times: here, in the ledger's schema, in docs/design.md; a test proves them equal.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class BatchState(StrEnum):
+    """Where a batch stands."""
+
+    PLANNED = "planned"
+    LANDING = "landing"
+    VERIFIED = "verified"
+    COMMITTED = "committed"
+    PUBLISHED = "published"
+    ABANDONED = "abandoned"
+
+    @property
+    def is_unfinished(self) -> bool:
+        """True while somebody still has to do something."""
+        return self not in (BatchState.PUBLISHED, BatchState.ABANDONED)
+
+    @property
+    def is_committed(self) -> bool:
+        """True from the commit on: the ledger owns the files."""
+        return self in (BatchState.COMMITTED, BatchState.PUBLISHED)
+
+
+# A newer attempt takes a batch from landing or verified back to landing: a new token, not a new state.
+TRANSITIONS: Final[frozenset[tuple[BatchState, BatchState]]] = frozenset(
+    {
+        (BatchState.PLANNED, BatchState.LANDING),
+        (BatchState.LANDING, BatchState.LANDING),
+        (BatchState.VERIFIED, BatchState.LANDING),
+        (BatchState.LANDING, BatchState.VERIFIED),
+        (BatchState.VERIFIED, BatchState.VERIFIED),
+        (BatchState.VERIFIED, BatchState.COMMITTED),
+        (BatchState.COMMITTED, BatchState.PUBLISHED),
+        (BatchState.PLANNED, BatchState.ABANDONED),
+        (BatchState.LANDING, BatchState.ABANDONED),
+        (BatchState.VERIFIED, BatchState.ABANDONED),
+    }
+)
+
+
+class RangeState(StrEnum):
+    """What the ledger says of a range; the first three exclude one another on every offset."""
+
+    CLAIMED = "claimed"
+    COMMITTED = "committed"
+    LOST = "lost"
+    RELEASED = "released"
+
+
+class CommitAnswer(StrEnum):
+    """What a commit that did not raise says. Fenced and unknown are errors."""
+
+    COMMITTED = "committed"
+    ALREADY_COMMITTED = "already committed"
+
+
+class HoleClass(StrEnum):
+    """Why an offset of a landed range has no visible record."""
+
+    CONTROL = "control"
+    ABORTED = "aborted"
+    COMPACTED = "compacted"
+
+
+class Isolation(StrEnum):
+    """Kafka's isolation level of a read."""
+
+    READ_COMMITTED = "read_committed"
+    READ_UNCOMMITTED = "read_uncommitted"
+
+
+class Verdict(StrEnum):
+    """What reconciliation says of an interval, from harmless to worst."""
+
+    PROVEN_OK = "PROVEN_OK"
+    BENIGN_HOLE = "BENIGN_HOLE"
+    WAIVED = "WAIVED"
+    SUSPECTED = "SUSPECTED"
+    UNKNOWN = "UNKNOWN"
+    PROVEN_DUP = "PROVEN_DUP"
+    PROVEN_LOSS = "PROVEN_LOSS"

@@ -1,0 +1,50 @@
+"""What is asked of Kafka. No method lets a client choose an offset, join a group, or commit one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.snapshot import BrokerSnapshot, RecordEvidence
+from tallystick.domain.states import HoleClass, Isolation
+
+
+class BrokerView(Protocol):
+    """One cluster, read only.
+
+    Every method raises BrokerUnavailable (retry), SourceRefused, or TopicUnknown.
+    """
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        """Identity and bounds of all partitions, from their leaders.
+
+        Asked twice where the partition count looks short; a partition without leader makes it raise
+        BrokerUnavailable, so no answer is ever taken for an empty partition.
+        """
+        ...
+
+    def offsets_at(
+        self, topic: str, instant: datetime, partitions: Collection[int]
+    ) -> Mapping[int, int | None]:
+        """First offset whose timestamp is at or after the instant; None where there is none."""
+        ...
+
+    def explain_holes(
+        self, offsets: OffsetRange, holes: OffsetRuns, isolation: Isolation
+    ) -> Mapping[HoleClass, OffsetRuns]:
+        """The holes that record-batch headers explain, by class; the rest stays unexplained.
+
+        COMPACTED without any header left is given only when the topic's policy contains compact.
+        """
+        ...
+
+    def record_at(self, partition: TopicPartition, offset: int) -> RecordEvidence | None:
+        """The record at exactly this offset; None where it is gone (expired, compacted, a marker)."""
+        ...
+
+    def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
+        """End (excluded) of the given leader epoch in the leader's log; None if it doesn't know."""
+        ...

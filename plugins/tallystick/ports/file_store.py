@@ -1,0 +1,77 @@
+"""What is asked of HDFS: few verbs, each of them atomic or repeatable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tallystick.domain.landed import ReadBack
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """One entry of a directory."""
+
+    name: str
+    is_directory: bool
+    length_bytes: int
+    """0 for a directory."""
+
+
+class FileStore(Protocol):
+    """One file system.
+
+    Every method raises StorageUnavailable (retry) or StorageRefused (permission, quota).
+    """
+
+    def uri(self, path: str) -> str:
+        """The path as Spark must be given it, with scheme and authority."""
+        ...
+
+    def require_writable(self, root: str) -> None:
+        """Return if a landing can succeed: reachable, out of safe mode, directory writable, quota left.
+
+        Asked before anything is read from Kafka, so a full disk costs nothing.
+        """
+        ...
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a whole small file, replacing one that is there; makes parents."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """A whole small file; raises FileMissing."""
+        ...
+
+    def status(self, path: str) -> StoredEntry | None:
+        """The entry at the path; None if there is none."""
+        ...
+
+    def entries(self, path: str) -> Sequence[StoredEntry]:
+        """The entries of a directory, sorted by name; raises FileMissing."""
+        ...
+
+    def checksum(self, path: str) -> str:
+        """The file system's checksum of a closed file, as `algorithm:hex`; raises FileMissing."""
+        ...
+
+    def rename_exclusive(self, source: str, target: str) -> None:
+        """Rename a directory in one atomic step; makes the target's parent first.
+
+        Raises TargetOccupied where the target exists (nothing is moved or nested), FileMissing where
+        the source does not.
+        """
+        ...
+
+    def delete(self, path: str) -> bool:
+        """Delete the path and all below it; False if it wasn't there."""
+        ...
+
+    def read_back(self, directory: str) -> ReadBack:
+        """Every Parquet file's length and checksum, and the exact offsets it holds.
+
+        Reads the partition and offset columns only. An open or truncated file raises
+        ManifestMismatch. Memory grows with runs, not with records.
+        """
+        ...

@@ -1,0 +1,254 @@
+"""What is asked of the ledger. Every promise named here is proven by tests/contract/test_ledger.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
+from tallystick.domain.findings import Finding
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner, PlanId
+from tallystick.domain.landed import LandedFile
+from tallystick.domain.log_changes import Accounts, LogChanges
+from tallystick.domain.manifest import AccountedRange, Manifest
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import BatchState, CommitAnswer
+from tallystick.domain.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenPlan:
+    """The batches that a run is to carry out: its own, and those it adopted."""
+
+    plan_id: PlanId
+    batches: Sequence[BatchStatus]
+    adopted: Sequence[BatchStatus]
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """A batch after its commit, with all that publishing needs."""
+
+    plan: BatchPlan
+    attempt_id: AttemptId
+    state: BatchState
+    """COMMITTED or PUBLISHED."""
+    manifest_sha256: bytes
+    """Of the `_tally.json` that travels with the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadAttempt:
+    """An attempt whose token is dead, and whose staging directory has not been swept."""
+
+    attempt: Attempt
+    has_committed: bool
+    """True: its data directory belongs to the ledger, and only left-overs may go."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """One batch as `tallystick batches` shows it."""
+
+    status: BatchStatus
+    attempts: Sequence[AttemptRecord]
+    ranges: Sequence[AccountedRange]
+    """Empty before the commit."""
+    planned_at: datetime
+    committed_at: datetime | None
+    published_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One attempt as `tallystick batches` shows it."""
+
+    attempt: Attempt
+    started_at: datetime
+    application_id: str | None
+    ended_at: datetime | None
+    outcome: str | None
+    """`committed`, `failed: ...`, or None while it lives or after it was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One committed file, as `tallystick files` shows it."""
+
+    batch_id: BatchId
+    attempt_id: AttemptId
+    plan: BatchPlan
+    file: LandedFile
+    is_published: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFinding:
+    """A finding with its history."""
+
+    finding_id: int
+    finding: Finding
+    first_seen_at: datetime
+    last_confirmed_at: datetime
+
+
+class PlanningSession(Protocol):
+    """The one transaction of a plan; the feed's planning lock is held until it ends."""
+
+    def open_plan(self, window: Window | None) -> FrozenPlan | None:
+        """The newest plan of this window while one of its batches is unfinished, else None.
+
+        A run without a window never has one: it plans anew, after adopting what was left.
+        """
+        ...
+
+    def accounts(self) -> Accounts:
+        """Generations and unfinished batches of the feed, as of this transaction."""
+        ...
+
+    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot) -> Accounts:
+        """Record the snapshot, then cuts, lost ranges, ended and opened generations; the new accounts.
+
+        A batch that loses its last range is abandoned. Batches of a closed generation are abandoned
+        whatever their lease says.
+        """
+        ...
+
+    def freeze(
+        self,
+        window: Window | None,
+        batches: Sequence[BatchPlan],
+        adopted: Sequence[BatchId],
+        *,
+        owner: Owner,
+        lease: timedelta,
+    ) -> FrozenPlan:
+        """Claim the ranges and take over the adopted batches; raises ClaimConflict.
+
+        New and adopted batches carry a lease for this owner, so no other run adopts them at once.
+        """
+        ...
+
+
+class Ledger(Protocol):
+    """The record of what was claimed, committed and lost.
+
+    Every method raises LedgerUnavailable (retry), SchemaOutOfDate, or LedgerRefused. Leases are read
+    by the database's clock, and nothing but adoption depends on them.
+    """
+
+    def planning(self, feed: FeedName, topic: str) -> AbstractContextManager[PlanningSession]:
+        """One plan's transaction: committed when the block ends well, undone when it raises."""
+        ...
+
+    def accounts(self, feed: FeedName) -> Accounts:
+        """The same as in planning, without the lock: for a dry run and for reconcile."""
+        ...
+
+    def batch(self, batch_id: BatchId) -> BatchStatus:
+        """The batch as it stands now; raises BatchUnknown."""
+        ...
+
+    def begin_attempt(
+        self, batch_id: BatchId, *, attempt_id: AttemptId, owner: Owner, lease: timedelta
+    ) -> Attempt:
+        """A new attempt with the next token; every older token of the batch is dead from here on.
+
+        Raises BatchBusy while another owner's lease runs; the same owner takes over at once (a retry
+        of a task that was killed). Calling it again with the same attempt id gives the same attempt
+        while it is the newest, else AttemptFenced. A batch that is committed, published or abandoned
+        is refused with LedgerRefused: ask `batch` first.
+        """
+        ...
+
+    def renew_lease(self, attempt: Attempt, lease: timedelta) -> None:
+        """Hold the batch for another while; raises AttemptFenced."""
+        ...
+
+    def record_application(self, attempt: Attempt, application_id: str) -> None:
+        """Keep the Spark application's id, before anybody waits for it; raises AttemptFenced."""
+        ...
+
+    def record_failure(self, attempt: Attempt, reason: str) -> None:
+        """Keep why an attempt ended without a commit, and give the lease back. Never raises fenced."""
+        ...
+
+    def record_verified(self, attempt: Attempt, manifest: Manifest) -> None:
+        """Keep the proof, before the commit: landing -> verified; raises AttemptFenced.
+
+        The manifest's text is kept with it, so what was verified is what is committed.
+        """
+        ...
+
+    def commit(self, attempt: Attempt) -> CommitAnswer:
+        """*The* commit: ranges, files, holes, anchors and frontiers of the verified manifest, at once.
+
+        ALREADY_COMMITTED when this very attempt did it before. Raises AttemptFenced when its token is
+        not the newest, CommitOutcomeUnknown when the connection died at COMMIT.
+        """
+        ...
+
+    def outcome_of(self, attempt_id: AttemptId) -> CommitAnswer | None:
+        """ALREADY_COMMITTED if this attempt committed its batch; None if it did not."""
+        ...
+
+    def committed_batch(self, batch_id: BatchId) -> CommittedBatch | None:
+        """What publishing needs; None before the commit."""
+        ...
+
+    def unpublished(self, feed: FeedName) -> Sequence[CommittedBatch]:
+        """Batches that are committed and not published, in the order of their commits."""
+        ...
+
+    def mark_published(self, batch_id: BatchId) -> None:
+        """committed -> published; a second call changes nothing."""
+        ...
+
+    def dead_attempts(self, feed: FeedName) -> Sequence[DeadAttempt]:
+        """Attempts that can never commit any more, or have committed and are published, not yet swept.
+
+        An attempt is dead when a newer one of its batch exists, or when its batch is committed by
+        another attempt, published, or abandoned.
+        """
+        ...
+
+    def mark_swept(self, attempt_id: AttemptId) -> None:
+        """The attempt's staging directory is gone."""
+        ...
+
+    def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
+        """Keep findings: the same code and interval seen again is confirmed, not doubled."""
+        ...
+
+    def findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """The feed's open findings, oldest first."""
+        ...
+
+    def lost(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange, str]]:
+        """Ranges recorded as lost, with their generation and finding code, by partition and offset."""
+        ...
+
+    def batches(self, feed: FeedName) -> Sequence[BatchRecord]:
+        """All batches of the feed, oldest first."""
+        ...
+
+    def files(self, feed: FeedName) -> Sequence[FileRecord]:
+        """All committed files of the feed, in the order of commit, then by name."""
+        ...
+
+    def committed_manifests(self, feed: FeedName) -> Sequence[Manifest]:
+        """The proofs on record, in the order of their commits."""
+        ...
+
+    def bytes_per_record(self, feed: FeedName) -> float | None:
+        """Landed bytes per row over the feed's newest batches; None before the first."""
+        ...
+
+    def generations(self, feed: FeedName) -> Mapping[int, Sequence[GenerationAccount]]:
+        """All generations by partition, oldest first."""
+        ...
