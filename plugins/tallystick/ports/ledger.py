@@ -26,6 +26,8 @@ class FrozenPlan:
     """The batches that a run is to carry out: its own, and those it adopted."""
 
     plan_id: PlanId
+    planned_at: datetime
+    """By the ledger's clock, the plan's transaction: findings first seen at or after it are news."""
     batches: Sequence[BatchStatus]
     adopted: Sequence[BatchStatus]
 
@@ -111,8 +113,12 @@ class PlanningSession(Protocol):
         """Generations and unfinished batches of the feed, as of this transaction."""
         ...
 
-    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot) -> Accounts:
+    def apply(
+        self, changes: LogChanges, snapshot: BrokerSnapshot, findings: Sequence[Finding]
+    ) -> Accounts:
         """Record the snapshot, then cuts, lost ranges, ended and opened generations; the new accounts.
+
+        The findings are recorded in the same transaction, as `Ledger.record_findings` does.
 
         A batch that loses its last range is abandoned. Batches of a closed generation are abandoned
         whatever their lease says.
