@@ -1,0 +1,85 @@
+"""``./tallystick sandbox``: up, down, status, env. Parses and prints; the work is the stack's."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sandbox.entry.console import SetupFailed
+from sandbox.errors import SandboxError
+from sandbox.stack import GROUPS, Sandbox
+
+WRONG_USE = 2
+TABLE_WIDTH = 500
+app = typer.Typer(
+    name="sandbox",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Kafka, HDFS, PostgreSQL and Airflow on this machine, on loopback.",
+)
+narrator = Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+@app.command()
+def up(
+    only: Annotated[str | None, typer.Option(help=f"Start less: a comma-separated list of {', '.join(GROUPS)}.")] = None,
+) -> None:
+    """Start everything that does not run yet, and wait until it is ready."""
+    sandbox = Sandbox()
+    groups = [name.strip() for name in only.split(",") if name.strip()] if only is not None else None
+    with narrator.status("starting services"):
+        sandbox.up(groups, report=narrator.print)
+    _print_table(sandbox)
+
+
+@app.command()
+def down(
+    purge: Annotated[bool, typer.Option("--purge", help="Delete data, logs and passwords as well.")] = False,
+) -> None:
+    """Stop everything; data is kept for the next start."""
+    with narrator.status("stopping services"):
+        ended = Sandbox().down(purge=purge)
+    narrator.print(f"{ended} processes ended, none is left" if ended else "nothing was running")
+
+
+@app.command()
+def status() -> None:
+    """Show each service; exit 1 if one does not run."""
+    sandbox = Sandbox()
+    _print_table(sandbox)
+    if not all(service.is_running for service in sandbox.services):
+        raise typer.Exit(1)
+
+
+@app.command()
+def env() -> None:
+    """Print addresses and passwords as shell exports: eval "$(./tallystick sandbox env)"."""
+    found = Sandbox().env()
+    if not found:
+        raise SandboxError("the sandbox is not running. Next: ./tallystick sandbox up")
+    for name, value in found.items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+def main() -> None:
+    """Run the command line; what goes wrong is told in plain words, exit 2."""
+    try:
+        app(prog_name="tallystick sandbox")
+    except (SandboxError, SetupFailed) as failure:
+        narrator.print(str(failure), markup=False)
+        raise SystemExit(WRONG_USE) from failure
+
+
+def _print_table(sandbox: Sandbox) -> None:
+    table = Table("service", "address", "memory limit", "pid", "log", box=None)
+    for service in sandbox.services:
+        if service.is_running:
+            table.add_row(service.name, service.address, service.memory, str(service.pid), str(service.log))
+        else:
+            table.add_row(service.name, "not running", "", "", str(service.log))
+    # Never cut: paths and addresses are there to be copied.
+    Console(width=TABLE_WIDTH).print(table)

@@ -1,0 +1,64 @@
+"""What clients need to reach the sandbox: the variables of ``sandbox env`` and Airflow's connections."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from typing import TYPE_CHECKING
+
+from sandbox.entry.jars import ensure_jars
+from sandbox.ports import HOST
+
+if TYPE_CHECKING:
+    from sandbox.stack import Sandbox
+
+# Two threads; the 4 is Spark's maxFailures: plain local[2] would never retry a task.
+SPARK_MASTER = "local[2,4]"
+
+
+def client_variables(sandbox: Sandbox) -> dict[str, str]:
+    """The variables that clients read, of the services that run. Values contain passwords."""
+    found = {}
+    if sandbox.kafka.is_running:
+        found["KAFKA_BOOTSTRAP_SERVERS"] = sandbox.kafka.bootstrap_servers
+    if sandbox.hdfs.namenode.is_running:
+        found["WEBHDFS_URL"] = sandbox.hdfs.namenode.web_url
+        found["HDFS_URL"] = sandbox.hdfs.namenode.address
+    if sandbox.postgres.is_running:
+        found["LEDGER_DSN"] = sandbox.postgres.dsn("tallystick")
+    return found
+
+
+def airflow_connections(sandbox: Sandbox) -> dict[str, str]:
+    """AIRFLOW_CONN_* variables of the services that run, each a JSON document. Values contain passwords."""
+    found: dict[str, dict[str, object]] = {}
+    ports = sandbox.home.ports
+    if sandbox.kafka.is_running:
+        found["KAFKA_DEFAULT"] = {
+            "conn_type": "kafka",
+            "extra": {"bootstrap.servers": sandbox.kafka.bootstrap_servers},
+        }
+        jars = ",".join(str(jar) for jar in sorted(ensure_jars("spark-kafka").glob("*.jar")))
+        found["SPARK_DEFAULT"] = {
+            "conn_type": "spark",
+            "host": SPARK_MASTER,
+            "extra": {"deploy-mode": "client", "jars": jars},
+        }
+    if sandbox.hdfs.namenode.is_running:
+        found["WEBHDFS_DEFAULT"] = {
+            "conn_type": "webhdfs",
+            "host": HOST,
+            "port": ports["namenode-http"],
+            "login": getpass.getuser(),
+            "extra": {"fs": sandbox.hdfs.namenode.address},
+        }
+    if sandbox.postgres.is_running:
+        found["LEDGER_DEFAULT"] = {
+            "conn_type": "postgres",
+            "host": HOST,
+            "port": ports["postgres"],
+            "login": "tallystick",
+            "password": sandbox.postgres.password("tallystick"),
+            "schema": "tallystick",
+        }
+    return {f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in found.items()}

