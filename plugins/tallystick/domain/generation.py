@@ -40,3 +40,8 @@ class GenerationAccount:
     """Largest high watermark (excluded) that any snapshot showed."""
     anchor: TailAnchor | None
     """The last landed record; None before the first."""
+
+    @property
+    def accounted_until(self) -> int:
+        """End (excluded) of everything that was ever claimed or read, behind gaps too."""
+        return max((each.until_offset for each in self.beyond), default=self.frontier)

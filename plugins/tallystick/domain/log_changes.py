@@ -10,15 +10,17 @@ Performs nothing. The rules are the table "Logs that change under us" in docs/de
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tallystick.domain.batch import BatchStatus
 from tallystick.domain.findings import FindingCode
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, GenerationId
-from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, subtract
+from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import RangeState
 
 
@@ -96,3 +98,175 @@ class Accounts:
     """The newest generation of every partition ever seen, by partition."""
     unfinished: Sequence[BatchStatus]
     """Batches that are planned, landing or verified: their claims stand in `beyond`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """All that one plan saw of the broker, beside what the ledger knows."""
+
+    snapshot: BrokerSnapshot
+    anchors: Mapping[int, AnchorCheck]
+    """By partition; a partition without a landed record has none."""
+    start_offsets: Mapping[int, int]
+    """By partition: where the start policy begins. Read on the feed's very first plan only."""
+
+
+def log_changes(accounts: Accounts, seen: Observation) -> LogChanges:
+    """What the ledger must change before it plans, partition by partition."""
+    changes = _Collected(accounts, seen)
+    is_first_plan = not accounts.generations
+    identity = (seen.snapshot.cluster_id, seen.snapshot.topic_id)
+    ordinal = _ordinal_of(identity, accounts)
+    for account in accounts.generations.values():
+        changes.look_at(account)
+    for partition, bounds in seen.snapshot.partitions.items():
+        account = accounts.generations.get(partition)
+        if account and not _is_another_log(account, seen.snapshot):
+            continue
+        first = seen.start_offsets[partition] if is_first_plan else bounds.log_start_offset
+        changes.opened.append(
+            OpenedGeneration(
+                TopicPartition(seen.snapshot.topic, partition),
+                *identity,
+                ordinal=ordinal,
+                first_offset=first,
+                reason=_reason_to_open(is_first_plan, account),
+            )
+        )
+    return changes.frozen()
+
+
+def _ordinal_of(identity: tuple[str, str], accounts: Accounts) -> int:
+    """The number of this life of the topic: the one it has, or one more than any before."""
+    known = accounts.generations.values()
+    same = [each.ordinal for each in known if (each.cluster_id, each.topic_id) == identity]
+    return max(same) if same else max((each.ordinal for each in known), default=0) + 1
+
+
+def _reason_to_open(is_first_plan: bool, account: GenerationAccount | None) -> str:
+    if is_first_plan:
+        return "the feed's first plan"
+    return "the topic was re-created" if account else "the partition was added"
+
+
+def _is_another_log(account: GenerationAccount, snapshot: BrokerSnapshot) -> bool:
+    return (account.cluster_id, account.topic_id) != (snapshot.cluster_id, snapshot.topic_id)
+
+
+class _Collected:
+    """The changes while they are gathered, one generation after the other."""
+
+    def __init__(self, accounts: Accounts, seen: Observation) -> None:
+        self.seen = seen
+        self.opened: list[OpenedGeneration] = []
+        self.closed: list[EndedGeneration] = []
+        self.stopped: list[EndedGeneration] = []
+        self.lost: list[LostRange] = []
+        self.cuts: list[CutClaim] = []
+        self._claims: defaultdict[GenerationId, list[_Claim]] = defaultdict(list)
+        for batch in accounts.unfinished:
+            for planned in batch.plan.ranges:
+                claim = _Claim(batch.plan.batch_id, planned.offsets, batch.lease_seconds_left > 0)
+                self._claims[planned.generation_id].append(claim)
+
+    def frozen(self) -> LogChanges:
+        """The changes as a value."""
+        return LogChanges(
+            tuple(self.opened),
+            tuple(self.closed),
+            tuple(self.stopped),
+            tuple(self.lost),
+            tuple(self.cuts),
+        )
+
+    def look_at(self, account: GenerationAccount) -> None:
+        """Gather what the snapshot means for one generation."""
+        if account.state is GenerationState.CLOSED:
+            return
+        if _is_another_log(account, self.seen.snapshot):
+            self._close(account)
+            return
+        partition = account.partition.partition
+        bounds = self.seen.snapshot.partitions.get(partition)
+        if bounds is None or account.state is GenerationState.STOPPED:
+            return
+        accounted_until = account.accounted_until
+        if bounds.high_watermark < accounted_until:
+            reason = (
+                f"the log ends at {bounds.high_watermark}, but offsets up to {accounted_until}"
+                " were readable before"
+            )
+            self._stop(account, FindingCode.TRUNCATED, reason)
+        elif self.seen.anchors.get(partition) is AnchorCheck.DIFFERS:
+            offset = account.anchor.offset if account.anchor else account.frontier
+            reason = f"the record landed from offset {offset} is not there any more as it was"
+            self._stop(account, FindingCode.OVERWRITTEN, reason)
+        elif bounds.log_start_offset > account.frontier:
+            self._expire(account, bounds.log_start_offset)
+
+    def _expire(self, account: GenerationAccount, log_start_offset: int) -> None:
+        evidence = {
+            "log_start_offset": log_start_offset,
+            "frontier": account.frontier,
+            "topic_id": account.topic_id,
+            "seen_at": self.seen.snapshot.taken_at.isoformat(),
+        }
+        # A claim under a running lease is left alone: its attempt may have read the records in time.
+        # If it did not, its verification fails, and the next plan cuts the claim.
+        cuttable = [each for each in self._claims[account.generation_id] if not each.is_alive]
+        self._lose(account, log_start_offset, FindingCode.EXPIRED, evidence, cuttable)
+
+    def _close(self, account: GenerationAccount) -> None:
+        snapshot = self.seen.snapshot
+        reason = f"topic id {account.topic_id} became {snapshot.topic_id}"
+        self.closed.append(EndedGeneration(account.generation_id, FindingCode.RECREATED, reason))
+        evidence = {
+            "topic_id": account.topic_id,
+            "topic_id_now": snapshot.topic_id,
+            "cluster_id": account.cluster_id,
+            "cluster_id_now": snapshot.cluster_id,
+            "last_seen_until": account.last_seen_until,
+            "seen_at": snapshot.taken_at.isoformat(),
+        }
+        until = max(account.last_seen_until, account.accounted_until)
+        claims = self._claims[account.generation_id]
+        self._lose(account, until, FindingCode.RECREATED, evidence, claims)
+
+    def _stop(self, account: GenerationAccount, code: FindingCode, reason: str) -> None:
+        self.stopped.append(EndedGeneration(account.generation_id, code, reason))
+        for claim in self._claims[account.generation_id]:
+            self.cuts.append(claim.cut(account, claim.offsets, RangeState.RELEASED, code))
+
+    def _lose(
+        self,
+        account: GenerationAccount,
+        until_offset: int,
+        code: FindingCode,
+        evidence: Mapping[str, object],
+        cuttable: Sequence[_Claim],
+    ) -> None:
+        """Everything below `until_offset` that no commit and no standing claim holds is lost."""
+        for claim in cuttable:
+            gone = claim.offsets.clipped(0, until_offset)
+            if gone:
+                self.cuts.append(claim.cut(account, gone, RangeState.LOST, code))
+        whole = offset_range(account.partition, account.frontier, until_offset)
+        if whole:
+            self.lost.extend(
+                LostRange(account.generation_id, each, code, evidence)
+                for each in subtract(whole, account.beyond)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """An unfinished batch's claim on one generation."""
+
+    batch_id: BatchId
+    offsets: OffsetRange
+    is_alive: bool
+
+    def cut(
+        self, account: GenerationAccount, offsets: OffsetRange, becomes: RangeState, code: FindingCode
+    ) -> CutClaim:
+        return CutClaim(self.batch_id, account.generation_id, offsets, becomes, code)
