@@ -26,11 +26,15 @@ narrator = Console(stderr=True, soft_wrap=True, highlight=False)
 
 @app.command()
 def up(
-    only: Annotated[str | None, typer.Option(help=f"Start less: a comma-separated list of {', '.join(GROUPS)}.")] = None,
+    only: Annotated[
+        str | None, typer.Option(help=f"Start less: a comma-separated list of {', '.join(GROUPS)}.")
+    ] = None,
 ) -> None:
     """Start everything that does not run yet, and wait until it is ready."""
     sandbox = Sandbox()
-    groups = [name.strip() for name in only.split(",") if name.strip()] if only is not None else None
+    groups = (
+        [name.strip() for name in only.split(",") if name.strip()] if only is not None else None
+    )
     with narrator.status("starting services"):
         sandbox.up(groups, report=narrator.print)
     _print_table(sandbox)
@@ -38,7 +42,9 @@ def up(
 
 @app.command()
 def down(
-    purge: Annotated[bool, typer.Option("--purge", help="Delete data, logs and passwords as well.")] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete data, logs and passwords as well.")
+    ] = False,
 ) -> None:
     """Stop everything; data is kept for the next start."""
     with narrator.status("stopping services"):
@@ -48,10 +54,10 @@ def down(
 
 @app.command()
 def status() -> None:
-    """Show each service; exit 1 if one does not run."""
+    """Show each service; exit 1 unless all that was asked for is ready."""
     sandbox = Sandbox()
-    _print_table(sandbox)
-    if not all(service.is_running for service in sandbox.services):
+    ready = _print_table(sandbox)
+    if not ready:
         raise typer.Exit(1)
 
 
@@ -74,12 +80,20 @@ def main() -> None:
         raise SystemExit(WRONG_USE) from failure
 
 
-def _print_table(sandbox: Sandbox) -> None:
-    table = Table("service", "address", "memory limit", "pid", "log", box=None)
-    for service in sandbox.services:
-        if service.is_running:
-            table.add_row(service.name, service.address, service.memory, str(service.pid), str(service.log))
-        else:
-            table.add_row(service.name, "not running", "", "", str(service.log))
+def _print_table(sandbox: Sandbox) -> bool:
+    """Show every service; True if all that were asked for are ready."""
+    table = Table("service", "state", "address", "memory limit", "pid", "log", box=None)
+    all_ready = bool(sandbox.wanted)
+    for group, services in sandbox.groups.items():
+        for service in services:
+            lack = service.missing() if service.is_running else "not running"
+            all_ready = all_ready and (lack is None or group not in sandbox.wanted)
+            facts = (
+                (service.address, service.memory, str(service.pid))
+                if service.is_running
+                else ("", "", "")
+            )
+            table.add_row(service.name, lack or "ready", *facts, str(service.log))
     # Never cut: paths and addresses are there to be copied.
     Console(width=TABLE_WIDTH).print(table)
+    return all_ready

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.entry.jars import ensure_jars
 from sandbox.ports import HOST
+from sandbox.services.airflow import ADMIN
 
 if TYPE_CHECKING:
     from sandbox.stack import Sandbox
@@ -26,39 +27,44 @@ def client_variables(sandbox: Sandbox) -> dict[str, str]:
         found["HDFS_URL"] = sandbox.hdfs.namenode.address
     if sandbox.postgres.is_running:
         found["LEDGER_DSN"] = sandbox.postgres.dsn("tallystick")
+    if sandbox.airflow.api_server.is_running:
+        found["AIRFLOW_URL"] = sandbox.airflow.url
+        found["AIRFLOW_USER"] = ADMIN
+        found["AIRFLOW_PASSWORD"] = sandbox.airflow.password()
     return found
 
 
 def airflow_connections(sandbox: Sandbox) -> dict[str, str]:
-    """AIRFLOW_CONN_* variables of the services that run, each a JSON document. Values contain passwords."""
-    found: dict[str, dict[str, object]] = {}
-    ports = sandbox.home.ports
-    if sandbox.kafka.is_running:
-        found["KAFKA_DEFAULT"] = {
+    """AIRFLOW_CONN_* variables of all services, each a JSON document. Values contain passwords.
+
+    Services that do not run are named too, once their ports are chosen: Airflow reads connections at its start only.
+    """
+    namenode, postgres = sandbox.hdfs.namenode, sandbox.postgres
+    jars = ",".join(str(jar) for jar in sorted(ensure_jars("spark-kafka").glob("*.jar")))
+    found: dict[str, dict[str, object]] = {
+        "KAFKA_DEFAULT": {
             "conn_type": "kafka",
             "extra": {"bootstrap.servers": sandbox.kafka.bootstrap_servers},
-        }
-        jars = ",".join(str(jar) for jar in sorted(ensure_jars("spark-kafka").glob("*.jar")))
-        found["SPARK_DEFAULT"] = {
+        },
+        "SPARK_DEFAULT": {
             "conn_type": "spark",
             "host": SPARK_MASTER,
             "extra": {"deploy-mode": "client", "jars": jars},
-        }
-    if sandbox.hdfs.namenode.is_running:
-        found["WEBHDFS_DEFAULT"] = {
+        },
+        "WEBHDFS_DEFAULT": {
             "conn_type": "webhdfs",
             "host": HOST,
-            "port": ports["namenode-http"],
+            "port": sandbox.home.ports["namenode-http"],
             "login": getpass.getuser(),
-            "extra": {"fs": sandbox.hdfs.namenode.address},
-        }
-    if sandbox.postgres.is_running:
-        found["LEDGER_DEFAULT"] = {
+            "extra": {"fs": namenode.address},
+        },
+        "LEDGER_DEFAULT": {
             "conn_type": "postgres",
             "host": HOST,
-            "port": ports["postgres"],
+            "port": sandbox.home.ports["postgres"],
             "login": "tallystick",
-            "password": sandbox.postgres.password("tallystick"),
+            "password": postgres.password("tallystick"),
             "schema": "tallystick",
-        }
+        },
+    }
     return {f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in found.items()}

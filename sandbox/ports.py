@@ -38,7 +38,9 @@ class Ports:
         """The port chosen for a name."""
         port = self._state.port(name)
         if port is None:
-            raise SandboxError(f"no port was chosen for {name} yet. Next: start it (./tallystick sandbox up)")
+            raise SandboxError(
+                f"no port was chosen for {name} yet. Next: start it (./tallystick sandbox up)"
+            )
         return port
 
     def claim(self, *names: str) -> None:
@@ -56,7 +58,9 @@ class Ports:
                     self._note(name, port)
                     break
             else:
-                raise SandboxError(f"no free port between {FREE_FROM} and {FREE_UNTIL} on {HOST} for {name}")
+                raise SandboxError(
+                    f"no free port between {FREE_FROM} and {FREE_UNTIL} on {HOST} for {name}"
+                )
 
     def release(self, *names: str) -> None:
         """Give the locks of these names up: their services listen, or failed."""

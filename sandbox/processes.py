@@ -41,7 +41,11 @@ class Session:
 
     def leads(self) -> bool:
         """True while the leader lives."""
-        return self.boot == _boot_id() and _is_alive(self.leader) and _started_ticks(self.leader) == self.started_ticks
+        return (
+            self.boot == _boot_id()
+            and _is_alive(self.leader)
+            and _started_ticks(self.leader) == self.started_ticks
+        )
 
     def processes(self) -> list[psutil.Process]:
         """Everything alive in the session, and below its leader; empty after a reboot.

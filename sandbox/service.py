@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox import processes
-from sandbox.entry.layout import VENV
 from sandbox.entry.system import ensure_java
 from sandbox.errors import ServiceFailed
 from sandbox.ports import Ports
@@ -70,6 +70,9 @@ class Service(ABC):
     def missing(self) -> str | None:
         """What it still lacks to be ready; None when it is."""
 
+    def provision(self) -> None:
+        """Make what belongs into the running service; called each time it became ready, so it may be there already."""
+
     def environment(self) -> Mapping[str, str]:
         """The environment it runs in."""
         return os.environ
@@ -107,7 +110,11 @@ class Service(ABC):
             try:
                 self.prepare()
                 session = processes.spawn(
-                    self.command(), env=self.environment(), cwd=self.folder, log=self.log, user=self.run_as
+                    self.command(),
+                    env=self.environment(),
+                    cwd=self.folder,
+                    log=self.log,
+                    user=self.run_as,
                 )
             except BaseException:
                 self.home.ports.release(*self.port_names)
@@ -124,8 +131,13 @@ class Service(ABC):
                 if not self.is_running:
                     raise ServiceFailed(self.name, "died while starting", self.log)
                 if time.monotonic() > deadline:
-                    raise ServiceFailed(self.name, f"is not ready after {self.ready_seconds:.0f} s: {lack}", self.log)
+                    raise ServiceFailed(
+                        self.name,
+                        f"is not ready after {self.ready_seconds:.0f} s: {lack}",
+                        self.log,
+                    )
                 time.sleep(POLL_SECONDS)
+            self.provision()
         finally:
             self.home.ports.release(*self.port_names)
 
@@ -146,7 +158,9 @@ class Service(ABC):
 
     def members(self) -> list[int]:
         """The numbers of all processes that belong to it, those of former starts included."""
-        return [p.pid for session in self.home.state.sessions(self.name) for p in session.processes()]
+        return [
+            p.pid for session in self.home.state.sessions(self.name) for p in session.processes()
+        ]
 
     def _current(self) -> Session | None:
         sessions = self.home.state.sessions(self.name)
@@ -159,7 +173,9 @@ class Service(ABC):
         self.home.state.remember_sessions(self.name, self._with_members())
 
 
-def java(*options: str, classpath: Sequence[Path | str], main: str, arguments: Sequence[str] = ()) -> list[str]:
+def java(
+    *options: str, classpath: Sequence[Path | str], main: str, arguments: Sequence[str] = ()
+) -> list[str]:
     """The command line of a Java program."""
     return [
         str(ensure_java() / "bin" / "java"),
@@ -175,4 +191,4 @@ def java(*options: str, classpath: Sequence[Path | str], main: str, arguments: S
 
 def program(name: str) -> str:
     """The path of a program of the virtual environment."""
-    return str(VENV / "bin" / name)
+    return str(Path(sys.executable).with_name(name))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Protocol
 
 from filelock import FileLock
 
 from sandbox.connections import airflow_connections, client_variables
-from sandbox.entry.layout import connections_file, state_dir
-from sandbox.errors import SandboxError
+from sandbox.entry.layout import ROOT, connections_file, state_dir
+from sandbox.errors import SandboxError, ServiceFailed
 from sandbox.ports import Ports
-from sandbox.service import Home, Service
+from sandbox.service import Home, Service, program
+from sandbox.services.airflow import Airflow
 from sandbox.services.hdfs import Hdfs
 from sandbox.services.kafka import Kafka, KafkaCluster
 from sandbox.services.postgres import Postgres
@@ -33,13 +36,9 @@ USUAL_PORTS = {
     "postgres": 15432,
     "airflow": 18080,
 }
-GROUPS = ("kafka", "hdfs", "postgres")
+GROUPS = ("kafka", "hdfs", "postgres", "airflow")
 
 Report = Callable[[str], None]
-
-
-class _Startable(Protocol):
-    def start(self) -> None: ...
 
 
 class Sandbox:
@@ -55,24 +54,43 @@ class Sandbox:
         self.kafka = Kafka(self.home)
         self.hdfs = Hdfs(self.home)
         self.postgres = Postgres(self.home)
+        self.airflow = Airflow(self.home, self.postgres, lambda: airflow_connections(self))
+
+    @property
+    def groups(self) -> dict[str, Sequence[Service]]:
+        """The services by the names that ``up`` takes."""
+        return {
+            "kafka": [self.kafka, *self.kafka.added],
+            "hdfs": self.hdfs.services,
+            "postgres": [self.postgres],
+            "airflow": self.airflow.services,
+        }
 
     @property
     def services(self) -> list[Service]:
         """Every service of the sandbox, in the order in which they are told of."""
-        return [self.kafka, *self.kafka.added, *self.hdfs.services, self.postgres]
+        return [service for group in self.groups.values() for service in group]
+
+    @property
+    def wanted(self) -> list[str]:
+        """The groups that were asked for since the last ``down``."""
+        return list(self.home.state.fact("wanted", []))
 
     def up(self, only: Iterable[str] | None = None, *, report: Report = lambda text: None) -> None:
         """Start the named groups (all of GROUPS by default) and return when each is really ready.
 
-        What runs already is left alone. Raises SandboxError when a service does not come up.
+        What runs already is left alone; Airflow brings PostgreSQL along. Raises SandboxError when a service does not
+        come up; the others stay up.
         """
         wanted = _checked(only)
         with FileLock(self.directory / "lock"):
-            self._start_together(wanted, report)
-            for moved in self.home.ports.moved:
-                report(moved)
-            self.home.ports.moved.clear()
-            self._write_connections()
+            self.home.state.replace("wanted", sorted({*self.wanted, *wanted}))
+            self._choose_ports(report)
+            try:
+                self._start_together(wanted, report)
+            finally:
+                self.home.ports.release(*USUAL_PORTS)
+                self._write_connections()
 
     def down(self, *, purge: bool = False) -> int:
         """Stop everything; the number of processes that were ended. Data is kept unless purged.
@@ -82,16 +100,19 @@ class Sandbox:
         with FileLock(self.directory / "lock"):
             before = len(self.processes())
             connections_file(self.directory).unlink(missing_ok=True)
+            self.home.state.replace("wanted", [])
+            self.airflow.stop()  # before the database that it uses
             with ThreadPoolExecutor() as pool:
-                for done in [pool.submit(service.stop) for service in reversed(self.services)]:
+                for done in [pool.submit(service.stop) for service in self.services]:
                     done.result()
             left = self.processes()
             if left:
-                raise SandboxError(f"these processes could not be ended: {left}. Next: look at them with ps, then repeat")
+                raise SandboxError(
+                    f"processes {left} could not be ended. Next: look at them with ps, then repeat"
+                )
             if purge:
                 self.postgres.purge()
-        if purge:
-            _purge(self.directory)
+                _purge(self.directory)
         return before
 
     def kill(self) -> None:
@@ -116,30 +137,71 @@ class Sandbox:
         directory.mkdir(parents=True, exist_ok=True)
         return KafkaCluster(_home(directory, {}), brokers=brokers, settings=settings)
 
+    def _choose_ports(self, report: Report) -> None:
+        """Choose the ports of all services that do not run, before any starts: some need another's address."""
+        running = {
+            name for service in self.services if service.is_running for name in service.port_names
+        }
+        self.home.ports.claim(*(name for name in USUAL_PORTS if name not in running))
+        for moved in self.home.ports.moved:
+            report(moved)
+        self.home.ports.moved.clear()
+
     def _start_together(self, wanted: Sequence[str], report: Report) -> None:
-        starters: dict[str, Callable[[], None]] = {
+        starters: dict[str, Callable[[Report], None]] = {
             "kafka": self._start_kafka,
-            "hdfs": self.hdfs.start,
-            "postgres": self.postgres.start,
+            "hdfs": self._start_hdfs,
+            "postgres": lambda report: self._start_databases(
+                report, with_airflow="airflow" in wanted
+            ),
         }
         failures = []
         with ThreadPoolExecutor() as pool:
-            running = {pool.submit(starters[group]): group for group in wanted}
-            for done in as_completed(running):
+            for done in as_completed(
+                [pool.submit(starters[group], report) for group in wanted if group in starters]
+            ):
                 failure = done.exception()
-                if failure is None:
-                    report(f"{running[done]} is ready")
-                elif isinstance(failure, SandboxError):
+                if isinstance(failure, SandboxError):
                     failures.append(str(failure))
-                else:
+                elif failure is not None:
                     raise failure
         if failures:
             raise SandboxError("\n".join(failures))
 
-    def _start_kafka(self) -> None:
-        self.kafka.start()
-        for broker in self.kafka.added:
-            broker.start()
+    def _start_kafka(self, report: Report) -> None:
+        with _timed("Kafka", report):
+            self.kafka.start()
+            for broker in self.kafka.added:
+                broker.start()
+
+    def _start_hdfs(self, report: Report) -> None:
+        with _timed("HDFS", report):
+            self.hdfs.start()
+
+    def _start_databases(self, report: Report, *, with_airflow: bool) -> None:
+        with _timed("PostgreSQL", report):
+            self.postgres.start()
+        with ThreadPoolExecutor() as pool:
+            migration = pool.submit(self._migrate_ledger, report)
+            if with_airflow:
+                with _timed("Airflow", report):
+                    self.airflow.start()
+            migration.result()
+
+    def _migrate_ledger(self, report: Report) -> None:
+        """Bring the ledger's schema up to date, by the package's own command: the one place where it is called."""
+        if not (ROOT / "plugins" / "tallystick" / "__main__.py").exists():
+            return
+        log = self.home.folder("logs") / "ledger-migrate.log"
+        env = {**os.environ, **airflow_connections(self), "PYTHONPATH": str(ROOT / "plugins")}
+        env["LEDGER_DSN"] = self.postgres.dsn("tallystick")
+        with _timed("the ledger's schema", report), log.open("wb") as out:
+            argv = [program("python"), "-P", "-m", "tallystick", "ledger", "migrate"]
+            done = subprocess.run(
+                argv, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False
+            )
+        if done.returncode != 0:
+            raise ServiceFailed("the ledger", "could not be migrated", log)
 
     def _write_connections(self) -> None:
         found = {**client_variables(self), **airflow_connections(self)}
@@ -151,19 +213,30 @@ def _home(directory: Path, usual_ports: dict[str, int]) -> Home:
     return Home(directory, state, Ports(state, usual_ports))
 
 
+@contextlib.contextmanager
+def _timed(what: str, report: Report) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    report(f"{what} is ready ({time.monotonic() - began:.1f} s)")
+
+
 def _checked(only: Iterable[str] | None) -> list[str]:
     if only is None:
         return list(GROUPS)
     wanted = list(only)
     unknown = [name for name in wanted if name not in GROUPS]
     if unknown or not wanted:
-        raise SandboxError(f"no such service: {', '.join(unknown) or '(none named)'}. Known: {', '.join(GROUPS)}")
+        raise SandboxError(
+            f"no such service: {', '.join(unknown) or '(none named)'}. Known: {', '.join(GROUPS)}"
+        )
+    if "airflow" in wanted:
+        wanted.append("postgres")
     return [name for name in GROUPS if name in wanted]
 
 
 def _purge(directory: Path) -> None:
     """Delete what services wrote; what set-up fetched stays."""
-    kept = {"jars", "setup.lock", "jars.lock", "lock"}
+    kept = {"jars", "setup.lock", "jars.lock", "lock", "state.lock"}
     for entry in directory.iterdir():
         if entry.name not in kept:
             if entry.is_dir() and not entry.is_symlink():

@@ -6,12 +6,16 @@ before anybody waits for the process it names.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from sandbox.processes import Session
 
@@ -19,71 +23,63 @@ SECRET_BYTES = 24
 
 
 class State:
-    """The remembered facts of one state directory; safe to use from several threads of one process."""
+    """The remembered facts of one state directory; several threads and processes may use it at once."""
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / "state.json"
-        self._lock = threading.RLock()
-        self._facts: dict[str, Any] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        self._lock = FileLock(directory / "state.lock", thread_local=False)
+        self._turn = threading.RLock()
 
     def port(self, name: str) -> int | None:
         """The port chosen for a name; None before the first choice."""
-        with self._lock:
-            return self._section("ports").get(name)
+        found: int | None = self._read()["ports"].get(name)
+        return found
 
     def remember_port(self, name: str, port: int) -> None:
         """Keep a port over restarts."""
-        with self._lock:
-            self._section("ports")[name] = port
-            self._write()
+        with self._changed() as facts:
+            facts["ports"][name] = port
 
     def secret(self, name: str) -> str:
         """A random password or key, the same for ever after."""
-        with self._lock:
-            return str(self.once(f"secret:{name}", secrets.token_urlsafe(SECRET_BYTES)))
+        return str(self.once(f"secret:{name}", secrets.token_urlsafe(SECRET_BYTES)))
 
     def once(self, name: str, value: Any) -> Any:
         """The value first given for this name; later values are ignored."""
-        with self._lock:
-            facts = self._section("facts")
-            if name not in facts:
-                facts[name] = value
-                self._write()
-            return facts[name]
+        known = self.fact(name)
+        if known is not None:
+            return known
+        with self._changed() as facts:
+            return facts["facts"].setdefault(name, value)
 
     def replace(self, name: str, value: Any) -> None:
         """Set a fact anew."""
-        with self._lock:
-            self._section("facts")[name] = value
-            self._write()
+        with self._changed() as facts:
+            facts["facts"][name] = value
 
     def fact(self, name: str, default: Any = None) -> Any:
         """A fact set before; the default otherwise."""
-        with self._lock:
-            return self._section("facts").get(name, default)
+        return self._read()["facts"].get(name, default)
 
     def sessions(self, service: str) -> list[Session]:
         """The sessions started for a service that may still have members, newest last."""
-        with self._lock:
-            return [Session(**fields) for fields in self._section("sessions").get(service, [])]
-
-    def services(self) -> list[str]:
-        """The services with remembered sessions."""
-        with self._lock:
-            return list(self._section("sessions"))
+        return [Session(**fields) for fields in self._read()["sessions"].get(service, [])]
 
     def remember_sessions(self, service: str, sessions: list[Session]) -> None:
         """Replace what is known of a service's sessions."""
-        with self._lock:
-            self._section("sessions")[service] = [session.as_fields() for session in sessions]
-            self._write()
+        with self._changed() as facts:
+            facts["sessions"][service] = [session.as_fields() for session in sessions]
 
-    def _section(self, name: str) -> dict[str, Any]:
-        section: dict[str, Any] = self._facts.setdefault(name, {})
-        return section
+    def _read(self) -> dict[str, dict[str, Any]]:
+        empty: dict[str, dict[str, Any]] = {"ports": {}, "facts": {}, "sessions": {}}
+        return empty | json.loads(self._file.read_text()) if self._file.exists() else empty
 
-    def _write(self) -> None:
-        write_private(self._file, json.dumps(self._facts, indent=1, sort_keys=True))
+    @contextlib.contextmanager
+    def _changed(self) -> Iterator[dict[str, dict[str, Any]]]:
+        with self._turn, self._lock:
+            facts = self._read()
+            yield facts
+            write_private(self._file, json.dumps(facts, indent=1, sort_keys=True))
 
 
 def write_private(file: Path, text: str) -> None:

@@ -30,7 +30,12 @@ def run(argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None)
     with log.open("ab") as out:
         out.write(f"\n$ {' '.join(argv)}\n".encode())
         out.flush()
-        return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, check=False).returncode == 0
+        return (
+            subprocess.run(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, check=False
+            ).returncode
+            == 0
+        )
 
 
 def tail_of(log: Path) -> str:

@@ -67,7 +67,7 @@ def _test(python: str, arguments: list[str]) -> int:
     tool = VENV / "bin"
     steps: list[list[str]] = []
     if which == "unit":
-        steps.append([python, "-m", "pytest", "-m", "not integration and not spark_local", *arguments])
+        steps.append([python, "-m", "pytest", "-m", "not integration", *arguments])
     else:
         ensure_java()
         for service in SERVICES:

@@ -77,14 +77,20 @@ def _registry_environment() -> dict[str, str]:
     # uv brings its own certificates unless told otherwise; the flag's name changed between its versions.
     env.setdefault("UV_SYSTEM_CERTS", "true")
     env.setdefault("UV_NATIVE_TLS", "true")
-    for ours, theirs in (("SSL_CERT_FILE", "PIP_CERT"), ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"), ("UV_INDEX", "PIP_EXTRA_INDEX_URL")):
+    for ours, theirs in (
+        ("SSL_CERT_FILE", "PIP_CERT"),
+        ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"),
+        ("UV_INDEX", "PIP_EXTRA_INDEX_URL"),
+    ):
         if ours not in env and env.get(theirs):
             env[ours] = env[theirs]
     return env
 
 
 def _create(uv: str | None, env: dict[str, str]) -> None:
-    if uv is not None and run([uv, "venv", "-q", "--python", sys.executable, str(VENV)], log=SETUP_LOG, env=env):
+    if uv is not None and run(
+        [uv, "venv", "-q", "--python", sys.executable, str(VENV)], log=SETUP_LOG, env=env
+    ):
         return
     if importlib.util.find_spec("ensurepip") is None:
         install_venv_module(f"{sys.version_info.major}.{sys.version_info.minor}")
@@ -97,17 +103,33 @@ def _install_by_uv(uv: str | None, env: dict[str, str]) -> bool:
         if not run([str(PYTHON), "-m", "pip", "install", "-q", "uv"], log=SETUP_LOG, env=env):
             return False
         uv = str(VENV / "bin" / "uv")
-    argv = [uv, "pip", "install", "-q", "--python", str(PYTHON), "--compile-bytecode", "-r", str(REQUIREMENTS)]
+    argv = [
+        uv,
+        "pip",
+        "install",
+        "-q",
+        "--python",
+        str(PYTHON),
+        "--compile-bytecode",
+        "-r",
+        str(REQUIREMENTS),
+    ]
     return run(argv, log=SETUP_LOG, env=env)
 
 
 def _install_by_pip(env: dict[str, str]) -> None:
     if not run([str(PYTHON), "-m", "pip", "--version"], log=SETUP_LOG, env=env):
         run([str(PYTHON), "-m", "ensurepip"], log=SETUP_LOG, env=env)
-    if not run([str(PYTHON), "-m", "pip", "install", "-q", "-r", str(REQUIREMENTS)], log=SETUP_LOG, env=env):
+    if not run(
+        [str(PYTHON), "-m", "pip", "install", "-q", "-r", str(REQUIREMENTS)], log=SETUP_LOG, env=env
+    ):
         raise SetupFailed(
             f"the Python packages could not be installed; the last words:\n{tail_of(SETUP_LOG)}\n"
             f"Next: check the network or pip's settings, then repeat the command. Log: {SETUP_LOG}"
         )
     # Without bytecode Airflow's commands take four times as long.
-    run([str(PYTHON), "-m", "compileall", "-q", "-j", "0", str(VENV / "lib")], log=SETUP_LOG, env=env)
+    run(
+        [str(PYTHON), "-m", "compileall", "-q", "-j", "0", str(VENV / "lib")],
+        log=SETUP_LOG,
+        env=env,
+    )

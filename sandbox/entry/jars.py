@@ -37,11 +37,15 @@ def ensure_jars(service: str) -> Path:
 def versions_of(service: str) -> dict[str, str]:
     """The direct dependencies of a service's POM: ``group:artifact`` to version."""
     root = ET.parse(POMS / service / "pom.xml").getroot()
-    properties = {p.tag.removeprefix(POM_NAMESPACE): p.text or "" for p in root.findall(f"{POM_NAMESPACE}properties/*")}
+    properties = {
+        p.tag.removeprefix(POM_NAMESPACE): p.text or ""
+        for p in root.findall(f"{POM_NAMESPACE}properties/*")
+    }
     found = {}
     for dependency in root.findall(f"{POM_NAMESPACE}dependencies/{POM_NAMESPACE}dependency"):
         group, artifact, version = (
-            dependency.findtext(f"{POM_NAMESPACE}{tag}", "") for tag in ("groupId", "artifactId", "version")
+            dependency.findtext(f"{POM_NAMESPACE}{tag}", "")
+            for tag in ("groupId", "artifactId", "version")
         )
         if version.startswith("${"):
             version = properties[version[2:-1]]

@@ -40,7 +40,9 @@ def ensure_maven() -> str:
         _install(["maven"], what="Maven")
         found = shutil.which("mvn")
     if found is None:
-        raise SetupFailed("Maven (mvn) is missing. Next: install it (Debian, Ubuntu: apt-get install maven).")
+        raise SetupFailed(
+            "Maven (mvn) is missing. Next: install it (Debian, Ubuntu: apt-get install maven)."
+        )
     return found
 
 
@@ -75,9 +77,13 @@ def _install(packages: list[str], *, what: str) -> None:
     apt = shutil.which("apt-get")
     by_hand = f"Next: apt-get install {' '.join(packages)} (Debian, Ubuntu), or the like of it."
     if apt is None or os.geteuid() != 0:
-        raise SetupFailed(f"{what} is missing, and only root on Debian or Ubuntu may have it installed from here. {by_hand}")
+        raise SetupFailed(
+            f"{what} is missing, and only root on Debian or Ubuntu may have it installed from here. {by_hand}"
+        )
     say(f"installing {what} by apt-get ({', '.join(packages)})")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     run([apt, "update", "-q"], log=SETUP_LOG, env=env)  # a stale index may still serve
-    if not run([apt, "install", "-y", "-q", "--no-install-recommends", *packages], log=SETUP_LOG, env=env):
+    if not run(
+        [apt, "install", "-y", "-q", "--no-install-recommends", *packages], log=SETUP_LOG, env=env
+    ):
         raise SetupFailed(f"apt-get could not install {what}. {by_hand}\n{tail_of(SETUP_LOG)}")

@@ -21,7 +21,10 @@ from sandbox.service import Home, Service, java
 HEAP = "-Xmx256m"
 ANSWER_SECONDS = 2.0
 # Hadoop reaches into the JDK (HADOOP-19310).
-OPENS = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.nio", "sun.nio.ch")]
+OPENS = [
+    f"--add-opens=java.base/{package}=ALL-UNNAMED"
+    for package in ("java.lang", "java.nio", "sun.nio.ch")
+]
 SERVER = "org.apache.hadoop.hdfs.server"
 
 LOGGING = """\
@@ -113,7 +116,11 @@ class NameNode(HdfsDaemon):
             shutil.rmtree(self.home.directory / "hdfs" / leftover, ignore_errors=True)
         with self.log.open("ab") as out:
             done = subprocess.run(
-                self._java("-format", "-nonInteractive"), cwd=self.folder, stdout=out, stderr=out, check=False
+                self._java("-format", "-nonInteractive"),
+                cwd=self.folder,
+                stdout=out,
+                stderr=out,
+                check=False,
             )
         if done.returncode != 0:
             raise ServiceFailed(self.name, "could not format its storage", self.log)
@@ -195,7 +202,9 @@ class Hdfs:
 
 def _jmx(url: str, bean: str) -> dict[str, Any] | None:
     try:
-        answer = httpx.get(f"{url}/jmx", params={"qry": bean}, timeout=ANSWER_SECONDS, trust_env=False)
+        answer = httpx.get(
+            f"{url}/jmx", params={"qry": bean}, timeout=ANSWER_SECONDS, trust_env=False
+        )
         beans = answer.raise_for_status().json()["beans"]
     except (httpx.HTTPError, ValueError, KeyError):
         return None

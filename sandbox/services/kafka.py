@@ -134,7 +134,14 @@ class KafkaNode(Service):
     def _format(self) -> None:
         argv = self._java(
             "kafka.tools.StorageTool",
-            ["format", "-t", cluster_id(self.home), "-c", "server.properties", "--ignore-formatted"],
+            [
+                "format",
+                "-t",
+                cluster_id(self.home),
+                "-c",
+                "server.properties",
+                "--ignore-formatted",
+            ],
         )
         with self.log.open("ab") as out:
             done = subprocess.run(argv, cwd=self.folder, stdout=out, stderr=out, check=False)
@@ -143,7 +150,9 @@ class KafkaNode(Service):
 
     def _java(self, main: str, arguments: Sequence[str]) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
-        return java(HEAP, logging, classpath=[ensure_jars("kafka") / "*"], main=main, arguments=arguments)
+        return java(
+            HEAP, logging, classpath=[ensure_jars("kafka") / "*"], main=main, arguments=arguments
+        )
 
 
 class Kafka(KafkaNode):
@@ -174,14 +183,20 @@ class Kafka(KafkaNode):
 
     def _broker(self, node_id: int) -> KafkaNode:
         return KafkaNode(
-            self.home, f"kafka-{node_id}", node_id=node_id, roles=("broker",), controller_port="kafka-controller"
+            self.home,
+            f"kafka-{node_id}",
+            node_id=node_id,
+            roles=("broker",),
+            controller_port="kafka-controller",
         )
 
 
 class KafkaCluster:
     """A cluster of its own: node 1 is the controller alone, the brokers are numbered from 2."""
 
-    def __init__(self, home: Home, *, brokers: int, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, home: Home, *, brokers: int, settings: Mapping[str, str] | None = None
+    ) -> None:
 
         def node(node_id: int, role: str) -> KafkaNode:
             return KafkaNode(

