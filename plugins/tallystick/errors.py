@@ -50,9 +50,24 @@ def _configuration_error(
 
 
 class FeedFileInvalid(ConfigurationError):
-    """A feed file can't be used."""
+    """Feed files can't be used: every problem of every file, one line each."""
 
     next_step = "Correct the feed file, then run: ./tallystick feed check"
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("feed files", f"{len(problems)} problem(s)", "files without one")
+        self.args = (tuple(problems),)
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), self.args)
+
+    def describe(self) -> str:
+        """The problems, each with file, line, key, value and what is accepted."""
+        return "\n".join(self.problems)
+
+    def __str__(self) -> str:
+        return f"{self.describe()}\n{self.next_step}"
 
 
 class ConnectionMissing(ConfigurationError):

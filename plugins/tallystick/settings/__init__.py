@@ -1,0 +1,1 @@
+"""Settings: feed files and connections, as immutable values; no client, no Airflow."""

@@ -1,0 +1,241 @@
+"""What a feed is: one topic, landed under one directory by one schedule. Models of a feed file.
+
+Every field says in one place what it accepts; the words are shown when a value is refused. The
+models are immutable, and know neither files nor lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, Literal, TypeVar
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from tallystick.settings import notation, spark_conf
+
+T = TypeVar("T")
+
+_MAX_INT: Final = 2**63 - 1
+_ZSTD_LEVEL: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What a field accepts, in words for the person who wrote something else."""
+
+    words: str
+
+
+def _refused(reason: str) -> PydanticCustomError:
+    """A refusal whose text is the reason and nothing else; it may be empty."""
+    return PydanticCustomError("refused", "{reason}", {"reason": reason})
+
+
+def _checked(check: Callable[[Any], T]) -> Callable[[Any], T]:
+    """The check, with its ValueError in pydantic's terms."""
+
+    def validate(value: Any) -> T:
+        try:
+            return check(value)
+        except ValueError as error:
+            raise _refused(str(error)) from None
+
+    return validate
+
+
+def _duration(value: object) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("")
+    return notation.duration(value)
+
+
+def _start(value: object) -> object:
+    return value if value in ("earliest", "latest") else notation.instant(value)
+
+
+def _time_zone_name(text: str) -> str:
+    return notation.time_zone(text).key
+
+
+Count = Annotated[int, Field(gt=0, le=_MAX_INT), Accepted("a whole number above 0")]
+Cron = Annotated[
+    str,
+    AfterValidator(_checked(notation.cron)),
+    Accepted('a cron expression of five fields, in quotes ("0 * * * *"), or @hourly, @daily ...'),
+]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_checked(_duration)),
+    Accepted("a length of time such as 90s, 6h, 7d"),
+]
+ConnectionId = Annotated[
+    str,
+    AfterValidator(_checked(notation.connection_id)),
+    Accepted("an Airflow connection id: letters, digits and _"),
+]
+
+
+class Section(BaseModel):
+    """A part of a feed file; a part that is there but empty has all its defaults."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, populate_by_name=True, hide_input_in_errors=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_default(cls, data: Any) -> Any:
+        return {} if data is None else data
+
+
+class Source(Section):
+    """What is read."""
+
+    connection: ConnectionId = "kafka_default"
+    topic: Annotated[
+        str,
+        AfterValidator(_checked(notation.topic_name)),
+        Accepted("a Kafka topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-'"),
+    ]
+    isolation: Annotated[
+        Literal["read_committed", "read_uncommitted"],
+        Accepted("read_committed, read_uncommitted"),
+    ] = "read_committed"
+    start: Annotated[
+        Literal["earliest", "latest"] | datetime,
+        BeforeValidator(_checked(_start)),
+        Accepted("earliest, latest, or an instant such as 2026-11-01T00:00:00Z"),
+    ] = "earliest"
+    """Asked for the feed's very first plan only; an instant is in UTC."""
+
+
+class Schedule(Section):
+    """When Airflow lands."""
+
+    cron: Cron
+    timezone: Annotated[
+        str,
+        AfterValidator(_checked(_time_zone_name)),
+        Accepted("a time zone's name such as UTC or Europe/Berlin"),
+    ] = "UTC"
+    start_date: Annotated[
+        datetime, Accepted("a date such as 2026-11-01, or an instant such as 2026-11-01T06:00:00Z")
+    ]
+    """Beginning (included) of the first window; aware, in the schedule's time zone."""
+
+    @field_validator("start_date", mode="before")
+    @classmethod
+    def _in_time_zone(cls, value: object, info: ValidationInfo) -> datetime:
+        zone = ZoneInfo(info.data.get("timezone", "UTC"))
+        return _checked(lambda found: notation.start_date(found, zone))(value)
+
+
+class PlanLimits(Section):
+    """How far one run goes, and how much one batch holds."""
+
+    until: Annotated[Literal["now", "window_end"], Accepted("now, window_end")] = "now"
+    max_records_per_run: Count = 50_000_000
+    max_records_per_batch: Count = 10_000_000
+    max_partitions_per_batch: Count = 500
+
+
+class Target(Section):
+    """Where it is landed."""
+
+    connection: ConnectionId = "webhdfs_default"
+    root: Annotated[
+        str,
+        AfterValidator(_checked(notation.directory)),
+        Accepted(
+            "an absolute HDFS directory such as /data/landing; its parts hold a-z, A-Z, 0-9"
+            " and . _ - = + @ , and begin with a letter or digit"
+        ),
+    ]
+    """Normalised: no slash at its end, none twice."""
+    compression: Annotated[
+        Literal["zstd", "snappy", "lz4_raw", "none"], Accepted("zstd, snappy, lz4_raw, none")
+    ] = "zstd"
+    compression_level: Annotated[
+        int | None,
+        Field(ge=1, le=22, validate_default=True),
+        Accepted("a whole number from 1 to 22, with zstd only"),
+    ] = None
+    """None for a codec without levels; 1 for zstd when nothing else is said."""
+    replication: Annotated[
+        int | None, Field(ge=1, le=512), Accepted("a whole number from 1 to 512")
+    ] = None
+    """None: the file system's own default."""
+    target_file_bytes: Count = 256 << 20
+
+    @field_validator("compression_level", mode="after")
+    @classmethod
+    def _level_fits_codec(cls, value: int | None, info: ValidationInfo) -> int | None:
+        codec = info.data.get("compression")
+        if codec == "zstd":
+            return _ZSTD_LEVEL if value is None else value
+        if value is not None and codec is not None:
+            raise _refused(f"{codec} has no levels")
+        return value
+
+
+class SparkSettings(Section):
+    """Where Spark runs, and what it is told beyond what the landing sets itself."""
+
+    connection: ConnectionId = "spark_default"
+    conf: Annotated[Mapping[str, str], Accepted("Spark properties, each a name and a value")] = (
+        Field(default_factory=dict)
+    )
+
+    @field_validator("conf", mode="before")
+    @classmethod
+    def _empty_conf(cls, value: object) -> object:
+        return {} if value is None else value
+
+    @field_validator("conf", mode="after")
+    @classmethod
+    def _safe_conf(cls, value: Mapping[str, str]) -> Mapping[str, str]:
+        reasons = {key: spark_conf.refusal_of(key, setting) for key, setting in value.items()}
+        refusals = {key: reason for key, reason in reasons.items() if reason}
+        if refusals:
+            raise PydanticCustomError("refused_keys", "refused keys", {"refusals": refusals})
+        return value
+
+
+class ReconcileSettings(Section):
+    """When the landed data is proven from outside, and how early a coming loss is told."""
+
+    cron: Cron = "30 * * * *"
+    scrub_every: Duration = timedelta(days=7)
+    warn_time_to_loss: Duration = timedelta(hours=6)
+
+
+class Feed(Section):
+    """One feed, as its file says."""
+
+    name: Annotated[
+        str,
+        Field(alias="feed"),
+        AfterValidator(_checked(notation.feed_name)),
+        Accepted(f"1 to {notation.MAX_FEED_NAME} of a-z, 0-9, '_', '-', beginning with a letter"),
+    ]
+    source: Source
+    schedule: Schedule
+    plan: PlanLimits = PlanLimits()
+    target: Target
+    spark: SparkSettings = SparkSettings()
+    reconcile: ReconcileSettings = ReconcileSettings()

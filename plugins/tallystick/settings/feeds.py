@@ -1,0 +1,149 @@
+"""Reads the folder of feed files: every feed that is right, and everything that is wrong.
+
+One broken file never hides the others' feeds or the others' problems. Light on purpose: Airflow's
+DAG processor runs this every 30 seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from tallystick.errors import ConfigurationError, FeedFileInvalid
+from tallystick.settings.feed import Feed
+from tallystick.settings.problems import FeedProblem, problems_of_document, problems_of_values
+from tallystick.settings.yaml_lines import YamlDocument, parse
+
+FOLDER_VARIABLE: Final = "TALLYSTICK_FEEDS"
+DEFAULT_FOLDER: Final = Path(__file__).resolve().parents[3] / "dags" / "feeds"
+_SUFFIXES: Final = (".yaml", ".yml")
+_VERBATIM: Final = (("spark", "conf"),)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFolder:
+    """What lies in a folder of feed files."""
+
+    feeds: Mapping[str, Feed]
+    """By name, sorted; only those whose files are right."""
+    problems: Sequence[FeedProblem]
+    """In the order of files and lines."""
+
+
+def feeds_folder(environ: Mapping[str, str]) -> Path:
+    """The folder that TALLYSTICK_FEEDS names, else the repository's dags/feeds."""
+    named = environ.get(FOLDER_VARIABLE)
+    return Path(named).expanduser() if named else DEFAULT_FOLDER
+
+
+def read_feeds(folder: Path) -> FeedFolder:
+    """All feeds and all problems; raises ConfigurationError if there is no such folder."""
+    feeds: dict[str, Feed] = {}
+    problems: list[FeedProblem] = []
+    for path in _feed_files(folder):
+        found = _read_file(path)
+        if not isinstance(found, Feed):
+            problems.extend(found)
+        elif found.name in feeds:
+            words = "is not accepted: another file of this folder declares the feed already"
+            problems.append(FeedProblem(_shown(path), 1, "feed", words, repr(found.name)))
+        else:
+            feeds[found.name] = found
+    return FeedFolder(feeds, problems)
+
+
+def load_feeds(folder: Path) -> Mapping[str, Feed]:
+    """All feeds by name; raises FeedFileInvalid with every problem of every file."""
+    found = read_feeds(folder)
+    if found.problems:
+        raise FeedFileInvalid([str(each) for each in found.problems])
+    return found.feeds
+
+
+def load_feed(folder: Path, name: str) -> Feed:
+    """The feed of that name, whatever is wrong with the others.
+
+    Raises FeedFileInvalid for its own file, ConfigurationError when there is none of that name.
+    """
+    files = _feed_files(folder)
+    mine = [path for path in files if path.stem == name]
+    if not mine:
+        names = [path.stem for path in files]
+        near = get_close_matches(name, names, n=3) or names
+        accepted = ", ".join(near) if near else f"none, {_shown(folder)} holds no feed file"
+        raise ConfigurationError("the feed's name", name, accepted, where=_shown(folder))
+    if len(mine) > 1:
+        raise FeedFileInvalid(
+            [f"{_shown(mine[1])}: {_shown(mine[0])} declares the same feed: keep one of them"]
+        )
+    found = _read_file(mine[0])
+    if not isinstance(found, Feed):
+        raise FeedFileInvalid([str(each) for each in found])
+    return found
+
+
+def _feed_files(folder: Path) -> list[Path]:
+    """The feed files, sorted by name; hidden files and other kinds are none."""
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise ConfigurationError(
+            f"the folder of feeds ({FOLDER_VARIABLE})",
+            str(folder),
+            "a folder of YAML files",
+            where=error.strerror or type(error).__name__,
+        ) from error
+    return [path for path in entries if path.suffix in _SUFFIXES and not path.name.startswith(".")]
+
+
+def _read_file(path: Path) -> Feed | Sequence[FeedProblem]:
+    """The feed, or why it is none."""
+    file = _shown(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        return [FeedProblem(file, None, "", f"it can't be read: {error.strerror}")]
+    document = parse(content, verbatim=_VERBATIM)
+    problems = list(problems_of_document(file, document))
+    if problems and document.values is None:
+        return problems
+    feed: Feed | None = None
+    try:
+        feed = Feed.model_validate(document.values)
+    except ValidationError as error:
+        told = tuple(f"{each.key}." for each in problems)
+        problems += [
+            each
+            for each in problems_of_values(file, document, error)
+            if not f"{each.key}.".startswith(told)
+        ]
+    misnamed = _misnamed(file, path.stem, document)
+    if misnamed and all(each.key != "feed" for each in problems):
+        problems.append(misnamed)
+    return feed if feed and not problems else sorted(problems, key=_place)
+
+
+def _misnamed(file: str, stem: str, document: YamlDocument) -> FeedProblem | None:
+    """The problem of a file that declares a feed of another name."""
+    name = document.values.get("feed") if isinstance(document.values, dict) else None
+    if not isinstance(name, str) or name == stem:
+        return None
+    words = "is not accepted: a feed bears its file's name"
+    return FeedProblem(file, document.line_of(("feed",)), "feed", words, repr(name), stem)
+
+
+def _place(problem: FeedProblem) -> tuple[int, str]:
+    return problem.line or 0, problem.key
+
+
+def _shown(path: Path) -> str:
+    """The path for a person: relative to where they stand if it is below."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)

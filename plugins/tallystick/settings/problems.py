@@ -1,0 +1,184 @@
+"""What is wrong with a feed file, one value per trouble: file, line, key, value, what is accepted.
+
+Puts pydantic's and YAML's findings into one form. Never shows the value of an unknown key or of
+anything that looks like a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from tallystick.settings.feed import Accepted, Feed
+from tallystick.settings.spark_conf import carries_secret
+from tallystick.settings.yaml_lines import KeyPath, YamlDocument
+
+_LONGEST_VALUE: Final = 80
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FeedProblem:
+    """One trouble in one file; its text is one line."""
+
+    file: str
+    line: int | None
+    """From 1; None when the file could not be read at all."""
+    key: str
+    """Dotted; empty when it is not about one key."""
+    words: str
+    """What is wrong, as a clause."""
+    value: str | None = None
+    """As it was written; None where none was, or it must not be shown."""
+    accepted: str | None = None
+    nearest: str | None = None
+    """The known key that an unknown one resembles most."""
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        subject = f"{self.key}: " if self.key else ""
+        shown = "" if self.value is None else f"{self.value} "
+        clauses = [f"{place}: {subject}{shown}{self.words}"]
+        if self.nearest is not None:
+            clauses.append(f"nearest known key: {self.nearest}")
+        elif self.accepted is not None:
+            clauses.append(f"accepted: {self.accepted}")
+        return "; ".join(clauses)
+
+
+def problems_of_document(file: str, document: YamlDocument) -> tuple[FeedProblem, ...]:
+    """What YAML itself has to say."""
+    return tuple(
+        FeedProblem(file, each.line, _dotted(each.path), each.words) for each in document.troubles
+    )
+
+
+def problems_of_values(
+    file: str, document: YamlDocument, error: ValidationError
+) -> tuple[FeedProblem, ...]:
+    """What the models have to say, at most one problem for each key."""
+    found: dict[KeyPath, FeedProblem] = {}
+    for details in error.errors(include_url=False):
+        path = _key_path(details["loc"])
+        if details["type"] == "refused_keys":
+            for key, reason in details["ctx"]["refusals"].items():
+                inner = (*path, key)
+                found.setdefault(inner, _refused(file, document, inner, reason))
+        else:
+            found.setdefault(path, _problem(file, document, path, details))
+    return tuple(found.values())
+
+
+def _key_path(location: KeyPath) -> KeyPath:
+    """The place in the file: pydantic's location without the arms of its unions."""
+    path: list[str | int] = []
+    model: type[BaseModel] | None = Feed
+    for step in location:
+        path.append(step)
+        field = _field(model, step)
+        model = field.section if field else None
+        if field is not None and model is None and not field.is_mapping:
+            break
+    return tuple(path)
+
+
+def _problem(
+    file: str, document: YamlDocument, path: KeyPath, details: ErrorDetails
+) -> FeedProblem:
+    """One of pydantic's errors in our words."""
+    key, line = _dotted(path), document.line_of(path)
+    if details["type"] == "extra_forbidden":
+        known = _known_keys(path[:-1])
+        near = get_close_matches(str(path[-1]), known, n=1)
+        return FeedProblem(
+            file,
+            line,
+            key,
+            "unknown key",
+            accepted=", ".join(known),
+            nearest=near[0] if near else None,
+        )
+    if details["type"] == "missing":
+        return FeedProblem(file, line, key, "missing", accepted=_accepted(path))
+    reason = str(details["msg"]) if details["type"] == "refused" else ""
+    if details["type"] == "string_type" and path in document.texts:
+        reason = "it does not read as text, put it in quotes"
+    return _refused(file, document, path, reason)
+
+
+def _refused(file: str, document: YamlDocument, path: KeyPath, reason: str) -> FeedProblem:
+    words = "is not accepted" + (f": {reason}" if reason else "")
+    value = _shown_value(document, path)
+    return FeedProblem(file, document.line_of(path), _dotted(path), words, value, _accepted(path))
+
+
+def _shown_value(document: YamlDocument, path: KeyPath) -> str:
+    """The value as it was written, shortened; stars for a secret."""
+    value: Any = document.values
+    for step in path:
+        value = value[step]
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    if value is None:
+        return "nothing"
+    text = document.texts.get(path, str(value))
+    if carries_secret(str(path[-1]) if path else "", text):
+        return "'***'"
+    if len(text) > _LONGEST_VALUE:
+        text = text[: _LONGEST_VALUE - 3] + "..."
+    return repr(text) if isinstance(value, str) else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    section: type[BaseModel] | None
+    is_mapping: bool
+    accepted: str | None
+
+
+def _field(model: type[BaseModel] | None, key: object) -> _Field | None:
+    return next((each for each in _fields(model) if each.name == key), None)
+
+
+def _fields(model: type[BaseModel] | None) -> Iterator[_Field]:
+    """The model's fields under the names that a file uses."""
+    for name, info in (model.model_fields if model else {}).items():
+        kind: Any = info.annotation
+        is_section = isinstance(kind, type) and issubclass(kind, BaseModel)
+        words = next((each.words for each in info.metadata if isinstance(each, Accepted)), None)
+        yield _Field(
+            info.alias or name,
+            kind if is_section else None,
+            name == "conf",
+            "a section of keys" if is_section else words,
+        )
+
+
+def _known_keys(path: KeyPath) -> list[str]:
+    """The keys that the section at this path may have."""
+    model: type[BaseModel] | None = Feed
+    for step in path:
+        field = _field(model, step)
+        model = field.section if field else None
+    return [each.name for each in _fields(model)]
+
+
+def _accepted(path: KeyPath) -> str | None:
+    """What the field at this path accepts, in its own words; a Spark property has none."""
+    model: type[BaseModel] | None = Feed
+    found: _Field | None = None
+    for step in path:
+        if found is not None and found.is_mapping:
+            return None
+        found = _field(model, step)
+        model = found.section if found else None
+    return found.accepted if found else "a mapping of keys, as in dags/feeds/orders.yaml"
+
+
+def _dotted(path: KeyPath) -> str:
+    return ".".join(str(step) for step in path)
