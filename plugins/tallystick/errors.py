@@ -82,6 +82,12 @@ class WindowIncomplete(ConfigurationError):
     next_step = "Give both --window-start and --window-end, or none of them."
 
 
+class WindowMissing(ConfigurationError):
+    """A feed that lands up to its window's end was started without a window."""
+
+    next_step = "Give a window, or set plan.until: now in the feed file."
+
+
 class SourceError(IngestionError):
     """Kafka did not give what was asked."""
 
@@ -127,6 +133,20 @@ class SourceRefused(SourceError):
         """What was asked, and what the broker said."""
         place, reason = self.args
         return f"Kafka refused {place}: {reason}."
+
+
+class SourceChanged(SourceError):
+    """The log is not the one that was planned: re-created, or expired in the meantime."""
+
+    next_step = "Nothing was committed. The next plan records what is lost and lands the rest."
+
+    def __init__(self, batch: str, reason: str) -> None:
+        super().__init__(batch, reason)
+
+    def describe(self) -> str:
+        """The batch, and what changed."""
+        batch, reason = self.args
+        return f"batch {batch}: {reason}."
 
 
 class StorageError(IngestionError):
@@ -239,8 +259,8 @@ class ApplicationFailed(SparkError):
 class VerificationFailed(IngestionError):
     """What lies in staging is not exactly what was planned: nothing is committed."""
 
-    next_step = "Nothing was committed. The batch is landed again by the next attempt."
-    retry = True
+    # Looking at the same files again would find the same: the batch must be landed anew.
+    next_step = "Nothing was committed. Run again: the batch is landed anew by another attempt."
 
     def __init__(self, batch: str, problems: Sequence[str]) -> None:
         super().__init__(batch, tuple(problems))

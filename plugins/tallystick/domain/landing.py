@@ -51,6 +51,8 @@ class LandingPlan:
     compression_level: int | None
     replication: int | None
     """None: the file system's default."""
+    leader_epochs: Mapping[int, int | None]
+    """By partition, just before the read: a record of a later epoch was written under our hands."""
 
     @property
     def file_prefix(self) -> str:
@@ -59,7 +61,7 @@ class LandingPlan:
 
     def to_json(self) -> str:
         """The plan as text, on one line."""
-        document = {"format": FORMAT} | asdict(self)
+        document: dict[str, Any] = {"format": FORMAT} | asdict(self)
         document["scans"] = [
             {
                 "max_records_per_file": scan.max_records_per_file,
@@ -71,6 +73,7 @@ class LandingPlan:
             for scan in self.scans
         ]
         document["kafka_options"] = dict(self.kafka_options)
+        document["leader_epochs"] = sorted(self.leader_epochs.items())
         return json.dumps(document, separators=(",", ":"))
 
     @classmethod
@@ -81,6 +84,7 @@ class LandingPlan:
             raise ValueError(f"no landing plan: format is not {FORMAT!r}")
         topic = document["topic"]
         document["isolation"] = Isolation(document["isolation"])
+        document["leader_epochs"] = {p: epoch for p, epoch in document["leader_epochs"]}
         document["scans"] = tuple(
             Scan(
                 tuple(OffsetRange(TopicPartition(topic, p), a, b) for p, a, b in scan["ranges"]),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tallystick.domain.batch import BatchStatus
@@ -88,6 +88,39 @@ class LogChanges:
     stopped: Sequence[EndedGeneration] = ()
     lost: Sequence[LostRange] = ()
     cuts: Sequence[CutClaim] = ()
+
+    def foreseen(self, accounts: Accounts) -> Accounts:
+        """The accounts as the ledger would have them after these changes: for a dry run.
+
+        An opened generation has no id yet: it is given the negative of its place in the list.
+        """
+        ended = {each.generation_id: GenerationState.CLOSED for each in self.closed}
+        ended |= {each.generation_id: GenerationState.STOPPED for each in self.stopped}
+        generations = {
+            partition: replace(account, state=ended.get(account.generation_id, account.state))
+            for partition, account in accounts.generations.items()
+        }
+        for number, opened in enumerate(self.opened, start=1):
+            generations[opened.partition.partition] = GenerationAccount(
+                generation_id=GenerationId(-number),
+                partition=opened.partition,
+                cluster_id=opened.cluster_id,
+                topic_id=opened.topic_id,
+                ordinal=opened.ordinal,
+                state=GenerationState.OPEN,
+                first_offset=opened.first_offset,
+                frontier=opened.first_offset,
+                beyond=(),
+                last_seen_until=opened.first_offset,
+                anchor=None,
+            )
+        closed = {each.generation_id for each in self.closed}
+        unfinished = [
+            batch
+            for batch in accounts.unfinished
+            if not any(each.generation_id in closed for each in batch.plan.ranges)
+        ]
+        return Accounts(generations, unfinished)
 
 
 @dataclass(frozen=True, slots=True)

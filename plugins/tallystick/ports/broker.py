@@ -41,8 +41,12 @@ class BrokerView(Protocol):
         """
         ...
 
-    def record_at(self, partition: TopicPartition, offset: int) -> RecordEvidence | None:
-        """The record at exactly this offset; None where it is gone (expired, compacted, a marker)."""
+    def records_at(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, RecordEvidence]:
+        """The record at exactly one offset of each partition, in few requests for many partitions.
+
+        A partition is absent from the answer where that record is gone: expired, compacted, or the
+        offset is a marker's.
+        """
         ...
 
     def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:

@@ -258,3 +258,7 @@ class Ledger(Protocol):
     def generations(self, feed: FeedName) -> Mapping[int, Sequence[GenerationAccount]]:
         """All generations by partition, oldest first."""
         ...
+
+    def close(self) -> None:
+        """Give the connection back; the ledger opens another one when it is used again."""
+        ...

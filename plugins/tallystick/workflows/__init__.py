@@ -1,0 +1,1 @@
+"""The story: effects in order, through ports. Decisions are in the domain."""

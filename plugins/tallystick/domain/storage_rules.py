@@ -1,0 +1,118 @@
+"""Level L2: the ledger's files against what really lies in HDFS, both ways.
+
+1. A committed file that is missing, shorter, or has another checksum is named with its ranges.
+2. A file in a readers' directory that no committed batch owns is a stray; nothing is deleted here.
+3. A manifest that names a commit which the ledger doesn't know means that the ledger is behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.landed import LandedFile
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.states import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as storage shows it now."""
+
+    length_bytes: int
+    checksum: str | None
+    """None when the length differs already, so nobody asked."""
+
+
+def missing_or_changed(
+    manifest: Manifest, directory: str, stored: Mapping[str, StoredFile]
+) -> Iterator[Finding]:
+    """One finding for each slice of each file that is not as it was when it was committed."""
+    for file in manifest.files:
+        found = stored.get(file.name)
+        if found is None:
+            yield from _per_slice(
+                manifest, file, FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS,
+                f"committed rows are not in storage: {directory}/{file.name} is missing.",
+            )
+        elif found.length_bytes != file.length_bytes:
+            yield from _per_slice(
+                manifest, file, FindingCode.CONTENT_CHANGED, Verdict.PROVEN_LOSS,
+                f"{directory}/{file.name} has {found.length_bytes} bytes,"
+                f" {file.length_bytes} were committed.",
+            )
+        elif found.checksum != file.checksum:
+            yield from _per_slice(
+                manifest, file, FindingCode.CONTENT_CHANGED, Verdict.PROVEN_LOSS,
+                f"{directory}/{file.name} has checksum {found.checksum},"
+                f" {file.checksum} was committed.",
+            )
+
+
+def _per_slice(
+    manifest: Manifest, file: LandedFile, code: FindingCode, verdict: Verdict, cause: str
+) -> Iterator[Finding]:
+    for each in file.slices:
+        yield Finding(
+            code=code,
+            verdict=verdict,
+            level=Level.L2,
+            feed=manifest.plan.feed,
+            topic=manifest.plan.topic,
+            generation=manifest.plan.ordinal,
+            partition=each.partition,
+            from_offset=each.first_offset,
+            until_offset=each.last_offset + 1,
+            cause=cause,
+            next_step=(
+                "If the broker still has these offsets they can be landed again:"
+                " docs/runbook.md tells how. Keep the file that is there."
+            ),
+            evidence={"batch": manifest.plan.batch_id, "file": file.name},
+        )
+
+
+def stray_files(
+    feed: str, topic: str, paths: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Files under a readers' path that no committed batch owns: a reader may count rows twice."""
+    return tuple(
+        _of_path(
+            feed, topic, path, FindingCode.STRAY_FILE, Verdict.SUSPECTED,
+            f"{path} is under a path that readers read, and no committed batch owns it.",
+            "Find out who wrote it, then move it out of the feed's directory. Delete nothing blindly.",
+        )
+        for path in paths
+    )
+
+
+def ledger_behind(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding, ...]:
+    """Published batches that the ledger has never heard of: it was lost, or restored from a backup."""
+    return tuple(
+        _of_path(
+            feed, topic, path, FindingCode.LEDGER_BEHIND, Verdict.UNKNOWN,
+            f"{path} names a commit that the ledger does not know: the ledger is behind the storage.",
+            "Land nothing for this feed before the ledger is restored: its offsets would land twice.",
+        )
+        for path in paths
+    )
+
+
+def _of_path(
+    feed: str, topic: str, path: str, code: FindingCode, verdict: Verdict, cause: str, next_step: str
+) -> Finding:
+    return Finding(
+        code=code,
+        verdict=verdict,
+        level=Level.L2,
+        feed=feed,
+        topic=topic,
+        generation=None,
+        partition=None,
+        from_offset=None,
+        until_offset=None,
+        cause=cause,
+        next_step=next_step,
+        evidence={"path": path},
+    )

@@ -1,0 +1,54 @@
+"""Holds a batch while somebody works on it: renews the lease beside the work, from its own thread.
+
+A lease that runs out is no danger: another run then takes the batch over, and the older token is dead.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from tallystick.domain.batch import Attempt
+from tallystick.errors import AttemptFenced, LedgerError
+from tallystick.workflows.services import LEASE, Services
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS: Final = LEASE.total_seconds() / 4
+
+
+@contextmanager
+def held(services: Services, attempt: Attempt) -> Iterator[None]:
+    """The attempt's lease is renewed until the block ends; a passing fault of the ledger is borne.
+
+    The lease is renewed once before the block: raises AttemptFenced when the token is dead already.
+    """
+    services.ledger.renew_lease(attempt, LEASE)
+    ended = threading.Event()
+    thread = threading.Thread(
+        target=_beat, args=(services, attempt, ended), name=f"lease of {attempt.batch_id}", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _beat(services: Services, attempt: Attempt, ended: threading.Event) -> None:
+    ledger = services.second_ledger()
+    try:
+        while not ended.wait(_EVERY_SECONDS):
+            try:
+                ledger.renew_lease(attempt, LEASE)
+            except AttemptFenced as error:
+                log.warning("%s", error)
+                return
+            except LedgerError as error:
+                log.warning("The lease could not be renewed now, trying again: %s", error)
+    finally:
+        ledger.close()

@@ -1,0 +1,146 @@
+"""Land: give the plan to Spark, in an attempt of its own. Commits nothing, publishes nothing."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tallystick.domain.batch import Attempt, BatchPlan
+from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.landing import LandingPlan
+from tallystick.domain.packing import pack
+from tallystick.domain.paths import StagingPath
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import BatchState
+from tallystick.errors import AttemptFenced, IngestionError, SourceChanged
+from tallystick.ports.spark_runner import LandingOrder
+from tallystick.workflows.heartbeat import held
+from tallystick.workflows.services import LEASE, Services
+
+log = logging.getLogger(__name__)
+
+# Before a feed has landed anything, a row is taken to fill this much of a file.
+_FIRST_GUESS_BYTES_PER_RECORD: Final = 100.0
+
+
+def land_batch(
+    services: Services, batch_id: BatchId, attempt_id: AttemptId, owner: Owner
+) -> Attempt | None:
+    """The attempt, once its Spark application has written everything; None if nothing is left to land.
+
+    Raises BatchBusy when another run's attempt is alive, SourceChanged when the log is not the planned
+    one any more, StorageRefused or StorageUnavailable before anything is read, ApplicationFailed.
+    """
+    attempt = begin(services, batch_id, attempt_id, owner)
+    if attempt is None:
+        return None
+    with held(services, attempt), failing(services, attempt):
+        order = prepare(services, attempt)
+        services.spark.run(
+            order, started=lambda found: services.ledger.record_application(attempt, found)
+        )
+    log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
+    return attempt
+
+
+def begin(
+    services: Services, batch_id: BatchId, attempt_id: AttemptId, owner: Owner
+) -> Attempt | None:
+    """A new attempt with the newest token; None when the batch is done or given up."""
+    status = services.ledger.batch(batch_id)
+    if status.state.is_committed or status.state is BatchState.ABANDONED:
+        log.info("Batch %s is %s: nothing to land.", batch_id, status.state.value)
+        return None
+    attempt = services.ledger.begin_attempt(
+        batch_id, attempt_id=attempt_id, owner=owner, lease=LEASE
+    )
+    log.info(
+        "Batch %s: attempt %s has token %d. %s",
+        batch_id, attempt_id, attempt.token,
+        "; ".join(str(each.offsets) for each in status.plan.ranges[:20]),
+    )
+    return attempt
+
+
+def prepare(services: Services, attempt: Attempt) -> LandingOrder:
+    """What Spark is started with, after everything that could fail early has been looked at."""
+    services.store.require_writable(services.root)
+    batch = services.ledger.batch(attempt.batch_id).plan
+    snapshot = services.broker.snapshot(services.topic)
+    _require_same_log(batch, snapshot)
+    staging = StagingPath(services.root, attempt.batch_id, attempt.attempt_id)
+    plan = _landing_plan(services, batch, staging, snapshot)
+    services.store.write(staging.plan, plan.to_json().encode())
+    return LandingOrder(
+        feed=services.feed_name,
+        batch_id=attempt.batch_id,
+        attempt_id=attempt.attempt_id,
+        plan_uri=services.store.uri(staging.plan),
+    )
+
+
+def _require_same_log(batch: BatchPlan, snapshot: BrokerSnapshot) -> None:
+    if (batch.cluster_id, batch.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
+        raise SourceChanged(
+            batch.batch_id, f"topic {batch.topic} was re-created since the batch was planned"
+        )
+    for planned in batch.ranges:
+        offsets = planned.offsets
+        bounds = snapshot.partitions.get(offsets.partition.partition)
+        if bounds is None or bounds.log_start_offset > offsets.from_offset:
+            start = bounds.log_start_offset if bounds else "nowhere"
+            raise SourceChanged(
+                batch.batch_id, f"{offsets} was planned, but the log now starts at {start}"
+            )
+        if bounds.high_watermark < offsets.until_offset:
+            raise SourceChanged(
+                batch.batch_id,
+                f"{offsets} was planned, but the log now ends at {bounds.high_watermark}",
+            )
+
+
+def _landing_plan(
+    services: Services, batch: BatchPlan, staging: StagingPath, snapshot: BrokerSnapshot
+) -> LandingPlan:
+    target = services.feed.target
+    known = services.ledger.bytes_per_record(services.feed_name)
+    ranges = [each.offsets for each in batch.ranges]
+    return LandingPlan(
+        batch_id=batch.batch_id,
+        attempt_id=staging.attempt_id,
+        topic=batch.topic,
+        isolation=services.feed.source.isolation,
+        scans=pack(
+            ranges,
+            bytes_per_record=known or _FIRST_GUESS_BYTES_PER_RECORD,
+            target_file_bytes=target.target_file_bytes,
+        ),
+        output=services.store.uri(staging.data),
+        kafka_options=services.kafka_options,
+        compression=target.compression,
+        compression_level=target.compression_level,
+        replication=target.replication,
+        leader_epochs={
+            each.partition.partition: snapshot.partitions[each.partition.partition].leader_epoch
+            for each in ranges
+        },
+    )
+
+
+class failing:  # noqa: N801 - reads as a clause: with failing(services, attempt)
+    """Keeps the reason of a failed attempt in the ledger and gives its lease back."""
+
+    def __init__(self, services: Services, attempt: Attempt) -> None:
+        self._services, self._attempt = services, attempt
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, AttemptFenced):
+            return
+        reason = error.describe() if isinstance(error, IngestionError) else repr(error)
+        try:
+            self._services.ledger.record_failure(self._attempt, reason)
+        except IngestionError as second:
+            log.warning("The failure could not be recorded; the lease will run out: %s", second)

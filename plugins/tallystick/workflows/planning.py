@@ -1,0 +1,259 @@
+"""Plan: look at the log, record what changed, adopt what was left behind, claim what is due.
+
+One ledger transaction holds the feed's planning lock around all of it, the look at the broker
+included: a snapshot taken before the lock could be older than a rival's commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tallystick.domain.batch import BatchPlan, BatchStatus
+from tallystick.domain.findings import Finding
+from tallystick.domain.identities import BatchId, Owner, PlanId
+from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
+from tallystick.domain.planning import PlanLimits, RunPlan, plan_run
+from tallystick.domain.rules import change_findings, frozen_time_index
+from tallystick.domain.states import BatchState
+from tallystick.domain.window import Window
+from tallystick.errors import WindowMissing
+from tallystick.ports.ledger import FrozenPlan
+from tallystick.workflows.observing import observe
+from tallystick.workflows.services import LEASE, Services
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """What a plan decided; a dry run gives the same value and has changed nothing."""
+
+    feed: str
+    topic: str
+    window: Window | None
+    plan_id: PlanId | None
+    """None for a dry run."""
+    planned_at: datetime
+    is_resumed: bool
+    """True when this window's plan was frozen before, and is read again."""
+    batches: Sequence[BatchPlan]
+    """New ones; for a resumed plan all that are unfinished."""
+    adopted: Sequence[BatchPlan]
+    """Unfinished batches of earlier runs, taken over with their ranges as they were."""
+    wanted: int
+    """Offsets that are due and not accounted for; 0 when resumed."""
+    findings: Sequence[Finding]
+
+    @property
+    def planned(self) -> int:
+        """Offsets in the new batches."""
+        return sum(each.span for each in self.batches)
+
+    @property
+    def all_batches(self) -> tuple[BatchPlan, ...]:
+        """What the run carries out, adopted batches first: they hold the oldest offsets."""
+        return (*self.adopted, *self.batches)
+
+
+def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
+    """Freeze a plan for this window, or read it again; its batches are this run's to carry out.
+
+    Raises BrokerUnavailable, TopicUnknown, LedgerUnavailable or ClaimConflict: then nothing changed.
+    """
+    _require_window(services, window)
+    with services.ledger.planning(services.feed_name, services.topic) as session:
+        frozen = session.open_plan(window)
+        if frozen:
+            report = _resumed(services, window, frozen)
+        else:
+            accounts = session.accounts()
+            seen = observe(services, accounts.generations)
+            changes = log_changes(accounts, seen)
+            cuts = _window_cuts(services, window, seen)
+            findings = _findings(services, accounts, changes, seen, cuts)
+            accounts = session.apply(changes, seen.snapshot, findings)
+            run = _run_plan(services, accounts, seen, cuts)
+            frozen = session.freeze(
+                window,
+                _named(services, run, seen, window),
+                _adoptable(accounts),
+                owner=owner,
+                lease=LEASE,
+            )
+            report = _fresh(services, window, frozen, run, findings)
+    _tell(report)
+    return report
+
+
+def dry_run(services: Services, window: Window | None) -> PlanReport:
+    """What `plan_feed` would decide now. Takes no lock, changes nothing."""
+    _require_window(services, window)
+    accounts = services.ledger.accounts(services.feed_name)
+    seen = observe(services, accounts.generations)
+    changes = log_changes(accounts, seen)
+    cuts = _window_cuts(services, window, seen)
+    findings = _findings(services, accounts, changes, seen, cuts)
+    after = changes.foreseen(accounts)
+    run = _run_plan(services, after, seen, cuts)
+    adoptable = set(_adoptable(after))
+    return PlanReport(
+        feed=services.feed_name,
+        topic=services.topic,
+        window=window,
+        plan_id=None,
+        planned_at=services.clock.now(),
+        is_resumed=False,
+        batches=_named(services, run, seen, window),
+        adopted=[
+            each.plan for each in accounts.unfinished if each.plan.batch_id in adoptable
+        ],
+        wanted=run.wanted,
+        findings=findings,
+    )
+
+
+def _require_window(services: Services, window: Window | None) -> None:
+    if window is None and services.feed.plan.until == "window_end":
+        raise WindowMissing(
+            "window",
+            None,
+            "a window with a start and an end, because plan.until is window_end",
+            where=f"feed {services.feed_name}",
+        )
+
+
+def _window_cuts(
+    services: Services, window: Window | None, seen: Observation
+) -> Mapping[int, int | None] | None:
+    if window is None or services.feed.plan.until == "now":
+        return None
+    partitions = tuple(seen.snapshot.partitions)
+    return services.broker.offsets_at(services.topic, window.until_instant, partitions)
+
+
+def _findings(
+    services: Services,
+    accounts: Accounts,
+    changes: LogChanges,
+    seen: Observation,
+    cuts: Mapping[int, int | None] | None,
+) -> tuple[Finding, ...]:
+    found = change_findings(services.feed_name, accounts.generations, changes, seen)
+    if not cuts or not any(cut is not None for cut in cuts.values()):
+        return found
+    now = services.clock.now()
+    after_now = services.broker.offsets_at(services.topic, now, tuple(seen.snapshot.partitions))
+    return found + frozen_time_index(
+        services.feed_name, accounts.generations, seen.snapshot, cuts=cuts, after_now=after_now
+    )
+
+
+def _run_plan(
+    services: Services,
+    accounts: Accounts,
+    seen: Observation,
+    cuts: Mapping[int, int | None] | None,
+) -> RunPlan:
+    plan = services.feed.plan
+    return plan_run(
+        accounts.generations,
+        seen.snapshot,
+        isolation=services.feed.source.isolation,
+        cuts=cuts,
+        limits=PlanLimits(
+            plan.max_records_per_run, plan.max_records_per_batch, plan.max_partitions_per_batch
+        ),
+    )
+
+
+def _adoptable(accounts: Accounts) -> list[BatchId]:
+    """Unfinished batches that no living attempt holds; committed ones are the finisher's."""
+    return [
+        each.plan.batch_id
+        for each in accounts.unfinished
+        if each.lease_seconds_left <= 0 and each.state is not BatchState.COMMITTED
+    ]
+
+
+def _named(
+    services: Services, run: RunPlan, seen: Observation, window: Window | None
+) -> list[BatchPlan]:
+    label = window.from_instant if window else services.clock.now()
+    return [
+        BatchPlan(
+            batch_id=BatchId(services.new_id()),
+            feed=services.feed_name,
+            topic=services.topic,
+            cluster_id=seen.snapshot.cluster_id,
+            topic_id=seen.snapshot.topic_id,
+            ordinal=draft.ordinal,
+            label=label,
+            window=window,
+            ranges=draft.ranges,
+        )
+        for draft in run.batches
+    ]
+
+
+def _plans(batches: Sequence[BatchStatus]) -> list[BatchPlan]:
+    return [each.plan for each in batches if each.state.is_unfinished]
+
+
+def _resumed(services: Services, window: Window | None, frozen: FrozenPlan) -> PlanReport:
+    return PlanReport(
+        feed=services.feed_name,
+        topic=services.topic,
+        window=window,
+        plan_id=frozen.plan_id,
+        planned_at=frozen.planned_at,
+        is_resumed=True,
+        batches=_plans(frozen.batches),
+        adopted=_plans(frozen.adopted),
+        wanted=0,
+        findings=(),
+    )
+
+
+def _fresh(
+    services: Services,
+    window: Window | None,
+    frozen: FrozenPlan,
+    run: RunPlan,
+    findings: Sequence[Finding],
+) -> PlanReport:
+    return PlanReport(
+        feed=services.feed_name,
+        topic=services.topic,
+        window=window,
+        plan_id=frozen.plan_id,
+        planned_at=frozen.planned_at,
+        is_resumed=False,
+        batches=_plans(frozen.batches),
+        adopted=_plans(frozen.adopted),
+        wanted=run.wanted,
+        findings=findings,
+    )
+
+
+def _tell(report: PlanReport) -> None:
+    """The plan in plain words, for the task's log."""
+    window = f" for window {report.window}" if report.window else ""
+    how = "read again" if report.is_resumed else "frozen"
+    log.info(
+        "Plan %s of feed %s%s %s: %d offsets in %d new batches, %d batches adopted.",
+        report.plan_id, report.feed, window, how, report.planned, len(report.batches),
+        len(report.adopted),
+    )
+    for batch in report.all_batches:
+        log.info(
+            "Batch %s: %d offsets in %d partitions, generation %d.",
+            batch.batch_id, batch.span, len(batch.ranges), batch.ordinal,
+        )
+    left = report.wanted - report.planned
+    if left > 0 and not report.is_resumed:
+        log.info("%d more offsets are due; the budget leaves them to the next run.", left)
+    for finding in report.findings:
+        log.warning("Found: %s", finding)

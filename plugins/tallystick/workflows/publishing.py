@@ -1,0 +1,95 @@
+"""Publish, finish, sweep: what comes after the commit, repeatable by anybody at any time.
+
+1. A rename never overwrites and never nests; a foreign directory stops the story.
+2. The sweeper deletes only what the ledger says can never be committed, or has been published.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from hashlib import sha256
+
+from tallystick.domain.identities import BatchId
+from tallystick.domain.paths import BatchPath, StagingPath
+from tallystick.domain.states import BatchState
+from tallystick.errors import (
+    BatchUnknown,
+    FileMissing,
+    ManifestMismatch,
+    PublishedDataMissing,
+    TargetOccupied,
+)
+from tallystick.ports.ledger import CommittedBatch
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+
+def publish(services: Services, batch_id: BatchId) -> str:
+    """The directory in which readers find the batch, from now on at the latest.
+
+    Raises BatchUnknown before the commit, TargetOccupied, ManifestMismatch or PublishedDataMissing.
+    """
+    batch = services.ledger.committed_batch(batch_id)
+    if batch is None:
+        raise BatchUnknown(batch_id)
+    target = BatchPath.of(services.root, batch.plan)
+    if batch.state is not BatchState.PUBLISHED:
+        _move(services, batch, target)
+        services.ledger.mark_published(batch_id)
+        log.info("Batch %s is published: %s", batch_id, target)
+    return str(target)
+
+
+def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
+    """Bring the data to its target once, whoever did it."""
+    source = StagingPath(services.root, batch.plan.batch_id, batch.attempt_id).data
+    try:
+        services.store.rename_exclusive(source, str(target))
+    except TargetOccupied:
+        if services.store.status(source) is not None:
+            raise
+        _require_ours(services, batch, target)
+    except FileMissing as error:
+        if services.store.status(str(target)) is None:
+            raise PublishedDataMissing(batch.plan.batch_id, source, str(target)) from error
+        _require_ours(services, batch, target)
+
+
+def _require_ours(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
+    """The directory at the target holds the committed manifest, byte for byte."""
+    try:
+        found = services.store.read(target.manifest)
+    except FileMissing as error:
+        raise ManifestMismatch(
+            target.manifest, batch.manifest_sha256.hex(), "no manifest"
+        ) from error
+    digest = sha256(found).digest()
+    if digest != batch.manifest_sha256:
+        raise ManifestMismatch(target.manifest, batch.manifest_sha256.hex(), digest.hex())
+
+
+def finish(services: Services) -> Sequence[str]:
+    """Roll forward every batch that is committed and not published; the directories."""
+    return [
+        publish(services, batch.plan.batch_id)
+        for batch in services.ledger.unpublished(services.feed_name)
+    ]
+
+
+def sweep(services: Services) -> int:
+    """Delete the staging directories of attempts that can never commit any more; how many.
+
+    The ledger says in one answer that the token is dead and that the attempt did not commit; a dead
+    token can't come to life again, so deleting afterwards is safe.
+    """
+    dead = services.ledger.dead_attempts(services.feed_name)
+    for each in dead:
+        attempt = each.attempt
+        staging = StagingPath(services.root, attempt.batch_id, attempt.attempt_id)
+        services.store.delete(str(staging))
+        services.store.delete_empty(staging.batch_directory)
+        services.ledger.mark_swept(attempt.attempt_id)
+        log.info("Swept %s.", staging)
+    return len(dead)

@@ -1,0 +1,53 @@
+"""What a workflow works with: one adapter behind each port, and a source of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from tallystick.domain.identities import FeedName
+from tallystick.ports.broker import BrokerView
+from tallystick.ports.clock import Clock
+from tallystick.ports.file_store import FileStore
+from tallystick.ports.ledger import Ledger
+from tallystick.ports.spark_runner import SparkRunner
+from tallystick.settings.feed import Feed
+
+# Correctness never rests on it: a lease only says when another run may take a batch over. Twice this
+# is the longest that a killed run's batches wait.
+LEASE: Final = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """One feed's adapters."""
+
+    feed: Feed
+    ledger: Ledger
+    broker: BrokerView
+    store: FileStore
+    spark: SparkRunner
+    clock: Clock
+    new_id: Callable[[], str]
+    """16 to 32 hexadecimal characters that were never given out before."""
+    second_ledger: Callable[[], Ledger]
+    """A ledger of its own for the heartbeat, which runs beside everything else."""
+    kafka_options: Mapping[str, str]
+    """What Spark's Kafka source needs to reach the cluster; never a secret."""
+
+    @property
+    def feed_name(self) -> FeedName:
+        """The feed's name."""
+        return FeedName(self.feed.name)
+
+    @property
+    def topic(self) -> str:
+        """The feed's topic."""
+        return self.feed.source.topic
+
+    @property
+    def root(self) -> str:
+        """The directory below which everything of the feed lies."""
+        return self.feed.target.root
