@@ -168,6 +168,20 @@ class StorageUnavailable(StorageError):
         return f"HDFS could not serve {path}: {reason}."
 
 
+class RenameOutcomeUnknown(StorageUnavailable):
+    """The answer to a rename was lost: it may have happened, or not."""
+
+    next_step = "Nothing was deleted. Run again: the finisher looks at both directories first."
+
+    def __init__(self, source: str, target: str, reason: str) -> None:
+        StorageError.__init__(self, source, target, reason)
+
+    def describe(self) -> str:
+        """Both directories, and how the answer was lost."""
+        source, target, reason = self.args
+        return f"it is unknown if {source} was renamed to {target}: {reason}."
+
+
 class StorageRefused(StorageError):
     """HDFS answered, and said no: permission, quota, or a read-only directory."""
 

@@ -60,7 +60,7 @@ class FileStore(Protocol):
         """Rename a directory in one atomic step; makes the target's parent first.
 
         Raises TargetOccupied where the target exists (nothing is moved or nested), FileMissing where
-        the source does not.
+        the source does not, RenameOutcomeUnknown (retry) where the answer was lost.
         """
         ...
 
@@ -83,5 +83,15 @@ class FileStore(Protocol):
 
         Reads the partition and offset columns only. An open or truncated file raises
         ManifestMismatch. Memory grows with runs, not with records.
+        """
+        ...
+
+    def landed_record_hash(
+        self, directory: str, file_name: str, partition: int, offset: int
+    ) -> bytes:
+        """`record_hash` over one landed row, its timestamp in milliseconds.
+
+        Reads the one row group that holds it. Raises FileMissing without the file, ManifestMismatch
+        without the row.
         """
         ...
