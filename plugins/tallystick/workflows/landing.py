@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from tallystick.domain.batch import Attempt, BatchPlan
@@ -12,7 +14,12 @@ from tallystick.domain.packing import pack
 from tallystick.domain.paths import StagingPath
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import BatchState
-from tallystick.errors import AttemptFenced, IngestionError, SourceChanged
+from tallystick.errors import (
+    AttemptFenced,
+    CommitOutcomeUnknown,
+    IngestionError,
+    SourceChanged,
+)
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.heartbeat import held
 from tallystick.workflows.services import LEASE, Services
@@ -34,7 +41,7 @@ def land_batch(
     attempt = begin(services, batch_id, attempt_id, owner)
     if attempt is None:
         return None
-    with held(services, attempt), failing(services, attempt):
+    with failing(services, attempt), held(services, attempt):
         order = prepare(services, attempt)
         services.spark.run(
             order, started=lambda found: services.ledger.record_application(attempt, found)
@@ -127,20 +134,20 @@ def _landing_plan(
     )
 
 
-class failing:  # noqa: N801 - reads as a clause: with failing(services, attempt)
-    """Keeps the reason of a failed attempt in the ledger and gives its lease back."""
+@contextmanager
+def failing(services: Services, attempt: Attempt) -> Iterator[None]:
+    """Keeps the reason of a failed attempt in the ledger, gives its lease back, and raises it again.
 
-    def __init__(self, services: Services, attempt: Attempt) -> None:
-        self._services, self._attempt = services, attempt
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None or isinstance(error, AttemptFenced):
-            return
+    An unknown commit is no failure: the attempt may have committed, so nothing is recorded.
+    """
+    try:
+        yield
+    except (AttemptFenced, CommitOutcomeUnknown):
+        raise
+    except BaseException as error:
         reason = error.describe() if isinstance(error, IngestionError) else repr(error)
         try:
-            self._services.ledger.record_failure(self._attempt, reason)
+            services.ledger.record_failure(attempt, reason)
         except IngestionError as second:
             log.warning("The failure could not be recorded; the lease will run out: %s", second)
+        raise

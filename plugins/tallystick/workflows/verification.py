@@ -52,7 +52,7 @@ def verify_and_commit(services: Services, attempt: Attempt) -> CommitReport | No
     if services.ledger.outcome_of(attempt.attempt_id):
         log.info("Batch %s: this attempt has committed before.", attempt.batch_id)
         return None
-    with held(services, attempt), failing(services, attempt):
+    with failing(services, attempt), held(services, attempt):
         manifest = _proven(services, attempt)
         staging = _staging(services, attempt)
         services.store.write(staging.manifest, manifest.to_json().encode())

@@ -1,0 +1,220 @@
+"""Reconcile: ask the ledger, the broker and HDFS again, and say what is not as it should be.
+
+Each witness is asked on its own. One that does not answer makes its part UNKNOWN, never OK, and the
+others are heard all the same. Nothing is changed but the findings on record.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tallystick.domain.findings import FAILING_VERDICTS, Finding, Level
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.log_changes import Accounts, Observation, log_changes
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.rules import (
+    change_findings,
+    could_not_tell,
+    lost_finding,
+    standing_findings,
+    unfinished_batches,
+    unread_partitions,
+)
+from tallystick.domain.states import HoleClass, Verdict
+from tallystick.errors import SourceError, StorageError
+from tallystick.workflows.observing import observe
+from tallystick.workflows.services import Services
+from tallystick.workflows.storage_check import storage_findings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAccount:
+    """One generation of one partition, as the three witnesses show it."""
+
+    account: GenerationAccount
+    log_start_offset: int | None
+    """None when the broker was not heard, or has another log now."""
+    readable_until: int | None
+    record_count: int
+    holes: Mapping[HoleClass, int]
+    verdict: Verdict
+    """The worst of its findings; PROVEN_OK up to the frontier when there is none."""
+
+    @property
+    def lag(self) -> int | None:
+        """Readable offsets that are not landed yet; None when the broker was not heard."""
+        if self.readable_until is None:
+            return None
+        return max(0, self.readable_until - self.account.frontier)
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileReport:
+    """What a feed's three witnesses say at one instant."""
+
+    feed: str
+    topic: str
+    taken_at: datetime
+    levels: Sequence[Level]
+    findings: Sequence[Finding]
+    partitions: Sequence[PartitionAccount]
+    is_complete: bool
+    """False when a witness did not answer."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all partitions and findings; UNKNOWN when nothing was ever landed."""
+        verdicts = [each.verdict for each in (*self.findings, *self.partitions)]
+        return worst(verdicts) if verdicts else Verdict.UNKNOWN
+
+    @property
+    def has_failed(self) -> bool:
+        """True when a finding is a proven loss, a proven duplicate, or unknown."""
+        return any(each.verdict in FAILING_VERDICTS for each in self.findings)
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """The worst verdict, by the order in which the verdicts are declared."""
+    order = list(Verdict)
+    return max(verdicts, key=order.index)
+
+
+def reconcile(services: Services) -> ReconcileReport:
+    """The report; its findings are recorded in the ledger.
+
+    Raises LedgerUnavailable only: without the ledger there is nothing to compare with.
+    """
+    taken_at = services.clock.now()
+    feed, topic = services.feed_name, services.topic
+    accounts = services.ledger.accounts(feed)
+    manifests = services.ledger.committed_manifests(feed)
+    unpublished = {each.plan.batch_id for each in services.ledger.unpublished(feed)}
+    silent: list[Finding] = []
+
+    def unheard(what: str, error: SourceError | StorageError) -> None:
+        silent.append(
+            could_not_tell(feed, topic, what=what, reason=error.describe(), seen_at=taken_at)
+        )
+
+    seen: Observation | None = None
+    found = [
+        lost_finding(feed, account, offsets, code)
+        for account, offsets, code in services.ledger.lost(feed)
+    ]
+    found += unfinished_batches(feed, topic, accounts.unfinished, sorted(unpublished))
+    try:
+        seen = observe(services, accounts.generations)
+    except SourceError as error:
+        unheard("the broker", error)
+    else:
+        found += _broker_findings(feed, accounts, seen)
+    try:
+        found += storage_findings(services, manifests, unpublished)
+    except StorageError as error:
+        unheard("HDFS", error)
+    findings = _once(found)
+    services.ledger.record_findings(feed, findings)
+    report = ReconcileReport(
+        feed=feed,
+        topic=topic,
+        taken_at=taken_at,
+        levels=(Level.L0, Level.L1, Level.L2),
+        findings=(*findings, *silent),
+        partitions=_partitions(services, accounts, manifests, seen, (*findings, *silent)),
+        is_complete=not silent,
+    )
+    _tell(report)
+    return report
+
+
+def _broker_findings(feed: str, accounts: Accounts, seen: Observation) -> list[Finding]:
+    changes = log_changes(accounts, seen)
+    return [
+        *change_findings(feed, accounts.generations, changes, seen),
+        *standing_findings(feed, accounts.generations, seen),
+        *unread_partitions(feed, accounts.generations, seen.snapshot),
+    ]
+
+
+def _once(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings without repeats of the same code on the same interval; worst first."""
+    seen: dict[tuple[object, ...], Finding] = {}
+    for each in findings:
+        place = (each.code, each.generation, each.partition, each.from_offset, each.until_offset)
+        key = place if each.from_offset is not None else (*place, each.cause)
+        seen.setdefault(key, each)
+    order = list(Verdict)
+    return sorted(seen.values(), key=lambda each: -order.index(each.verdict))
+
+
+def _partitions(
+    services: Services,
+    accounts: Accounts,
+    manifests: Sequence[Manifest],
+    seen: Observation | None,
+    findings: Sequence[Finding],
+) -> list[PartitionAccount]:
+    rows: dict[int, int] = {}
+    holes: dict[int, dict[HoleClass, int]] = {}
+    for manifest in manifests:
+        for each in manifest.ranges:
+            generation = each.planned.generation_id
+            rows[generation] = rows.get(generation, 0) + each.record_count
+            counts = holes.setdefault(generation, dict.fromkeys(HoleClass, 0))
+            for kind, runs in each.holes.items():
+                counts[kind] += runs.count
+    return [
+        _partition(services, account, seen, rows, holes, findings)
+        for _, account in sorted(accounts.generations.items())
+    ]
+
+
+def _partition(
+    services: Services,
+    account: GenerationAccount,
+    seen: Observation | None,
+    rows: Mapping[int, int],
+    holes: Mapping[int, Mapping[HoleClass, int]],
+    findings: Sequence[Finding],
+) -> PartitionAccount:
+    bounds = None
+    if seen and seen.snapshot.topic_id == account.topic_id:
+        bounds = seen.snapshot.partitions.get(account.partition.partition)
+    mine = [
+        each.verdict
+        for each in findings
+        if each.partition in (None, account.partition.partition)
+        and each.generation in (None, account.ordinal)
+    ]
+    isolation = services.feed.source.isolation
+    return PartitionAccount(
+        account=account,
+        log_start_offset=bounds.log_start_offset if bounds else None,
+        readable_until=bounds.readable_until(isolation) if bounds else None,
+        record_count=rows.get(account.generation_id, 0),
+        holes=holes.get(account.generation_id, {}),
+        verdict=worst([Verdict.PROVEN_OK, *mine]),
+    )
+
+
+def _tell(report: ReconcileReport) -> None:
+    log.info(
+        "Feed %s: %s at levels %s; %d finding(s) over %d partitions.",
+        report.feed, report.verdict.value, ", ".join(level.value for level in report.levels),
+        len(report.findings), len(report.partitions),
+    )
+    for each in report.partitions:
+        counted = sum(each.holes.values())
+        log.info(
+            "%s generation %d [%d, %d): %s, %d rows + %d proven holes, lag %s.",
+            each.account.partition, each.account.ordinal, each.account.first_offset,
+            each.account.frontier, each.verdict.value, each.record_count, counted,
+            "unknown" if each.lag is None else each.lag,
+        )
+    for finding in report.findings:
+        log.warning("Found: %s", finding)

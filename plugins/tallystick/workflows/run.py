@@ -1,0 +1,80 @@
+"""A whole run without Airflow: the same steps as the DAG's tasks, in one process.
+
+One batch's trouble does not hold up the others: everything that can be landed is, then the run says
+what failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tallystick.domain.findings import Finding
+from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.window import Window
+from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
+from tallystick.workflows.checking import check
+from tallystick.workflows.landing import land_batch
+from tallystick.workflows.planning import PlanReport, plan_feed
+from tallystick.workflows.publishing import finish, publish, sweep
+from tallystick.workflows.services import Services
+from tallystick.workflows.verification import CommitReport, verify_and_commit
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """What became of one batch in this run."""
+
+    batch_id: BatchId
+    commit: CommitReport | None
+    """None when it was committed before, is somebody else's now, or failed."""
+    directory: str | None
+    """Where it is published; None when it is not."""
+    left_to: str | None
+    """Who has it now, when another attempt took it; None otherwise."""
+    error: IngestionError | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A run's plan, its batches and its findings."""
+
+    plan: PlanReport
+    batches: Sequence[BatchOutcome]
+    findings: Sequence[Finding]
+
+    @property
+    def errors(self) -> tuple[IngestionError, ...]:
+        """What stopped single batches."""
+        return tuple(each.error for each in self.batches if each.error)
+
+
+def land_feed(services: Services, window: Window | None, owner: Owner) -> RunReport:
+    """Plan, land, verify, commit and publish all that is due; then look for findings.
+
+    Raises what `plan_feed` raises; the errors of single batches are in the report.
+    """
+    finish(services)
+    plan = plan_feed(services, window, owner)
+    outcomes = [carry_out(services, batch.batch_id, owner) for batch in plan.all_batches]
+    sweep(services)
+    return RunReport(plan, outcomes, check(services, plan.planned_at))
+
+
+def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutcome:
+    """Land, verify, commit and publish one batch, from wherever it stands."""
+    try:
+        attempt = land_batch(services, batch_id, AttemptId(services.new_id()), owner)
+        commit = verify_and_commit(services, attempt) if attempt else None
+        if services.ledger.committed_batch(batch_id) is None:
+            return BatchOutcome(batch_id, None, None, None, None)
+        return BatchOutcome(batch_id, commit, publish(services, batch_id), None, None)
+    except (BatchBusy, AttemptFenced) as error:
+        log.info("%s", error)
+        return BatchOutcome(batch_id, None, None, error.describe(), None)
+    except IngestionError as error:
+        log.error("%s", error)
+        return BatchOutcome(batch_id, None, None, None, error)
