@@ -1,7 +1,7 @@
-"""The one-machine stack: real Kafka, HDFS, PostgreSQL and Airflow on loopback, without a container engine.
+"""The one-machine stack: real Kafka, HDFS, PostgreSQL, Airflow on loopback, no container engine.
 
-Starts, watches and stops processes. It decides nothing about feeds, batches or offsets, and the package
-``tallystick`` never imports it.
+Starts, watches and stops processes. It decides nothing about feeds, batches or offsets, and the
+package ``tallystick`` never imports it.
 """
 
 from __future__ import annotations

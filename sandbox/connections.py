@@ -1,4 +1,4 @@
-"""What clients need to reach the sandbox: the variables of ``sandbox env`` and Airflow's connections."""
+"""What clients need to reach the sandbox: the variables of ``env`` and Airflow's connections."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import getpass
 import json
 from typing import TYPE_CHECKING
 
-from sandbox.entry.jars import ensure_jars
+from sandbox.entry.jars import direct_jars
 from sandbox.ports import HOST
-from sandbox.services.airflow import ADMIN
+from sandbox.services.airflow_settings import ADMIN
 
 if TYPE_CHECKING:
     from sandbox.stack import Sandbox
@@ -37,10 +37,11 @@ def client_variables(sandbox: Sandbox) -> dict[str, str]:
 def airflow_connections(sandbox: Sandbox) -> dict[str, str]:
     """AIRFLOW_CONN_* variables of all services, each a JSON document. Values contain passwords.
 
-    Services that do not run are named too, once their ports are chosen: Airflow reads connections at its start only.
+    Services that do not run are named too, once their ports are chosen: Airflow reads connections
+    at its start only.
     """
     namenode, postgres = sandbox.hdfs.namenode, sandbox.postgres
-    jars = ",".join(str(jar) for jar in sorted(ensure_jars("spark-kafka").glob("*.jar")))
+    jars = ",".join(str(jar) for jar in direct_jars("spark-kafka"))
     found: dict[str, dict[str, object]] = {
         "KAFKA_DEFAULT": {
             "conn_type": "kafka",

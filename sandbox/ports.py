@@ -1,7 +1,7 @@
 """Which ports a sandbox uses: those of last time, else the usual ones, else free ones.
 
-Between the choice and the moment a service listens, a file lock per port in the temporary directory keeps another
-sandbox of this user from choosing the same.
+Between the choice and the moment a service listens, a file lock per port in the temporary
+directory keeps another sandbox of this user from choosing the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRIES = 200
 
 
 class Ports:
-    """The ports of one sandbox; remembers them in its state and holds their locks until released."""
+    """The ports of one sandbox; remembered in its state, their locks held until released."""
 
     def __init__(self, state: State, usual: dict[str, int]) -> None:
         self._state = state
@@ -101,7 +101,10 @@ def _hold(port: int) -> FileLock | None:
 
 
 def is_free(port: int) -> bool:
-    """True if a server could listen on the loopback port now (connections of a former one may still fade out)."""
+    """True if a server could listen on the loopback port now.
+
+    Connections of a former server that still fade out do not count.
+    """
     with contextlib.closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,10 +1,11 @@
-"""Starts a service as the leader of a session of its own, knows it again later, and ends the whole session.
+"""Starts a service as leader of a session of its own, knows it again, and ends the whole session.
 
-The work below is psutil's: listing, signalling and waiting without mistaking a re-used process number. The other
-kept libraries do not serve. mirakuru kills its processes when the starting program exits, and finds stray ones by
-their environment, which Airflow's process titles overwrite. honcho keeps everything in the foreground. supervisor
-and circus need a daemon of their own and stop by process group, while every Airflow task has its own group. What
-Airflow's workers, tasks, JVMs and drivers do share, also after their parent's death, is the session.
+The work below is psutil's: listing, signalling and waiting without mistaking a re-used process
+number. The other kept libraries do not serve. mirakuru kills its processes when the starting
+program exits, and finds stray ones by their environment, which Airflow's process titles overwrite.
+honcho keeps everything in the foreground. supervisor and circus need a daemon of their own and
+stop by process group, while every Airflow task has its own group. What Airflow's workers, tasks,
+JVMs and drivers do share, also after their parent's death, is the session.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class Session:
     def processes(self) -> list[psutil.Process]:
         """Everything alive in the session, and below its leader; empty after a reboot.
 
-        A session's number is not re-used while it has members, so members outlive their leader's identity; members
-        that are older than the leader would be another session's.
+        A session's number is not re-used while it has members, so members outlive their leader's
+        identity; members that are older than the leader would be another session's.
         """
         if self.boot != _boot_id():
             return []
@@ -62,7 +63,8 @@ class Session:
         if self.leads():
             with contextlib.suppress(psutil.Error):
                 # PostgreSQL's servers open sessions of their own.
-                found |= {p.pid: p for p in psutil.Process(self.leader).children(recursive=True)}
+                below = psutil.Process(self.leader).children(recursive=True)
+                found |= {p.pid: p for p in below}
         return [p for p in found.values() if _is_alive(p.pid)]
 
     def _has_member(self, pid: int) -> bool:
@@ -77,7 +79,7 @@ class Session:
 def spawn(
     argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path, user: str | None = None
 ) -> Session:
-    """The session of a new background process; its output is appended to the log. It outlives this program."""
+    """The session of a new process that outlives this program; the log takes its output."""
     with log.open("ab") as out:
         child = subprocess.Popen(
             argv,
@@ -96,7 +98,7 @@ def spawn(
 
 
 def stop(session: Session, *, with_signal: signal.Signals, grace_seconds: float) -> None:
-    """Ask the leader to end, wait for the whole session up to the grace, then kill what is left of it."""
+    """Ask the leader to end, wait for the session up to the grace, then kill what is left of it."""
     below = session.processes()
     if session.leads():
         with contextlib.suppress(psutil.Error):
@@ -106,7 +108,7 @@ def stop(session: Session, *, with_signal: signal.Signals, grace_seconds: float)
 
 
 def kill(session: Session, *, also: Sequence[psutil.Process] = ()) -> None:
-    """Kill every process of the session (SIGKILL), those it starts meanwhile too, and see them gone."""
+    """SIGKILL every process of the session, those it starts meanwhile too, and see them gone."""
     below = list(also)
 
     def nothing_left() -> bool:

@@ -1,19 +1,23 @@
-"""What all services share: how one is started, waited for, stopped and killed. What a service is, its module says."""
+"""What all services share: how one is started, waited for, stopped and killed.
+
+What a service is, its own module says.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandbox import processes
 from sandbox.entry.system import ensure_java
-from sandbox.errors import ServiceFailed
+from sandbox.errors import SandboxError, ServiceFailed
 from sandbox.ports import Ports
 from sandbox.processes import Session
 from sandbox.state import State
@@ -28,6 +32,7 @@ class Home:
     directory: Path
     state: State
     ports: Ports
+    interrupted: threading.Event = field(default_factory=threading.Event)
 
     def folder(self, *parts: str) -> Path:
         """A directory below the state directory, made if missing."""
@@ -71,7 +76,11 @@ class Service(ABC):
         """What it still lacks to be ready; None when it is."""
 
     def provision(self) -> None:
-        """Make what belongs into the running service; called each time it became ready, so it may be there already."""
+        """Make what belongs into the running service.
+
+        Called each time it became ready, so all may be there already. Most services need nothing.
+        """
+        return
 
     def environment(self) -> Mapping[str, str]:
         """The environment it runs in."""
@@ -104,7 +113,10 @@ class Service(ABC):
         return self._current() is not None
 
     def start(self, *, wait: bool = True) -> None:
-        """Start it unless it runs; ``wait`` until it is ready. Raises ServiceFailed with the end of its log."""
+        """Start it unless it runs; ``wait`` until it is ready.
+
+        Raises ServiceFailed with the end of its log.
+        """
         if not self.is_running:
             self.home.ports.claim(*self.port_names)
             try:
@@ -130,6 +142,8 @@ class Service(ABC):
             while (lack := self.missing()) is not None:
                 if not self.is_running:
                     raise ServiceFailed(self.name, "died while starting", self.log)
+                if self.home.interrupted.is_set():
+                    raise SandboxError(f"waiting for {self.name} was interrupted")
                 if time.monotonic() > deadline:
                     raise ServiceFailed(
                         self.name,
@@ -148,7 +162,7 @@ class Service(ABC):
         self._forget_ended()
 
     def kill(self, *, whole_session: bool = True) -> None:
-        """SIGKILL, of all it started too unless told otherwise (then that is left behind, as by a real crash)."""
+        """SIGKILL; of what it started too, unless that shall be left behind as by a real crash."""
         for session in self._with_members():
             if whole_session:
                 processes.kill(session)

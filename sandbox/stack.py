@@ -1,4 +1,4 @@
-"""The sandbox as a whole: which services there are, in what order they start, what is told about them."""
+"""The sandbox as a whole: which services there are, in what order they start and stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sandbox.ports import Ports
 from sandbox.service import Home, Service, program
 from sandbox.services.airflow import Airflow
 from sandbox.services.hdfs import Hdfs
-from sandbox.services.kafka import Kafka, KafkaCluster
+from sandbox.services.kafka import FAST_FAILOVER, Kafka, KafkaCluster
 from sandbox.services.postgres import Postgres
 from sandbox.state import State, write_private
 
@@ -49,7 +49,6 @@ class Sandbox:
 
     def __init__(self, directory: Path | str | None = None) -> None:
         self.directory = Path(directory).resolve() if directory is not None else state_dir()
-        self.directory.mkdir(parents=True, exist_ok=True)
         self.home = _home(self.directory, USUAL_PORTS)
         self.kafka = Kafka(self.home)
         self.hdfs = Hdfs(self.home)
@@ -79,12 +78,13 @@ class Sandbox:
     def up(self, only: Iterable[str] | None = None, *, report: Report = lambda text: None) -> None:
         """Start the named groups (all of GROUPS by default) and return when each is really ready.
 
-        What runs already is left alone; Airflow brings PostgreSQL along. Raises SandboxError when a service does not
-        come up; the others stay up.
+        What runs already is left alone; Airflow brings PostgreSQL along. Raises SandboxError when
+        a service does not come up; the others stay up.
         """
         wanted = _checked(only)
         with FileLock(self.directory / "lock"):
             self.home.state.replace("wanted", sorted({*self.wanted, *wanted}))
+            self.home.interrupted.clear()
             self._choose_ports(report)
             try:
                 self._start_together(wanted, report)
@@ -132,13 +132,18 @@ class Sandbox:
     def kafka_cluster(
         directory: Path | str, *, brokers: int = 2, settings: Mapping[str, str] | None = None
     ) -> KafkaCluster:
-        """A Kafka cluster apart from any sandbox, not started: a controller, node 1, and brokers numbered from 2."""
-        directory = Path(directory).resolve()
-        directory.mkdir(parents=True, exist_ok=True)
-        return KafkaCluster(_home(directory, {}), brokers=brokers, settings=settings)
+        """A Kafka cluster apart from any sandbox, not started: controller 1, brokers from 2 on.
+
+        A dead broker is noticed within seconds unless the settings say otherwise.
+        """
+        return KafkaCluster(
+            _home(Path(directory).resolve(), {}),
+            brokers=brokers,
+            settings=FAST_FAILOVER if settings is None else settings,
+        )
 
     def _choose_ports(self, report: Report) -> None:
-        """Choose the ports of all services that do not run, before any starts: some need another's address."""
+        """Choose the ports of all services before any starts: some need another's address."""
         running = {
             name for service in self.services if service.is_running for name in service.port_names
         }
@@ -157,14 +162,19 @@ class Sandbox:
         }
         failures = []
         with ThreadPoolExecutor() as pool:
-            for done in as_completed(
-                [pool.submit(starters[group], report) for group in wanted if group in starters]
-            ):
-                failure = done.exception()
-                if isinstance(failure, SandboxError):
-                    failures.append(str(failure))
-                elif failure is not None:
-                    raise failure
+            running = [
+                pool.submit(starters[group], report) for group in wanted if group in starters
+            ]
+            try:
+                for done in as_completed(running):
+                    failure = done.exception()
+                    if isinstance(failure, SandboxError):
+                        failures.append(str(failure))
+                    elif failure is not None:
+                        raise failure
+            except BaseException:
+                self.home.interrupted.set()  # or leaving this block would wait for all the rest
+                raise
         if failures:
             raise SandboxError("\n".join(failures))
 
@@ -189,7 +199,7 @@ class Sandbox:
             migration.result()
 
     def _migrate_ledger(self, report: Report) -> None:
-        """Bring the ledger's schema up to date, by the package's own command: the one place where it is called."""
+        """Bring the ledger's schema up to date, by the package's own command."""
         if not (ROOT / "plugins" / "tallystick" / "__main__.py").exists():
             return
         log = self.home.folder("logs") / "ledger-migrate.log"
@@ -209,6 +219,9 @@ class Sandbox:
 
 
 def _home(directory: Path, usual_ports: dict[str, int]) -> Home:
+    directory.mkdir(parents=True, exist_ok=True)
+    # Others have no business here; as root PostgreSQL's user must get through to its own directory.
+    directory.chmod(0o711 if os.geteuid() == 0 else 0o700)
     state = State(directory)
     return Home(directory, state, Ports(state, usual_ports))
 

@@ -1,7 +1,7 @@
 """What a sandbox remembers between commands: ports, secrets, process sessions.
 
-One JSON file, mode 600, replaced atomically, so that a crash leaves the old one or the new one. It is written
-before anybody waits for the process it names.
+One JSON file, mode 600, replaced atomically, so that a crash leaves the old one or the new one. It
+is written before anybody waits for the process it names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECRET_BYTES = 24
 
 
 class State:
-    """The remembered facts of one state directory; several threads and processes may use it at once."""
+    """The remembered facts of one state directory; threads and processes may share it."""
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / "state.json"

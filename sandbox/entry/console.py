@@ -21,7 +21,8 @@ class SetupFailed(Exception):
 
 def say(text: str) -> None:
     """Print one line of progress to standard error."""
-    print(f"tallystick: {text}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"tallystick: {text}\n")
+    sys.stderr.flush()
 
 
 def run(argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None) -> bool:
@@ -48,7 +49,7 @@ def tail_of(log: Path) -> str:
 
 @contextlib.contextmanager
 def only_one(lock_file: Path) -> Iterator[None]:
-    """Hold the lock file; a second caller waits, and says so. The kernel frees it when the holder dies."""
+    """Hold the lock file; a second caller waits, and says so. The holder's death frees it."""
     lock_file.parent.mkdir(parents=True, exist_ok=True)
     with lock_file.open("w") as handle:
         try:

@@ -1,4 +1,7 @@
-"""Which program a ``./tallystick`` command line runs, and in what environment. Prepares only what that one needs."""
+"""Which program a ``./tallystick`` command line runs, and in what environment.
+
+Prepares only what that program needs.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from pathlib import Path
 from sandbox.entry.console import SetupFailed, say
 from sandbox.entry.environment import ensure_environment
 from sandbox.entry.jars import SERVICES, ensure_jars
-from sandbox.entry.layout import FETCHED, ROOT, SPARK_CONF, VENV, connections_file, state_dir
+from sandbox.entry.layout import ROOT, SPARK_CONF, VENV, connections_file, state_dir
 from sandbox.entry.system import ensure_java, java_home
 
 WRONG_USE = 2
 HELP = """\
 Usage: ./tallystick COMMAND ...      the first call sets everything up
 
-  demo                              start everything, land a sample topic through Airflow, show the report
+  demo                              start all, land a sample topic through Airflow, show the report
   sandbox up|down|status|env        Kafka, HDFS, PostgreSQL and Airflow on this machine
   test [unit|all] [pytest options]  'unit' needs no service; 'all' is the default
 """
@@ -40,7 +43,8 @@ def _dispatch(argv: list[str]) -> int:
     command, rest = (argv[0], argv[1:]) if argv else ("--help", [])
     asks_for_help = command in ("--help", "-h", "help")
     if asks_for_help:
-        print(HELP, flush=True)
+        sys.stdout.write(f"{HELP}\n")
+        sys.stdout.flush()
     python = str(ensure_environment())
     if command == "test":
         return _test(python, rest)
@@ -88,7 +92,10 @@ def _test(python: str, arguments: list[str]) -> int:
 
 
 def _environment(*, connected: bool = True) -> dict[str, str]:
-    """The environment of the command: our programs first on PATH, our packages, a Java, the sandbox's connections."""
+    """The environment of the command.
+
+    Our programs come first on PATH; our packages, a Java 17 and the connections are there.
+    """
     env = dict(os.environ)
     env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["VIRTUAL_ENV"] = str(VENV)

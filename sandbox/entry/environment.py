@@ -1,6 +1,7 @@
-"""The virtual environment: made when missing, brought up to date when requirements.txt or Python changed.
+"""The virtual environment: made when missing, renewed when requirements.txt or Python changed.
 
-A stamp inside it holds the requirements it was made from; it is written last, so a killed set-up is repeated.
+A stamp inside it holds the requirements it was made from; it is written last, so a killed set-up
+is repeated.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def ensure_environment() -> Path:
 
 
 def _stamp() -> str:
-    return f"# Python {sys.version.split()[0]}\n{REQUIREMENTS.read_text()}"
+    pins = [
+        line for line in REQUIREMENTS.read_text().splitlines() if not line.lstrip().startswith("#")
+    ]
+    return "\n".join([f"python=={sys.version.split()[0]}", *pins])
 
 
 def _is_current(wanted: str) -> bool:
@@ -57,14 +61,14 @@ def _make(wanted: str) -> None:
 def _may_be_kept(wanted: str) -> bool:
     """True if the environment can be changed in place.
 
-    Not with another Python, and not when a Spark pin moved: pyspark and pyspark-client unpack into one
-    directory, so that removing either breaks the other.
+    Not with another Python, and not when a Spark pin moved: pyspark and pyspark-client unpack into
+    one directory, so that removing either breaks the other.
     """
     if not (STAMP.exists() and PYTHON.exists()):
         return False
 
     def fixed(text: str) -> list[str]:
-        return [line for line in text.splitlines() if line.startswith(("# Python", "pyspark"))]
+        return [line for line in text.splitlines() if line.startswith(("python==", "pyspark"))]
 
     return fixed(STAMP.read_text()) == fixed(wanted)
 
@@ -74,7 +78,8 @@ def _registry_environment() -> dict[str, str]:
     env = dict(os.environ)
     for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
         env.pop(name, None)
-    # uv brings its own certificates unless told otherwise; the flag's name changed between its versions.
+    # uv brings its own certificates unless told otherwise; the flag's name changed between its
+    # versions.
     env.setdefault("UV_SYSTEM_CERTS", "true")
     env.setdefault("UV_NATIVE_TLS", "true")
     for ours, theirs in (

@@ -1,7 +1,7 @@
 """The Java parts: fetched by Maven from the POMs of ``sandbox/poms``, one directory per service.
 
-A directory is complete or absent: it is filled beside its place and renamed. It carries the hash of the POM it
-was made from, so that a changed POM is noticed.
+A directory is complete or absent: it is filled beside its place and renamed. It carries the hash
+of the POM it was made from, so that a changed POM is noticed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,14 @@ def ensure_jars(service: str) -> Path:
         if not _is_current(target, wanted):
             _fetch(pom, target, wanted)
     return target
+
+
+def direct_jars(service: str) -> list[Path]:
+    """Where the direct dependencies of a service's POM lie once they are fetched."""
+    return [
+        JARS / service / f"{coordinate.partition(':')[2]}-{version}.jar"
+        for coordinate, version in versions_of(service).items()
+    ]
 
 
 def versions_of(service: str) -> dict[str, str]:
@@ -68,8 +76,9 @@ def _fetch(pom: Path, target: Path, stamp: str) -> None:
         argv += ["-DincludeScope=runtime", f"-DoutputDirectory={staging}"]
         if not run(argv, log=SETUP_LOG, env={**os.environ, "JAVA_HOME": str(java)}):
             raise SetupFailed(
-                f"Maven could not fetch the jars of {target.name}; its last words:\n{tail_of(SETUP_LOG)}\n"
-                f"Next: check the network or your Maven settings, then repeat the command. Log: {SETUP_LOG}"
+                f"Maven could not fetch the jars of {target.name}; its last words:\n"
+                f"{tail_of(SETUP_LOG)}\nNext: check the network or Maven's settings, then repeat. "
+                f"Log: {SETUP_LOG}"
             )
         (staging / STAMP).write_text(stamp)
         staging.chmod(0o755)

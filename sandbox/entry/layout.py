@@ -19,7 +19,7 @@ SETUP_LOCK = FETCHED / "setup.lock"
 
 
 def state_dir() -> Path:
-    """The directory of this sandbox's data, logs and passwords: TALLYSTICK_SANDBOX_DIR or .sandbox/."""
+    """The directory of data, logs and passwords: TALLYSTICK_SANDBOX_DIR, else .sandbox/."""
     chosen = os.environ.get("TALLYSTICK_SANDBOX_DIR")
     return Path(chosen).expanduser().resolve() if chosen else FETCHED
 

@@ -27,8 +27,8 @@ def ensure_java() -> Path:
         home = java_home()
     if home is None:
         raise SetupFailed(
-            f"Java {JAVA_MAJOR} is missing. Next: install it (Debian, Ubuntu: apt-get install {JAVA_PACKAGE}) "
-            "or set JAVA_HOME to one."
+            f"Java {JAVA_MAJOR} is missing. Next: install it "
+            f"(Debian, Ubuntu: apt-get install {JAVA_PACKAGE}) or set JAVA_HOME to one."
         )
     return home
 
@@ -63,7 +63,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _major_of(home: Path) -> str | None:
-    """The major version in the installation's ``release`` file; None if it is no Java installation."""
+    """The major version by the ``release`` file; None if it is no Java installation."""
     release = home / "release"
     if not (home / "bin" / "java").exists() or not release.exists():
         return None
@@ -78,7 +78,8 @@ def _install(packages: list[str], *, what: str) -> None:
     by_hand = f"Next: apt-get install {' '.join(packages)} (Debian, Ubuntu), or the like of it."
     if apt is None or os.geteuid() != 0:
         raise SetupFailed(
-            f"{what} is missing, and only root on Debian or Ubuntu may have it installed from here. {by_hand}"
+            f"{what} is missing, and it is installed from here for root on Debian or Ubuntu only. "
+            f"{by_hand}"
         )
     say(f"installing {what} by apt-get ({', '.join(packages)})")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

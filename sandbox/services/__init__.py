@@ -1,1 +1,1 @@
-"""The services of the sandbox, one module each: files they need, command lines, and when they are ready."""
+"""The services of the sandbox, one module each: files, commands, when they are ready."""

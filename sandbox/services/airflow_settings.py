@@ -1,0 +1,69 @@
+"""The variables that Airflow runs with, beside the connections; the same for all components."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+from pathlib import Path
+
+from sandbox.entry.layout import ROOT, SPARK_CONF
+from sandbox.entry.system import ensure_java
+from sandbox.ports import HOST
+from sandbox.services.postgres import Postgres
+from sandbox.state import State
+
+ADMIN = "admin"
+VIEWER = "vera"
+FEEDS = "TALLYSTICK_FEEDS"
+
+
+def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str) -> dict[str, str]:
+    """Everything Airflow must be told: folders, database, users, secrets, addresses."""
+    database = f"{postgres.address}/airflow"
+    settings = {
+        "PYTHONPATH": str(ROOT / "plugins"),
+        "JAVA_HOME": str(ensure_java()),
+        "SPARK_LOCAL_IP": HOST,  # a driver would bind the outward address
+        "SPARK_CONF_DIR": str(SPARK_CONF),
+        "AIRFLOW_HOME": str(folder),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": "4",  # as many workers are forked
+        "AIRFLOW__CORE__FERNET_KEY": str(state.once("secret:fernet", _fernet_key())),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_file(folder)),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": (
+            f"postgresql+psycopg://airflow:{postgres.password('airflow')}@{database}"
+        ),
+        "AIRFLOW__API__HOST": HOST,
+        "AIRFLOW__API__PORT": url.rpartition(":")[2],
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__API__SECRET_KEY": state.secret("airflow_api_key"),
+        # All components need the same one; HS512 wants 64 bytes.
+        "AIRFLOW__API_AUTH__JWT_SECRET": str(
+            state.once("secret:airflow_jwt", secrets.token_urlsafe(64))
+        ),
+        "AIRFLOW__EXECUTION_API__JWT_EXPIRATION_TIME": "7200",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
+        # A task whose supervisor died is tried again after a minute, not five.
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+        "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "60",
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    }
+    if FEEDS in os.environ:
+        settings[FEEDS] = os.environ[FEEDS]
+    return settings
+
+
+def passwords_file(folder: Path) -> Path:
+    """The file of the simple auth manager's passwords, in plain text; to be mode 600."""
+    return folder / "passwords.json"
+
+
+def _fernet_key() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
