@@ -73,7 +73,11 @@ class FeedFileInvalid(ConfigurationError):
 class ConnectionMissing(ConfigurationError):
     """A connection that a feed names does not exist."""
 
-    next_step = "Create the connection in Airflow, or set AIRFLOW_CONN_<ID>, and run again."
+    next_step = "Create the connection in Airflow, or set one of these variables, and run again."
+
+    def describe(self) -> str:
+        """The connection's id, and every place that was looked at."""
+        return f"connection {self.setting!r} does not exist; looked for: {self.accepted}."
 
 
 class WindowIncomplete(ConfigurationError):
