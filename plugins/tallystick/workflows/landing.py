@@ -116,7 +116,7 @@ def _landing_plan(
         batch_id=batch.batch_id,
         attempt_id=staging.attempt_id,
         topic=batch.topic,
-        isolation=services.feed.source.isolation,
+        isolation=services.isolation,
         scans=pack(
             ranges,
             bytes_per_record=known or _FIRST_GUESS_BYTES_PER_RECORD,

@@ -106,7 +106,7 @@ def _start_offsets(services: Services, snapshot: BrokerSnapshot) -> dict[int, in
     if source.start == "earliest":
         return earliest
     latest = {
-        p: bounds.readable_until(source.isolation) for p, bounds in snapshot.partitions.items()
+        p: bounds.readable_until(services.isolation) for p, bounds in snapshot.partitions.items()
     }
     if not isinstance(source.start, datetime):
         return latest

@@ -161,7 +161,7 @@ def _run_plan(
     return plan_run(
         accounts.generations,
         seen.snapshot,
-        isolation=services.feed.source.isolation,
+        isolation=services.isolation,
         cuts=cuts,
         limits=PlanLimits(
             plan.max_records_per_run, plan.max_records_per_batch, plan.max_partitions_per_batch

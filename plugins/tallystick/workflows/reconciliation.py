@@ -191,7 +191,7 @@ def _partition(
         if each.partition in (None, account.partition.partition)
         and each.generation in (None, account.ordinal)
     ]
-    isolation = services.feed.source.isolation
+    isolation = services.isolation
     return PartitionAccount(
         account=account,
         log_start_offset=bounds.log_start_offset if bounds else None,

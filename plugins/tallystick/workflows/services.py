@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from tallystick.domain.identities import FeedName
+from tallystick.domain.states import Isolation
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.clock import Clock
 from tallystick.ports.file_store import FileStore
@@ -41,6 +42,11 @@ class Services:
     def feed_name(self) -> FeedName:
         """The feed's name."""
         return FeedName(self.feed.name)
+
+    @property
+    def isolation(self) -> Isolation:
+        """What the feed may see, at the broker and in Spark."""
+        return Isolation(self.feed.source.isolation)
 
     @property
     def topic(self) -> str:

@@ -113,7 +113,7 @@ def _explained(services: Services, gaps: RangeHoles) -> Mapping[HoleClass, Offse
     if not gaps.holes:
         return {}
     return services.broker.explain_holes(
-        gaps.planned.offsets, gaps.holes, services.feed.source.isolation
+        gaps.planned.offsets, gaps.holes, services.isolation
     )
 
 
