@@ -22,7 +22,6 @@ HIDDEN: Final = "(not shown)"
 DSN_KEY: Final = "dsn"
 _EXTRA_KEY: Final = "__extra__"
 _KEYS: Final = ("conn_type", "description", "host", "login", "password", "schema", "port", "extra")
-_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Connection:
     login: str | None = None
     password: SecretStr | None = None
     schema: str | None = None
-    extra: Mapping[str, object] = field(default=_NOTHING, repr=False)
+    extra: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     def wrong(self, part: str, value: object, accepted: str) -> ConfigurationError:
         """The error that names this connection and a part of it; give no secret as the value."""
@@ -182,7 +181,7 @@ def _extra(blank: Connection, extra: object) -> Mapping[str, object]:
         except ValueError:
             extra = HIDDEN
     if not extra:
-        return _NOTHING
+        return {}
     if not isinstance(extra, Mapping):
         raise blank.wrong("extra", HIDDEN, "a JSON object")
     return MappingProxyType({str(key): value for key, value in extra.items()})
