@@ -13,11 +13,11 @@ from typing import Final
 
 from tallystick.domain.batch import Attempt
 from tallystick.errors import AttemptFenced, LedgerError
-from tallystick.workflows.services import LEASE, Services
+from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
 
-_EVERY_SECONDS: Final = LEASE.total_seconds() / 4
+_BEATS_PER_LEASE: Final = 4
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def held(services: Services, attempt: Attempt) -> Iterator[None]:
 
     The lease is renewed once before the block: raises AttemptFenced when the token is dead already.
     """
-    services.ledger.renew_lease(attempt, LEASE)
+    services.ledger.renew_lease(attempt, services.lease)
     ended = threading.Event()
     thread = threading.Thread(
         target=_beat, args=(services, attempt, ended), name=f"lease of {attempt.batch_id}", daemon=True
@@ -40,11 +40,12 @@ def held(services: Services, attempt: Attempt) -> Iterator[None]:
 
 
 def _beat(services: Services, attempt: Attempt, ended: threading.Event) -> None:
+    every_seconds = max(1.0, services.lease.total_seconds() / _BEATS_PER_LEASE)
     ledger = services.second_ledger()
     try:
-        while not ended.wait(_EVERY_SECONDS):
+        while not ended.wait(every_seconds):
             try:
-                ledger.renew_lease(attempt, LEASE)
+                ledger.renew_lease(attempt, services.lease)
             except AttemptFenced as error:
                 log.warning("%s", error)
                 return

@@ -22,7 +22,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.heartbeat import held
-from tallystick.workflows.services import LEASE, Services
+from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def begin(
         log.info("Batch %s is %s: nothing to land.", batch_id, status.state.value)
         return None
     attempt = services.ledger.begin_attempt(
-        batch_id, attempt_id=attempt_id, owner=owner, lease=LEASE
+        batch_id, attempt_id=attempt_id, owner=owner, lease=services.lease
     )
     log.info(
         "Batch %s: attempt %s has token %d. %s",

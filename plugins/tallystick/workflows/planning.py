@@ -22,7 +22,7 @@ from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
 from tallystick.ports.ledger import FrozenPlan
 from tallystick.workflows.observing import observe
-from tallystick.workflows.services import LEASE, Services
+from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
                 _named(services, run, seen, window),
                 _adoptable(accounts),
                 owner=owner,
-                lease=LEASE,
+                lease=services.lease,
             )
             report = _fresh(services, window, frozen, run, findings)
     _tell(report)

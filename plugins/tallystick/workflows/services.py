@@ -37,6 +37,8 @@ class Services:
     """A ledger of its own for the heartbeat, which runs beside everything else."""
     kafka_options: Mapping[str, str]
     """What Spark's Kafka source needs to reach the cluster; never a secret."""
+    lease: timedelta = LEASE
+    """How long an attempt holds its batch without a sign of life."""
 
     @property
     def feed_name(self) -> FeedName:

@@ -1,0 +1,90 @@
+"""A feed with everything behind its ports: real ledger, real files, a scripted broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import pyarrow.parquet as pq
+from tallystick.domain.identities import FeedName
+from tallystick.ledger.postgres import PostgresLedger
+from tallystick.settings.feed import Feed
+from tallystick.storage.local import LocalFileStore
+from tallystick.workflows.services import Services
+from tests.support.effects import Countdown, Counted
+from tests.support.scripted_broker import NOW, ScriptedBroker, ScriptedSpark
+
+FEED = FeedName("orders")
+
+
+class FixedClock:
+    """Stands still, and never really waits."""
+
+    def now(self) -> datetime:
+        return NOW
+
+    def pause(self, seconds: float) -> None:
+        return None
+
+
+def a_feed(**plan: Any) -> Feed:
+    return Feed.model_validate(
+        {
+            "feed": FEED,
+            "source": {"topic": "orders"},
+            "schedule": {"cron": "0 * * * *", "start_date": datetime(2026, 11, 1, tzinfo=UTC)},
+            "plan": plan,
+            "target": {"root": "/landing"},
+        }
+    )
+
+
+@dataclass
+class Story:
+    """One ledger, one directory, one broker; services for as many processes as a test wants."""
+
+    dsn: str
+    directory: Path
+    broker: ScriptedBroker
+
+    def services(
+        self,
+        countdown: Countdown | None = None,
+        *,
+        lease: timedelta = timedelta(0),
+        **plan: Any,
+    ) -> Services:
+        """The services of one process. With no lease, anybody may adopt its batches at once."""
+        countdown = countdown or Countdown()
+        store: Any = Counted(LocalFileStore(self.directory), countdown)
+        return Services(
+            feed=a_feed(**plan),
+            ledger=Counted(PostgresLedger(self.dsn), countdown),  # type: ignore[arg-type]
+            broker=self.broker,
+            store=store,
+            spark=Counted(ScriptedSpark(self.broker, store), countdown),  # type: ignore[arg-type]
+            clock=FixedClock(),
+            new_id=lambda: token_hex(8),
+            second_ledger=lambda: PostgresLedger(self.dsn),
+            kafka_options={"kafka.bootstrap.servers": "scripted"},
+            lease=lease,
+        )
+
+    def published_offsets(self) -> dict[int, list[int]]:
+        """What a reader of the plain directory tree sees: every offset, doubles included."""
+        found: dict[int, list[int]] = {}
+        for file in sorted((self.directory / "landing" / FEED).rglob("*.parquet")):
+            rows = pq.read_table(file, columns=["partition", "offset"], partitioning=None)
+            for partition, offset in zip(
+                rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True
+            ):
+                found.setdefault(partition, []).append(offset)
+        return {partition: sorted(offsets) for partition, offsets in sorted(found.items())}
+
+    def staged(self) -> list[str]:
+        """Everything that is left below _staging."""
+        staging = self.directory / "landing" / "_staging"
+        return sorted(str(each.relative_to(staging)) for each in staging.rglob("*"))

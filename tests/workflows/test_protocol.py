@@ -1,0 +1,125 @@
+"""The commit protocol keeps its promises in every order of its effects, and needs all its rules.
+
+The numbers are those of the invariants in docs/design.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from itertools import chain
+
+import pytest
+
+from tallystick import errors
+from tallystick.domain.states import TRANSITIONS, BatchState, CommitAnswer
+from tallystick.ports.file_store import FileStore
+from tallystick.ports.ledger import Ledger, PlanningSession
+from tallystick.ports.spark_runner import SparkRunner
+from tests.support.protocol_exploration import Exploration, explored, unsettled
+from tests.support.protocol_model import Rules, is_settled
+
+SOUND = Rules()
+
+# The rule left out, processes that stand still meanwhile, the promise that breaks.
+BROKEN_PROTOCOLS = [
+    ("begins_only_unfinished", ("planner",), "committed twice"),
+    ("compares_token", ("planner",), "committed data is gone"),
+    ("compares_token", (), "an offset is both committed and lost"),
+    ("compares_state", (), "an abandoned batch committed"),
+    ("compares_own_row", ("planner",), "committed twice"),
+    ("compares_own_row", (), "an offset is both committed and lost"),
+    ("cut_kills_token", (), "an offset is both committed and lost"),
+    ("commits_before_rename", (), "readers see uncommitted data"),
+    ("keeps_staging_when_unknown", (), "committed data is gone"),
+    ("renames_exclusively", (), "committed data is gone"),
+    ("looks_again", (), "PublishedDataMissing although the data is there"),
+    ("marks_after_rename", (), "published, but readers don't see it"),
+    ("waits_for_dead_token", (), "staging of the live newest attempt deleted"),
+    ("asks_for_commit", (), "committed data is gone"),
+    ("asks_after_death", (), "committed data is gone"),
+]
+
+
+@pytest.fixture(scope="module")
+def everything() -> Exploration:
+    """Every state of two attempts, none left out."""
+    return explored(SOUND)
+
+
+def test_every_promise_holds_in_every_state(everything: Exploration) -> None:
+    # 1, 2, 3, 4 and 8.
+    assert everything.violation is None, str(everything.violation)
+    assert len(everything.states) > 20_000
+
+
+def test_three_attempts_keep_the_promises_too() -> None:
+    found = explored(SOUND, attempts=3, without={"planner"})
+
+    assert found.violation is None, str(found.violation)
+    assert len(found.states) > 50_000
+
+
+def test_a_foreign_target_is_never_touched() -> None:
+    found = explored(SOUND, is_target_foreign=True)
+
+    assert found.violation is None, str(found.violation)
+    assert any(is_settled(state) for state in found.states)
+
+
+def test_a_run_without_faults_ends_well_from_every_state(everything: Exploration) -> None:
+    # 8: published, with exactly one copy; or abandoned, and readers see nothing.
+    stuck = unsettled(everything.states, SOUND)
+
+    assert stuck is None, f"{stuck}"
+
+
+@pytest.mark.parametrize(("rule", "standing_still", "promise"), BROKEN_PROTOCOLS)
+def test_a_rule_left_out_breaks_a_promise(
+    rule: str, standing_still: tuple[str, ...], promise: str
+) -> None:
+    found = explored(replace(SOUND, **{rule: False}), without=standing_still)
+
+    assert found.violation is not None
+    assert found.violation.promise == promise, str(found.violation)
+
+
+def test_an_overwriting_finisher_destroys_a_foreign_directory() -> None:
+    found = explored(replace(SOUND, renames_exclusively=False), is_target_foreign=True)
+
+    assert found.violation is not None
+    assert found.violation.promise == "a foreign directory was touched"
+
+
+def test_every_rule_has_a_row() -> None:
+    assert {rule for rule, _, _ in BROKEN_PROTOCOLS} == {each.name for each in fields(Rules)}
+
+
+def test_without_a_finisher_a_crash_after_the_commit_is_never_mended(
+    everything: Exploration,
+) -> None:
+    stuck = unsettled(everything.states, SOUND, without={"finisher"})
+
+    assert stuck is not None
+    assert stuck.batch is BatchState.COMMITTED
+
+
+def test_every_step_is_a_method_of_a_port(everything: Exploration) -> None:
+    ports = (Ledger, PlanningSession, FileStore, SparkRunner)
+    names = {name for port in ports for name in vars(port) if not name.startswith("_")}
+
+    assert {method for method, _ in everything.outcomes} - {"crash"} <= names
+
+
+def test_every_error_of_the_model_is_one_of_ours(everything: Exploration) -> None:
+    answers = {answer.name for answer in CommitAnswer}
+    named = {outcome for _, outcome in everything.outcomes if outcome[0].isupper()} - {"None"}
+
+    assert named - answers
+    assert all(hasattr(errors, name) for name in named - answers)
+
+
+def test_batches_move_as_the_table_says(everything: Exploration) -> None:
+    taken = everything.batch_steps
+
+    assert taken == {(before, after) for before, after in TRANSITIONS if before is not after}
+    assert set(chain.from_iterable(taken)) == set(chain.from_iterable(TRANSITIONS))
