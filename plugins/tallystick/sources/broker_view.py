@@ -1,0 +1,170 @@
+"""BrokerView of a real cluster: librdkafka for bulk planning questions, raw fetches for evidence.
+
+Puts the parts together and decides one thing: that an offset without any header counts as compacted
+only where the topic's policy says compact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Final, Self
+
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.record_hash import record_hash
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.snapshot import BrokerSnapshot, RecordEvidence
+from tallystick.domain.states import HoleClass, Isolation
+from tallystick.errors import SourceRefused
+from tallystick.sources.broker_answers import PATIENCE_SECONDS
+from tallystick.sources.client_properties import client_properties
+from tallystick.sources.hole_walk import HoleWalk
+from tallystick.sources.leader_reads import LeaderReads
+from tallystick.sources.record_batches import BatchUnreadable, batches_in, record_in
+from tallystick.sources.topic_bounds import TopicBounds
+
+# A lone hole needs one small batch; a run of markers needs all that lies between them.
+_SMALLEST_FETCH_BYTES: Final = 64 * 1024
+_LARGEST_FETCH_BYTES: Final = 8 * 1024 * 1024
+_GROWTH: Final = 4
+# The broker sends a whole batch, however small the bound.
+_ONE_BATCH_BYTES: Final = 1
+
+
+class KafkaBrokerView:
+    """One cluster, read only, for one thread; clients open at the first question."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        *,
+        now: Callable[[], datetime],
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        """Properties bear librdkafka's names; raises ConfigurationError for one that can't be used.
+
+        No question takes much longer than `patience_seconds` when the brokers are silent.
+        """
+        known = client_properties(properties)
+        self._servers = known.servers
+        self._now = now
+        self._topics = TopicBounds(known, patience_seconds=patience_seconds)
+        self._leaders = LeaderReads(known, patience_seconds=patience_seconds)
+
+    def __repr__(self) -> str:
+        return f"KafkaBrokerView({self._servers!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close both clients."""
+        self._topics.close()
+        self._leaders.close()
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        """Identity and bounds of all partitions; `taken_at` is before the first question.
+
+        What is in the snapshot was true at that instant or later: see TopicBounds for the order.
+        """
+        taken_at = self._now()
+        identity, partitions = self._topics.bounds(topic)
+        policy = self._topics.policy(topic)
+        return BrokerSnapshot(
+            cluster_id=self._topics.cluster_id(),
+            topic=topic,
+            topic_id=identity.topic_id,
+            taken_at=taken_at,
+            partitions=partitions,
+            is_compacted=policy.is_compacted,
+            retention_ms=policy.retention_ms,
+        )
+
+    def offsets_at(
+        self, topic: str, instant: datetime, partitions: Collection[int]
+    ) -> Mapping[int, int | None]:
+        """First offset at or after the instant; Kafka's clock ticks milliseconds, so rounded up."""
+        # Negative timestamps are sentinels in the protocol, and no record is older than 1970.
+        timestamp_ms = max(0, math.ceil(instant.timestamp() * 1000))
+        return self._topics.offsets_at(topic, timestamp_ms, partitions)
+
+    def explain_holes(
+        self, offsets: OffsetRange, holes: OffsetRuns, isolation: Isolation
+    ) -> Mapping[HoleClass, OffsetRuns]:
+        """The holes that headers explain; those outside the range or below the log start are not.
+
+        The log start is asked for after the walk: a batch that expired meanwhile was not compacted.
+        """
+        walk = HoleWalk(holes.clipped(offsets.from_offset, offsets.until_offset), isolation)
+        self._walk(offsets.partition, walk)
+        explained = walk.explained()
+        bare = OffsetRuns.of(walk.bare)
+        if bare and self._topics.policy(offsets.partition.topic).is_compacted:
+            known = explained.get(HoleClass.COMPACTED, OffsetRuns())
+            explained[HoleClass.COMPACTED] = known.union(bare)
+        if not explained:
+            return {}
+        start = self._leaders.log_start_offset(offsets.partition)
+        kept = {kind: runs.clipped(start, offsets.until_offset) for kind, runs in explained.items()}
+        return {kind: runs for kind, runs in kept.items() if runs}
+
+    def record_at(self, partition: TopicPartition, offset: int) -> RecordEvidence | None:
+        """The record at exactly this offset, an aborted one too: the content is what matters."""
+        answer = self._leaders.fetch(
+            partition, offset, Isolation.READ_UNCOMMITTED, max_bytes=_ONE_BATCH_BYTES
+        )
+        if answer is None:
+            return None
+        try:
+            for batch in batches_in(answer.records):
+                record = record_in(batch, offset)
+                if record is not None:
+                    return RecordEvidence(
+                        offset=offset,
+                        leader_epoch=batch.leader_epoch if batch.leader_epoch >= 0 else None,
+                        content_hash=record_hash(
+                            partition=partition.partition,
+                            offset=offset,
+                            timestamp_ms=record.timestamp_ms,
+                            key=record.key,
+                            value=record.value,
+                            headers=record.headers,
+                        ),
+                    )
+        except BatchUnreadable as failure:
+            raise SourceRefused(f"the record of {partition} at {offset}", str(failure)) from failure
+        return None
+
+    def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
+        """Where the leader's log leaves this epoch: the end of the largest epoch up to it.
+
+        A log that was cut below the epoch's start so still says where it was cut.
+        """
+        return self._leaders.epoch_end(partition, leader_epoch)
+
+    def _walk(self, partition: TopicPartition, walk: HoleWalk) -> None:
+        """Fetch at each hole that no answer so far has covered."""
+        max_bytes = _SMALLEST_FETCH_BYTES
+        while (offset := walk.next_offset) is not None:
+            answer = self._leaders.fetch(partition, offset, walk.isolation, max_bytes=max_bytes)
+            if answer is None:
+                start = self._leaders.log_start_offset(partition)
+                walk.pass_over(start if start > offset else walk.holes.until_offsets[-1])
+                continue
+            try:
+                settled = walk.take(answer)
+            except BatchUnreadable as failure:
+                place = f"batches of {partition} at {offset}"
+                raise SourceRefused(place, str(failure)) from failure
+            wanted = max_bytes * _GROWTH if settled > 1 else _SMALLEST_FETCH_BYTES
+            max_bytes = min(wanted, _LARGEST_FETCH_BYTES)

@@ -1,0 +1,195 @@
+"""Record batches as they lie in the log: headers always, records only where somebody asks.
+
+The layout is the protocol's, https://kafka.apache.org/documentation/#recordbatch. Bytes in, values
+out; nothing here fetches, and nothing decides what a hole means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, NamedTuple
+
+from tallystick.sources.batch_codecs import decompressed
+
+HEADER: Final = Struct(">qiibIhiqqqhii")
+_LENGTH: Final = Struct(">i")
+_CONTROL_KEY: Final = Struct(">hh")
+# Base offset and length come before the bytes that the length counts.
+_UNCOUNTED_BYTES: Final = 12
+# Of the counted bytes, those up to and with the magic byte: the same place in every version.
+_MAGIC_AT: Final = 16
+MAGIC: Final = 2
+
+_CODEC_BITS: Final = 0x07
+_LOG_APPEND_TIME: Final = 0x08
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+_ABORT: Final = 0
+
+
+class BatchUnreadable(ValueError):
+    """The bytes are no record batch of version 2, or are damaged."""
+
+
+class RecordBatch(NamedTuple):
+    """One batch: the fields of its header in their order, and its payload as it was stored."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    payload: memoryview
+
+    @property
+    def until_offset(self) -> int:
+        """One past the last offset the batch was written with; compaction doesn't change it."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def is_control(self) -> bool:
+        """True for a transaction's commit or abort marker."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        """True when the batch belongs to a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_complete(self) -> bool:
+        """True when every offset of the batch still has its record.
+
+        A broker takes no batch with holes from a producer, so only compaction makes one incomplete.
+        """
+        return self.record_count == self.last_offset_delta + 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """One record as a consumer would get it."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def batches_in(records: bytes | memoryview) -> Iterator[RecordBatch]:
+    """The whole batches, in order; a part of one at the end (cut off by the broker) is left out.
+
+    Raises BatchUnreadable where a batch has another version than 2.
+    """
+    view = memoryview(records)
+    position, until = 0, len(view)
+    while position + HEADER.size <= until:
+        (length,) = _LENGTH.unpack_from(view, position + 8)
+        following = position + _UNCOUNTED_BYTES + length
+        magic = view[position + _MAGIC_AT]
+        if magic != MAGIC:
+            raise BatchUnreadable(f"record batch of version {magic}; only version {MAGIC} is read")
+        if length < HEADER.size - _UNCOUNTED_BYTES:
+            raise BatchUnreadable(f"record batch of {length} bytes is shorter than its header")
+        if following > until:
+            return
+        fields = HEADER.unpack_from(view, position)
+        yield RecordBatch._make((*fields, view[position + HEADER.size : following]))
+        position = following
+
+
+def is_abort_marker(batch: RecordBatch) -> bool:
+    """True for the marker that ends an aborted transaction; one whose record is gone is none."""
+    if not batch.is_control or batch.record_count == 0:
+        return False
+    key = _record(batch, next(_stored(batch))).key
+    return key is not None and _CONTROL_KEY.unpack_from(key)[1] == _ABORT
+
+
+def offsets_in(batch: RecordBatch) -> Iterator[int]:
+    """The offsets that still have a record, in order; raises BatchUnreadable."""
+    for view in _stored(batch):
+        _, position = _varint(view, 1)  # after the attributes: the timestamp
+        delta, _ = _varint(view, position)
+        yield batch.base_offset + delta
+
+
+def record_in(batch: RecordBatch, offset: int) -> StoredRecord | None:
+    """The record at this offset; None where the batch has none, or is a control batch.
+
+    Raises BatchUnreadable.
+    """
+    if batch.is_control or not batch.base_offset <= offset < batch.until_offset:
+        return None
+    records = (_record(batch, view) for view in _stored(batch))
+    return next((each for each in records if each.offset == offset), None)
+
+
+def _stored(batch: RecordBatch) -> Iterator[memoryview]:
+    """The bytes of each record, from its attributes on."""
+    try:
+        view = decompressed(batch.attributes & _CODEC_BITS, batch.payload)
+        position = 0
+        for _ in range(batch.record_count):
+            length, position = _varint(view, position)
+            following = position + length
+            if not position < following <= len(view):
+                raise ValueError(f"a record reaches from {position} to {following}")
+            yield view[position:following]
+            position = following
+    except (ValueError, IndexError) as failure:
+        raise BatchUnreadable(f"record batch at {batch.base_offset}: {failure}") from failure
+
+
+def _record(batch: RecordBatch, view: memoryview) -> StoredRecord:
+    timestamp_delta, position = _varint(view, 1)
+    offset_delta, position = _varint(view, position)
+    key, position = _bytes(view, position)
+    value, position = _bytes(view, position)
+    count, position = _varint(view, position)
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, position = _bytes(view, position)
+        content, position = _bytes(view, position)
+        # Java decodes header names this way too: a malformed name must not differ between the two.
+        headers.append(((name or b"").decode("utf-8", "replace"), content))
+    if batch.attributes & _LOG_APPEND_TIME:
+        # Under LogAppendTime every record of the batch bears the time of the append.
+        timestamp_ms = batch.max_timestamp
+    else:
+        timestamp_ms = batch.base_timestamp + timestamp_delta
+    return StoredRecord(batch.base_offset + offset_delta, timestamp_ms, key, value, tuple(headers))
+
+
+def _bytes(view: memoryview, position: int) -> tuple[bytes | None, int]:
+    length, position = _varint(view, position)
+    if length < 0:
+        return None, position
+    return bytes(view[position : position + length]), position + length
+
+
+def _varint(view: memoryview, position: int) -> tuple[int, int]:
+    """A zigzag number of variable length, and the position after it."""
+    raw = view[position]
+    position += 1
+    if raw >= 0x80:
+        raw &= 0x7F
+        shift = 7
+        while True:
+            byte = view[position]
+            position += 1
+            raw |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+    return (raw >> 1) ^ -(raw & 1), position
