@@ -1,0 +1,102 @@
+"""Versions are stated once, and agree wherever two files must."""
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pyspark
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from sandbox.entry.jars import POMS, SERVICES, direct_jars, versions_of
+from sandbox.entry.layout import REQUIREMENTS, ROOT
+
+EXPECTED = {
+    "kafka": {
+        "org.apache.kafka:kafka_2.13": "4.3.1",
+        "org.apache.kafka:kafka-tools": "4.3.1",
+        "org.apache.logging.log4j:log4j-slf4j-impl": "2.25.4",
+    },
+    "hdfs": {
+        "org.apache.hadoop:hadoop-hdfs": "3.5.0",
+        "org.apache.hadoop:hadoop-common": "3.5.0",
+        "org.apache.hadoop:hadoop-hdfs-client": "3.5.0",
+    },
+    "spark-kafka": {
+        "org.apache.spark:spark-sql-kafka-0-10_2.13": "4.0.4",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13": "4.0.0",
+        "org.apache.kafka:kafka-clients": "3.9.1",
+        "org.apache.commons:commons-pool2": "2.12.0",
+    },
+}
+
+
+def lines_of(file: Path) -> list[Requirement]:
+    texts = [line.split("#")[0].strip() for line in file.read_text().splitlines()]
+    return [Requirement(text) for text in texts if text]
+
+
+DIRECT = lines_of(ROOT / "requirements.in")
+PINNED = {canonicalize_name(pin.name): pin for pin in lines_of(REQUIREMENTS)}
+
+
+def pinned_version(name: str) -> Version:
+    (specifier,) = PINNED[canonicalize_name(name)].specifier
+    assert specifier.operator == "=="
+    return Version(specifier.version)
+
+
+def test_both_spark_packages_carry_the_same_version() -> None:
+    assert pinned_version("pyspark") == pinned_version("pyspark-client")
+    assert version("pyspark") == version("pyspark-client") == pyspark.__version__
+
+
+def test_the_connector_is_the_one_of_the_pinned_spark() -> None:
+    connector = versions_of("spark-kafka")["org.apache.spark:spark-sql-kafka-0-10_2.13"]
+    assert Version(connector) == pinned_version("pyspark")
+
+
+@pytest.mark.parametrize("direct", DIRECT, ids=str)
+def test_every_direct_requirement_is_pinned_as_asked(direct: Requirement) -> None:
+    assert pinned_version(direct.name) in direct.specifier
+
+
+def test_every_pin_is_exact() -> None:
+    for name in PINNED:
+        pinned_version(name)
+
+
+def test_this_environment_holds_the_pins() -> None:
+    wanted = [pin for pin in PINNED.values() if pin.marker is None or pin.marker.evaluate()]
+    strays = {
+        pin.name: version(pin.name)
+        for pin in wanted
+        if Version(version(pin.name)) != pinned_version(pin.name)
+    }
+    assert strays == {}
+
+
+def test_the_compiled_pins_name_no_host_and_no_path() -> None:
+    assert not re.search(r"https?:|--(extra-)?index|--find-links|file:|\s/", REQUIREMENTS.read_text())
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_java_parts_have_the_versions_that_were_measured(service: str) -> None:
+    assert versions_of(service) == EXPECTED[service]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_no_pom_names_a_repository(service: str) -> None:
+    assert "<repository>" not in (POMS / service / "pom.xml").read_text()
+
+
+def test_spark_is_given_every_connector_jar() -> None:
+    names = sorted(jar.name for jar in direct_jars("spark-kafka"))
+    assert names == [
+        "commons-pool2-2.12.0.jar",
+        "kafka-clients-3.9.1.jar",
+        "spark-sql-kafka-0-10_2.13-4.0.4.jar",
+        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+    ]
