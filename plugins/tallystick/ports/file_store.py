@@ -72,12 +72,6 @@ class FileStore(Protocol):
         """Delete the directory if nothing is in it, in one step; False if it holds something."""
         ...
 
-    def landed_record_hash(
-        self, directory: str, file_name: str, partition: int, offset: int
-    ) -> bytes:
-        """`record_hash` of one landed row, read from its file; raises FileMissing if it isn't there."""
-        ...
-
     def read_back(self, directory: str) -> ReadBack:
         """Every Parquet file's length and checksum, and the exact offsets it holds.
 

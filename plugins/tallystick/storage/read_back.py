@@ -1,0 +1,137 @@
+"""What a landed directory holds, from its files alone: the exact offsets, and who holds them.
+
+Reads the partition and offset columns only, row group by row group, a few files at a time. Decides
+nothing about what should be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tallystick.domain.landed import LandedFile, ReadBack
+from tallystick.errors import ManifestMismatch
+from tallystick.ports.file_store import StoredEntry
+from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
+from tallystick.storage.paths import is_hidden
+from tallystick.storage.run_table import Numbers, RunTable, SliceTable, runs_in, swept
+
+THREADS: Final = 4
+ROWS_AT_A_TIME: Final = 1 << 18
+# Rows in no order give a run each; from here on they are put together before more are read.
+MOST_LOOSE_RUNS: Final = 1 << 21
+
+
+class RangeReader(Protocol):
+    """What reading back needs of a store."""
+
+    def entries(self, path: str) -> Sequence[StoredEntry]:
+        """The entries of a directory, sorted by name; raises FileMissing."""
+        ...
+
+    def checksum(self, path: str) -> str:
+        """The checksum of a closed file; raises FileMissing, ManifestMismatch if it is open."""
+        ...
+
+    def read_range(self, path: str, position: int, length: int) -> bytes:
+        """Exactly these bytes; raises FileMissing, StorageUnavailable if there are fewer."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Offsets:
+    """Offsets seen so far, at least once and more than once, and runs not yet put among them."""
+
+    landed: RunTable
+    doubled: RunTable
+    loose: list[RunTable]
+    loose_count: int
+
+    @classmethod
+    def none(cls) -> _Offsets:
+        return cls(RunTable.empty(), RunTable.empty(), [], 0)
+
+    def add(self, runs: RunTable) -> None:
+        self.loose.append(runs)
+        self.loose_count += len(runs)
+        if self.loose_count > max(MOST_LOOSE_RUNS, len(self.landed)):
+            self.settle()
+
+    def settle(self) -> None:
+        self.landed, twice = swept(RunTable.joined([self.landed, *self.loose]))
+        self.doubled, _ = swept(RunTable.joined([self.doubled, twice]))
+        self.loose, self.loose_count = [], 0
+
+
+def read_back(store: RangeReader, directory: str) -> ReadBack:
+    """Every file that a reader of the directory would read, and the exact offsets they hold.
+
+    Raises ManifestMismatch for whatever a reader would read, or step into, and is no landed file.
+    """
+    entries = [each for each in store.entries(directory) if not is_hidden(each.name)]
+    for entry in entries:
+        if entry.is_directory:
+            path = f"{directory}/{entry.name}"
+            raise ManifestMismatch(path, EXPECTED, "a directory, which readers step into")
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="read-back") as pool:
+        reading = [pool.submit(_read_file, store, directory, entry) for entry in entries]
+        try:
+            read = [each.result() for each in reading]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    total = _Offsets.none()
+    for _, offsets in read:
+        total.add(offsets.landed)
+        total.doubled, _ = swept(RunTable.joined([total.doubled, offsets.doubled]))
+    total.settle()
+    return ReadBack(
+        files=tuple(file for file, _ in read),
+        landed=total.landed.by_partition(),
+        doubled=total.doubled.by_partition(),
+    )
+
+
+def _read_file(
+    store: RangeReader, directory: str, entry: StoredEntry
+) -> tuple[LandedFile, _Offsets]:
+    path = f"{directory}/{entry.name}"
+    # First the checksum: an open file has none, and its length is not yet true.
+    checksum = store.checksum(path)
+    file = LandedParquet(
+        path, lambda at, length: store.read_range(path, at, length), entry.length_bytes
+    )
+    offsets = _Offsets.none()
+    slices: list[SliceTable] = []
+    for row_group in range(file.metadata.num_row_groups):
+        for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
+            runs = _runs_of(path, batch)
+            slices.append(SliceTable.of(runs))
+            offsets.add(runs)
+    offsets.settle()
+    landed = LandedFile(
+        entry.name, entry.length_bytes, checksum, SliceTable.joined(slices).to_slices()
+    )
+    return landed, offsets
+
+
+def _runs_of(path: str, batch: pa.RecordBatch) -> RunTable:
+    """The batch's rows as runs; raises ManifestMismatch for a place that no record can have."""
+    partitions, offsets = (_numbers(path, batch, name) for name in COORDINATES)
+    runs = runs_in(partitions, offsets)
+    if np.any((runs.partitions < 0) | (runs.from_offsets < 0) | (runs.until_offsets <= 0)):
+        raise ManifestMismatch(path, EXPECTED, "a negative partition or offset")
+    return runs
+
+
+def _numbers(path: str, batch: pa.RecordBatch, name: str) -> Numbers:
+    column = batch.column(name)
+    if column.null_count:
+        raise ManifestMismatch(path, EXPECTED, f"rows without {name}")
+    numbers: Numbers = column.to_numpy(zero_copy_only=True)
+    return numbers

@@ -1,0 +1,160 @@
+"""What HDFS says, in our words: the one table from its exceptions to our errors.
+
+Only the first line of HDFS's own message is kept (the rest is a stack trace or names hosts), and
+nothing of a request but its host: a URL may carry a delegation token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+import requests
+
+from tallystick.errors import (
+    FileMissing,
+    ManifestMismatch,
+    StorageError,
+    StorageRefused,
+    StorageUnavailable,
+)
+
+# "Ask again": the NameNode did nothing, and says so.
+COME_BACK: Final = frozenset({"RetriableException", "StandbyException"})
+
+_UNAVAILABLE: Final = frozenset(
+    {
+        "SafeModeException",
+        *COME_BACK,
+        "ConnectException",
+        "ConnectTimeoutException",
+        "SocketTimeoutException",
+        "NoRouteToHostException",
+        "UnknownHostException",
+        "BlockMissingException",
+        "ChecksumException",
+        "NotReplicatedYetException",
+        "AlreadyBeingCreatedException",
+        "RecoveryInProgressException",
+        "LeaseExpiredException",
+    }
+)
+_REFUSED: Final = frozenset(
+    {
+        "AccessControlException",
+        "AuthorizationException",
+        "AuthenticationException",
+        "SecurityException",
+        "InvalidToken",
+        "DSQuotaExceededException",
+        "NSQuotaExceededException",
+        "QuotaExceededException",
+        "QuotaByStorageTypeExceededException",
+        "InvalidPathException",
+        "ParentNotDirectoryException",
+        "FileAlreadyExistsException",
+        "PathIsNotEmptyDirectoryException",
+        "PathComponentTooLongException",
+        "MaxDirectoryItemsExceededException",
+        "SnapshotException",
+        "UnsupportedOperationException",
+        "IllegalArgumentException",
+    }
+)
+_PREFACE: Final = {
+    "SafeModeException": "the NameNode is in safe mode: ",
+    "DSQuotaExceededException": "the space quota is used up: ",
+    "NSQuotaExceededException": "the name quota is used up: ",
+    "QuotaByStorageTypeExceededException": "the space quota of a storage type is used up: ",
+}
+# Plain IOExceptions that no retry mends.
+_REFUSED_WORDS: Final = (
+    "is a directory or file under source",
+    "destination cannot be the root",
+    "can't be moved into an encryption zone",
+    "can't be moved from an encryption zone",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What an answer that isn't a success says."""
+
+    status: int
+    exception: str | None
+    """HDFS's name for it; None where the answer isn't WebHDFS's."""
+    message: str
+
+    @classmethod
+    def of(cls, response: requests.Response) -> Refusal:
+        """The refusal in a response."""
+        try:
+            remote = response.json()["RemoteException"]
+            return cls(response.status_code, str(remote["exception"]), str(remote["message"]))
+        except (ValueError, KeyError, TypeError):
+            return cls(response.status_code, None, f"HTTP status {response.status_code}")
+
+    @property
+    def words(self) -> str:
+        """HDFS's own words, one line, without a full stop."""
+        lines = self.message.strip().splitlines() or [self.exception or "no reason given"]
+        return lines[0].strip().rstrip(".")
+
+    @property
+    def is_come_back(self) -> bool:
+        """True if the same request may be made again, whatever it is."""
+        return self.exception in COME_BACK
+
+    def error(self, path: str) -> StorageError:
+        """The refusal as one of our errors."""
+        if self.exception is None:
+            return self._of_a_stranger(path)
+        reason = _PREFACE.get(self.exception, "") + self.words
+        if self.exception == "FileNotFoundException":
+            if self.words.startswith("Path is not a file"):
+                return StorageRefused(path, "it is a directory, not a file")
+            return FileMissing(path)
+        if "is under construction" in self.words:
+            return ManifestMismatch(path, "a closed file", "one that is still being written")
+        if self.exception in _REFUSED or any(each in self.words for each in _REFUSED_WORDS):
+            return StorageRefused(path, reason)
+        if self.exception in _UNAVAILABLE:
+            return StorageUnavailable(path, reason)
+        # Unknown, or a plain IOException ("could only be written to 0 of the 1 nodes"): may pass.
+        return StorageUnavailable(path, f"{self.exception}: {reason}")
+
+    def _of_a_stranger(self, path: str) -> StorageError:
+        """A gateway, a wrong URL, or the NameNode's authentication filter."""
+        if self.status in (401, 407):
+            return StorageRefused(path, "the NameNode does not accept this authentication")
+        if self.status >= 500 or self.status in (408, 429):
+            return StorageUnavailable(path, f"the server answered {self.words}")
+        return StorageRefused(path, f"the server answered {self.words}: is this WebHDFS?")
+
+
+def was_sent(error: requests.RequestException) -> bool:
+    """False if the request surely never reached a server, so it can't have done anything."""
+    if isinstance(error, requests.ConnectTimeout):
+        return False
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return type(reason).__name__ not in (
+        "NewConnectionError",
+        "NameResolutionError",
+        "ConnectTimeoutError",
+    )
+
+
+def why_no_answer(error: requests.RequestException) -> str:
+    """What went wrong on the way, with the host and nothing else of the URL."""
+    url = error.request.url if error.request is not None else None
+    host = urlsplit(url or "").netloc.rpartition("@")[2] or "the server"
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"no trusted TLS connection to {host}"
+    if isinstance(error, requests.ConnectTimeout):
+        return f"{host} did not accept a connection in time"
+    if isinstance(error, requests.Timeout):
+        return f"{host} did not answer in time"
+    if not was_sent(error):
+        return f"{host} accepts no connections"
+    return f"the connection to {host} broke"
