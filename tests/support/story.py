@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from tallystick.domain.identities import FeedName
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.settings.feed import Feed
-from tallystick.storage.local import LocalFileStore
+from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.services import Services
 from tests.support.effects import Countdown, Counted
 from tests.support.scripted_broker import NOW, ScriptedBroker, ScriptedSpark
