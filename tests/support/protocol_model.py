@@ -1,0 +1,212 @@
+"""What a model of the commit protocol is made of: its rules, its states, what must hold in each.
+
+One batch, two workers that carry it out under attempts of their own, a finisher, a sweeper, a
+planner that may cut or abandon the batch, and a database that may still be working on a COMMIT
+whose client has gone. The steps between states stand in `protocol_steps`. It is a model, not the
+code: it shows that the protocol keeps its promises, and which of its rules each promise rests on.
+
+1. Leases don't appear: one may run out at any time, so `begin_attempt` is possible at any time.
+2. A crash forgets what a process knew. The process may start again whenever it likes: with a new
+   attempt, or with the verification of one that is there, even while its first owner lives.
+3. A process may stand still between any two steps, for any time: a zombie is no special case.
+4. The sweeper asks two questions. Where the ledger answers both at once, less can happen, not more.
+5. `mark_swept` doesn't appear: an attempt may be swept again and again, which is no safer.
+6. A small file is written in one step, its bytes the same whoever writes them for an attempt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from tallystick.domain.states import BatchState
+
+OPEN_STATES: Final = (BatchState.PLANNED, BatchState.LANDING, BatchState.VERIFIED)
+NOBODY: Final = 0
+FOREIGN: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The protocol's rules; each can be switched off, to see what it is good for."""
+
+    begins_only_unfinished: bool = True
+    """`begin_attempt` refuses a batch that is committed."""
+    compares_token: bool = True
+    """`commit` refuses a token that is not the newest."""
+    compares_state: bool = True
+    """`commit` refuses a batch that is not verified, an abandoned one above all."""
+    compares_own_row: bool = True
+    """Whoever changes the batch waits for a COMMIT in flight; off: they compare with a snapshot."""
+    cut_kills_token: bool = True
+    """Cutting a claim fences the attempts begun before: their proof holds offsets now lost."""
+    commits_before_rename: bool = True
+    keeps_staging_when_unknown: bool = True
+    """A commit of unknown outcome deletes nothing."""
+    renames_exclusively: bool = True
+    """A target that is in the way is left alone; off: it is deleted."""
+    renames_before_looking: bool = True
+    """What a rename answers is the first look; off: both places are looked at, one by one."""
+    believes_target_manifest: bool = True
+    """A target in the way is ours if its manifest is; off: if nothing is left in staging."""
+    marks_after_rename: bool = True
+    waits_for_dead_token: bool = True
+    """The sweeper takes dead attempts only; off: it believes that a lease ran out."""
+    asks_for_commit: bool = True
+    """The sweeper asks if a dead attempt has committed."""
+    asks_after_death: bool = True
+    """The sweeper asks after it has learned that the attempt is dead; off: before."""
+
+
+class Staging(IntEnum):
+    """What lies in one attempt's staging directory."""
+
+    ABSENT = 0
+    OPEN = 1
+    """plan.json is there; a Spark application may be writing, whether its owner lives or not."""
+    DATA = 2
+    PROVEN = 3
+    """Read back from storage, manifest written beside the data."""
+    HOLLOW = 4
+    """A manifest without data: written after the data was swept or renamed."""
+
+
+class At(IntEnum):
+    """The step that a process takes next."""
+
+    IDLE = 0
+    # Land.
+    WRITE_PLAN = 1
+    RUN = 2
+    # Verify and commit.
+    OUTCOME_OF = 3
+    RENEW_LEASE = 4
+    READ_BACK = 5
+    WRITE_MANIFEST = 6
+    RECORD_VERIFIED = 7
+    COMMIT = 8
+    # Publish.
+    RENAME = 9
+    STATUS_OF_TARGET = 10
+    READ = 11
+    MARK = 12
+    # Sweep; the sweeper begins with OUTCOME_OF.
+    DELETE = 13
+    # Steps of broken protocols only.
+    DOUBT = 14
+    DISCARD = 15
+    LOOK_AT_TARGET = 16
+    LOOK_AT_SOURCE = 17
+    STATUS_OF_SOURCE = 18
+    OVERWRITE = 19
+    LEARN_DEATH = 20
+
+
+class Process(NamedTuple):
+    """One process: its next step, and the attempt it works for (as worker) or on (as sweeper)."""
+
+    at: At
+    attempt: int
+
+
+IDLE: Final = Process(At.IDLE, NOBODY)
+
+
+class State(NamedTuple):
+    """Ledger, storage and processes at one moment. Attempts are numbered by their tokens."""
+
+    batch: BatchState
+    newest: int
+    cut_at: int | None
+    """The newest attempt when the planner cut the claim: older proofs hold offsets now lost."""
+    committed: tuple[int, ...]
+    """Attempts that committed, in order: at most one in a sound protocol."""
+    in_flight: int
+    """Attempt whose COMMIT has lost its client and is undecided; it holds the batch's row lock."""
+    staging: tuple[Staging, ...]
+    target: int
+    """Attempt whose data readers see, NOBODY, or FOREIGN."""
+    is_target_foreign: bool
+    """True in a world where somebody else has made the target directory."""
+    workers: tuple[Process, ...]
+    """Sorted: workers are interchangeable."""
+    finisher: Process
+    sweeper: Process
+
+    def is_held(self, rules: Rules) -> bool:
+        """True while a COMMIT in flight makes everybody wait who would change the batch."""
+        return bool(self.in_flight) and rules.compares_own_row
+
+    def is_alive(self, attempt: int, rules: Rules) -> bool:
+        """True while the attempt's token is the newest, and no cut has fenced it."""
+        is_cut = rules.cut_kills_token and self.cut_at is not None and attempt <= self.cut_at
+        return attempt == self.newest and not is_cut
+
+    def staged(self, attempt: int, content: Staging) -> tuple[Staging, ...]:
+        """The staging directories with this attempt's replaced."""
+        return (*self.staging[: attempt - 1], content, *self.staging[attempt:])
+
+    def in_staging(self, attempt: int) -> Staging:
+        """What lies in this attempt's staging directory."""
+        return self.staging[attempt - 1]
+
+
+def first_state(*, attempts: int, is_target_foreign: bool) -> State:
+    """A planned batch that nobody has touched."""
+    return State(
+        batch=BatchState.PLANNED,
+        newest=0,
+        cut_at=None,
+        committed=(),
+        in_flight=NOBODY,
+        staging=(Staging.ABSENT,) * attempts,
+        target=FOREIGN if is_target_foreign else NOBODY,
+        is_target_foreign=is_target_foreign,
+        workers=(IDLE, IDLE),
+        finisher=IDLE,
+        sweeper=IDLE,
+    )
+
+
+def has_data(state: State, attempt: int) -> bool:
+    """True when the attempt's proven data is at the target or in its staging directory."""
+    return state.target == attempt or state.in_staging(attempt) is Staging.PROVEN
+
+
+def broken_promise(state: State) -> str | None:
+    """The first promise that this state breaks; None when it keeps them all."""
+    if len(state.committed) > 1:
+        return "committed twice"
+    if state.target > NOBODY and state.target not in state.committed:
+        return "readers see uncommitted data"
+    if state.is_target_foreign and state.target != FOREIGN:
+        return "a foreign directory was touched"
+    if not state.committed:
+        return None
+    attempt = state.committed[0]
+    if not has_data(state, attempt):
+        return "committed data is gone"
+    if state.cut_at is not None and attempt <= state.cut_at:
+        return "an offset is both committed and lost"
+    if state.batch is BatchState.PUBLISHED and state.target != attempt:
+        return "published, but readers don't see it"
+    return None
+
+
+def is_at_rest(state: State) -> bool:
+    """True when no process is at work: each has ended, or has crashed."""
+    return {*state.workers, state.finisher, state.sweeper} == {IDLE}
+
+
+def is_settled(state: State) -> bool:
+    """True when the batch's story has ended as it should, with exactly one copy of its data."""
+    if state.batch is BatchState.ABANDONED:
+        return state.target <= NOBODY
+    if not state.committed:
+        return False
+    in_staging = state.in_staging(state.committed[0])
+    if state.is_target_foreign:
+        return state.batch is BatchState.COMMITTED and in_staging is Staging.PROVEN
+    is_published = state.batch is BatchState.PUBLISHED and state.target == state.committed[0]
+    return is_published and in_staging in (Staging.ABSENT, Staging.HOLLOW)

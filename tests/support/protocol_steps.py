@@ -1,0 +1,335 @@
+"""The steps of the protocol model: each is one call of a port's method, and bears its name.
+
+A step that is a fault is marked as one, so that runs without further faults can be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from tallystick.domain.states import BatchState
+from tests.support.protocol_model import (
+    FOREIGN,
+    IDLE,
+    NOBODY,
+    OPEN_STATES,
+    At,
+    Process,
+    Rules,
+    Staging,
+    State,
+    has_data,
+)
+
+
+class Step(NamedTuple):
+    """One effect and what it leads to."""
+
+    who: str
+    method: str
+    """Name of the port's method, or `crash`."""
+    outcome: str
+    after: State
+    is_fault: bool = False
+    broken: str | None = None
+    """The promise that this very step breaks."""
+
+    def __str__(self) -> str:
+        return f"{self.who}: {self.method} -> {self.outcome}"
+
+
+class Go(Protocol):
+    """The state with one process moved on, and whatever else its step changed."""
+
+    def __call__(self, at: At, *, attempt: int = ..., **changes: object) -> State: ...
+
+
+def steps_from(state: State, rules: Rules, attempts: int) -> Iterator[Step]:
+    """Every step that some process can take now; `attempts` bounds how many are ever begun."""
+    for index, worker in enumerate(state.workers):
+        if index == 0 or worker != state.workers[0]:
+            yield from _worker_steps(state, index, rules, attempts)
+    yield from _finisher_steps(state, rules)
+    yield from _sweeper_steps(state, rules)
+    yield from _planner_steps(state, rules)
+    yield from _spark_steps(state)
+    yield from _database_steps(state)
+
+
+def _worker_steps(state: State, index: int, rules: Rules, attempts: int) -> Iterator[Step]:
+    worker = state.workers[index]
+    others = state.workers[:index] + state.workers[index + 1 :]
+
+    def go(at: At, *, attempt: int = worker.attempt, **changes: object) -> State:
+        moved = Process(at, attempt) if at is not At.IDLE else IDLE
+        return state._replace(workers=tuple(sorted((*others, moved))), **changes)  # type: ignore[arg-type]
+
+    if worker.at is At.IDLE:
+        newest = state.newest + 1
+        is_open = state.batch in OPEN_STATES or not rules.begins_only_unfinished
+        if is_open and not state.is_held(rules) and newest <= attempts:
+            begun = go(At.WRITE_PLAN, attempt=newest, batch=BatchState.LANDING, newest=newest)
+            yield Step(f"attempt {newest}", "begin_attempt", "new token", begun)
+        for attempt in range(1, newest):
+            if state.in_staging(attempt) in (Staging.DATA, Staging.PROVEN):
+                again = _verification_begins(state, f"attempt {attempt}", attempt, go, rules)
+                yield again._replace(is_fault=True)
+        return
+    who = f"attempt {worker.attempt}"
+    yield Step(who, "crash", f"before {worker.at.name}", go(At.IDLE), is_fault=True)
+    if worker.at <= At.RUN:
+        yield from _landing(state, who, worker, go)
+    elif worker.at <= At.RECORD_VERIFIED:
+        yield from _verifying(state, who, worker, go, rules)
+    elif worker.at in (At.COMMIT, At.DOUBT, At.DISCARD):
+        yield from _committing(state, who, worker, go, rules)
+    else:
+        after_rename = At.MARK if rules.commits_before_rename else At.COMMIT
+        yield from _publishing(state, who, worker, go, rules, after_rename)
+
+
+def _landing(state: State, who: str, worker: Process, go: Go) -> Iterator[Step]:
+    found = state.in_staging(worker.attempt)
+    if worker.at is At.WRITE_PLAN:
+        written = state.staged(worker.attempt, Staging.OPEN)
+        yield Step(who, "write", "plan.json", go(At.RUN, staging=written))
+    elif found is not Staging.OPEN:
+        outcome = "ApplicationFailed" if found is Staging.ABSENT else "application ended well"
+        following = At.IDLE if found is Staging.ABSENT else At.OUTCOME_OF
+        yield Step(who, "run", outcome, go(following))
+
+
+def _verification_begins(state: State, who: str, attempt: int, go: Go, rules: Rules) -> Step:
+    """The first question of a verification: has this very attempt committed before?"""
+    if attempt in state.committed:
+        after = go(_first_of_publishing(rules), attempt=attempt)
+        return Step(who, "outcome_of", "ALREADY_COMMITTED", after)
+    return Step(who, "outcome_of", "None", go(At.RENEW_LEASE, attempt=attempt))
+
+
+def _verifying(state: State, who: str, worker: Process, go: Go, rules: Rules) -> Iterator[Step]:
+    attempt, found = worker.attempt, state.in_staging(worker.attempt)
+    is_ours = state.is_alive(attempt, rules) and state.batch in OPEN_STATES
+    if worker.at is At.OUTCOME_OF:
+        yield _verification_begins(state, who, attempt, go, rules)
+    elif worker.at is At.RENEW_LEASE and not state.is_held(rules):
+        outcome = "held" if is_ours else "AttemptFenced"
+        yield Step(who, "renew_lease", outcome, go(At.READ_BACK if is_ours else At.IDLE))
+    elif worker.at is At.READ_BACK:
+        is_whole = found in (Staging.DATA, Staging.PROVEN)
+        outcome = "all there" if is_whole else "VerificationFailed"
+        yield Step(who, "read_back", outcome, go(At.WRITE_MANIFEST if is_whole else At.IDLE))
+    elif worker.at is At.WRITE_MANIFEST:
+        is_whole = found in (Staging.DATA, Staging.PROVEN)
+        written = state.staged(attempt, Staging.PROVEN if is_whole else Staging.HOLLOW)
+        yield Step(who, "write", "_tally.json", go(At.RECORD_VERIFIED, staging=written))
+    elif worker.at is At.RECORD_VERIFIED and not state.is_held(rules):
+        if is_ours:
+            following = At.COMMIT if rules.commits_before_rename else At.RENAME
+            verified = go(following, batch=BatchState.VERIFIED)
+            yield Step(who, "record_verified", "verified", verified)
+        else:
+            yield Step(who, "record_verified", "AttemptFenced", go(At.IDLE))
+
+
+def _committing(state: State, who: str, worker: Process, go: Go, rules: Rules) -> Iterator[Step]:
+    attempt = worker.attempt
+    following = _first_of_publishing(rules) if rules.commits_before_rename else At.MARK
+    if worker.at is At.COMMIT and not state.is_held(rules):
+        if attempt in state.committed:
+            yield Step(who, "commit", "ALREADY_COMMITTED", go(following))
+        elif _may_commit(state, attempt, rules):
+            committed = (*state.committed, attempt)
+            done = go(following, batch=BatchState.COMMITTED, committed=committed)
+            is_abandoned = state.batch is BatchState.ABANDONED
+            broken = "an abandoned batch committed" if is_abandoned else None
+            yield Step(who, "commit", "COMMITTED", done, broken=broken)
+            again = At.OUTCOME_OF if rules.keeps_staging_when_unknown else At.DOUBT
+            lost = go(again, in_flight=attempt)
+            yield Step(who, "commit", "CommitOutcomeUnknown", lost, is_fault=True)
+        else:
+            yield Step(who, "commit", "AttemptFenced", go(At.IDLE))
+    elif worker.at is At.DOUBT:
+        is_done = attempt in state.committed
+        outcome = "ALREADY_COMMITTED" if is_done else "None"
+        yield Step(who, "outcome_of", outcome, go(following if is_done else At.DISCARD))
+    elif worker.at is At.DISCARD:
+        gone = state.staged(attempt, Staging.ABSENT)
+        yield Step(who, "delete", "staging deleted", go(At.IDLE, staging=gone))
+
+
+def _may_commit(state: State, attempt: int, rules: Rules) -> bool:
+    token_fits = state.is_alive(attempt, rules) or not rules.compares_token
+    return token_fits and (state.batch is BatchState.VERIFIED or not rules.compares_state)
+
+
+def _first_of_publishing(rules: Rules) -> At:
+    if not rules.marks_after_rename:
+        return At.MARK
+    return At.RENAME if rules.renames_before_looking else At.LOOK_AT_TARGET
+
+
+def _publishing(
+    state: State, who: str, publisher: Process, go: Go, rules: Rules, after_rename: At
+) -> Iterator[Step]:
+    """Rename exclusively; where that failed, let the target's manifest speak; mark."""
+    attempt, at = publisher.attempt, publisher.at
+    if at is At.RENAME:
+        yield from _renaming(state, who, attempt, go, rules, after_rename)
+    elif at is At.STATUS_OF_TARGET:
+        yield _missing_or(At.READ, "status", state, who, attempt, go, state.target != NOBODY)
+    elif at is At.READ:
+        if state.target == attempt:
+            yield Step(who, "read", "target is ours", go(after_rename))
+        else:
+            yield _occupied("read", state, who, go)
+    elif at is At.MARK:
+        following = At.IDLE if rules.marks_after_rename else At.RENAME
+        is_committed = state.batch is BatchState.COMMITTED
+        after = BatchState.PUBLISHED if is_committed else state.batch
+        outcome = "published" if is_committed else "nothing to do"
+        yield Step(who, "mark_published", outcome, go(following, batch=after))
+    else:
+        yield from _publishing_badly(state, who, publisher, go)
+
+
+def _renaming(
+    state: State, who: str, attempt: int, go: Go, rules: Rules, after_rename: At
+) -> Iterator[Step]:
+    if state.in_staging(attempt) is Staging.ABSENT:
+        yield Step(who, "rename_exclusive", "FileMissing", go(At.STATUS_OF_TARGET))
+    elif state.target != NOBODY:
+        following = At.READ if rules.believes_target_manifest else At.STATUS_OF_SOURCE
+        if not rules.renames_exclusively:
+            following = At.OVERWRITE
+        yield Step(who, "rename_exclusive", "TargetOccupied", go(following))
+    else:
+        gone = state.staged(attempt, Staging.ABSENT)
+        moved = go(after_rename, target=attempt, staging=gone)
+        yield Step(who, "rename_exclusive", "renamed", moved)
+        lost = go(At.RENAME, target=attempt, staging=gone)
+        yield Step(who, "rename_exclusive", "RenameOutcomeUnknown", lost, is_fault=True)
+
+
+def _publishing_badly(state: State, who: str, publisher: Process, go: Go) -> Iterator[Step]:
+    attempt, at = publisher.attempt, publisher.at
+    is_source_there = state.in_staging(attempt) is not Staging.ABSENT
+    if at is At.LOOK_AT_TARGET:
+        following = At.LOOK_AT_SOURCE if state.target == NOBODY else At.READ
+        yield Step(who, "status", "target looked at", go(following))
+    elif at is At.LOOK_AT_SOURCE:
+        yield _missing_or(At.RENAME, "status", state, who, attempt, go, is_source_there)
+    elif at is At.STATUS_OF_SOURCE:
+        if is_source_there:
+            yield _occupied("status", state, who, go)
+        else:
+            yield Step(who, "status", "source gone", go(At.READ))
+    elif at is At.OVERWRITE:
+        yield Step(who, "delete", "target deleted", go(At.RENAME, target=NOBODY))
+
+
+def _missing_or(
+    following: At, method: str, state: State, who: str, attempt: int, go: Go, is_there: bool
+) -> Step:
+    if is_there:
+        return Step(who, method, "present", go(following))
+    is_false = has_data(state, attempt)
+    broken = "PublishedDataMissing although the data is there" if is_false else None
+    return Step(who, method, "PublishedDataMissing", go(At.IDLE), broken=broken)
+
+
+def _occupied(method: str, state: State, who: str, go: Go) -> Step:
+    is_foreign = state.target == FOREIGN
+    broken = None if is_foreign else "TargetOccupied without a foreign directory"
+    return Step(who, method, "TargetOccupied", go(At.IDLE), broken=broken)
+
+
+def _finisher_steps(state: State, rules: Rules) -> Iterator[Step]:
+    def go(at: At, *, attempt: int = state.finisher.attempt, **changes: object) -> State:
+        moved = Process(at, attempt) if at is not At.IDLE else IDLE
+        return state._replace(finisher=moved, **changes)  # type: ignore[arg-type]
+
+    if state.finisher.at is At.IDLE:
+        if state.batch is BatchState.COMMITTED:
+            found = Process(_first_of_publishing(rules), state.committed[0])
+            yield Step("finisher", "unpublished", "batch", state._replace(finisher=found))
+        return
+    crashed = f"before {state.finisher.at.name}"
+    yield Step("finisher", "crash", crashed, go(At.IDLE), is_fault=True)
+    yield from _publishing(state, "finisher", state.finisher, go, rules, At.MARK)
+
+
+def _sweeper_steps(state: State, rules: Rules) -> Iterator[Step]:
+    sweeper = state.sweeper
+    if sweeper.at is At.IDLE:
+        for attempt in range(1, state.newest + 1):
+            yield from _sweeper_begins(state, attempt, rules)
+        return
+    idle = state._replace(sweeper=IDLE)
+    deleting = state._replace(sweeper=Process(At.DELETE, sweeper.attempt))
+    yield Step("sweeper", "crash", f"before {sweeper.at.name}", idle, is_fault=True)
+    if sweeper.at is At.OUTCOME_OF:
+        has_committed = sweeper.attempt in state.committed
+        is_ours_to_keep = has_committed and state.batch is not BatchState.PUBLISHED
+        outcome = "ALREADY_COMMITTED" if has_committed else "None"
+        yield Step("sweeper", "outcome_of", outcome, idle if is_ours_to_keep else deleting)
+    elif sweeper.at is At.LEARN_DEATH:
+        is_dead = _is_dead(state, sweeper.attempt, rules)
+        yield Step("sweeper", "dead_attempts", str(is_dead), deleting if is_dead else idle)
+    elif sweeper.at is At.DELETE:
+        yield from _sweeping(state, sweeper.attempt, rules)
+
+
+def _is_dead(state: State, attempt: int, rules: Rules) -> bool:
+    return not state.is_alive(attempt, rules) or state.batch not in OPEN_STATES
+
+
+def _sweeper_begins(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
+    if not rules.asks_after_death:
+        if attempt not in state.committed:
+            asked = state._replace(sweeper=Process(At.LEARN_DEATH, attempt))
+            yield Step("sweeper", "outcome_of", "None", asked)
+    elif _is_dead(state, attempt, rules) or not rules.waits_for_dead_token:
+        following = At.OUTCOME_OF if rules.asks_for_commit else At.DELETE
+        chosen = state._replace(sweeper=Process(following, attempt))
+        yield Step("sweeper", "dead_attempts", f"attempt {attempt}", chosen)
+
+
+def _sweeping(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
+    broken = None
+    if not _is_dead(state, attempt, rules):
+        broken = "staging of the live newest attempt deleted"
+    idle = state._replace(sweeper=IDLE)
+    gone = idle._replace(staging=state.staged(attempt, Staging.ABSENT))
+    yield Step("sweeper", "delete", f"staging of attempt {attempt}", gone, broken=broken)
+    if state.in_staging(attempt) is Staging.OPEN:
+        outcome = "the orphaned application makes it again"
+        yield Step("sweeper", "delete", outcome, idle, is_fault=True)
+
+
+def _planner_steps(state: State, rules: Rules) -> Iterator[Step]:
+    if state.batch not in OPEN_STATES or state.is_held(rules):
+        return
+    if state.cut_at is None:
+        cut = state._replace(cut_at=state.newest)
+        yield Step("planner", "apply", "part of the claim recorded as lost", cut, is_fault=True)
+    abandoned = state._replace(batch=BatchState.ABANDONED)
+    yield Step("planner", "apply", "generation closed, batch abandoned", abandoned, is_fault=True)
+
+
+def _spark_steps(state: State) -> Iterator[Step]:
+    for attempt, content in enumerate(state.staging, start=1):
+        if content is Staging.OPEN:
+            after = state._replace(staging=state.staged(attempt, Staging.DATA))
+            yield Step("spark", "run", f"data of attempt {attempt} written", after)
+
+
+def _database_steps(state: State) -> Iterator[Step]:
+    if not state.in_flight:
+        return
+    free = state._replace(in_flight=NOBODY)
+    yield Step("database", "commit", "undone", free)
+    committed = (*state.committed, state.in_flight)
+    done = free._replace(batch=BatchState.COMMITTED, committed=committed)
+    yield Step("database", "commit", "took place after all", done)
