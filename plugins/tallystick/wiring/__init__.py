@@ -1,0 +1,11 @@
+"""Builds the adapters behind the ports from settings and connections: the only place that knows them all."""
+
+from tallystick.wiring.adapters import (
+    LANDING_APPLICATION,
+    ledger_dsn,
+    open_ledger,
+    open_services,
+    spark_place,
+)
+
+__all__ = ["LANDING_APPLICATION", "ledger_dsn", "open_ledger", "open_services", "spark_place"]

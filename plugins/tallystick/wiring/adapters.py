@@ -1,0 +1,118 @@
+"""Which adapter stands behind which port for one feed, and when each of them is closed.
+
+Connections are looked up before anything is opened: a missing one stops the story with its name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ports.ledger import Ledger
+from tallystick.ports.spark_runner import SparkRunner
+from tallystick.settings.connection_kinds import (
+    KafkaConnection,
+    LedgerConnection,
+    SparkConnection,
+    WebHdfsConnection,
+)
+from tallystick.settings.connections import Connection
+from tallystick.settings.feed import Feed
+from tallystick.sources.broker_view import KafkaBrokerView
+from tallystick.spark.command import SparkPlace
+from tallystick.spark.kafka_access import kafka_access
+from tallystick.spark.submit_runner import SubmitRunner
+from tallystick.storage.web_hdfs import WebHdfsFileStore
+from tallystick.workflows.services import Services
+
+ConnectionOf = Callable[[str], Connection]
+LEDGER_CONNECTION: Final = "ledger_default"
+# What spark-submit starts, beside plugins/ in every installation.
+LANDING_APPLICATION: Final = Path(__file__).resolve().parents[3] / "spark_jobs" / "land.py"
+
+
+class WallClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """The instant, in UTC."""
+        return datetime.now(UTC)
+
+    def pause(self, seconds: float) -> None:
+        """Really wait."""
+        time.sleep(seconds)
+
+
+def new_id() -> str:
+    """128 random bits: never given out twice, not even by a ledger restored from an old backup."""
+    return token_hex(16)
+
+
+@contextmanager
+def open_ledger(connection_of: ConnectionOf) -> Iterator[Ledger]:
+    """The ledger alone, closed at the end of the block; raises ConnectionMissing."""
+    ledger = PostgresLedger(ledger_dsn(connection_of))
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def ledger_dsn(connection_of: ConnectionOf) -> str:
+    """Where the ledger is; holds a password."""
+    return LedgerConnection.of(connection_of(LEDGER_CONNECTION)).dsn
+
+
+def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
+    """Where the feed's Spark applications run."""
+    found = SparkConnection.of(connection_of(feed.spark.connection))
+    conf = {"spark.yarn.queue": found.queue} if found.queue else {}
+    return SparkPlace(found.master, found.deploy_mode, found.jars, conf)
+
+
+@contextmanager
+def open_services(
+    feed: Feed, connection_of: ConnectionOf, spark: SparkRunner | None = None
+) -> Iterator[Services]:
+    """Everything a workflow needs for one feed, closed at the end of the block.
+
+    Without a runner, landing goes through a spark-submit of this process. Raises ConnectionMissing or
+    ConfigurationError for the first connection that is missing or wrong.
+    """
+    kafka = KafkaConnection.of(connection_of(feed.source.connection))
+    hdfs = WebHdfsConnection.of(connection_of(feed.target.connection))
+    dsn = ledger_dsn(connection_of)
+    access = kafka_access(kafka.properties)
+    spark_place(feed, connection_of)
+    with ExitStack() as stack:
+        broker = stack.enter_context(KafkaBrokerView(kafka.properties, now=WallClock().now))
+        ledger = PostgresLedger(dsn)
+        stack.callback(ledger.close)
+        store = WebHdfsFileStore(
+            hdfs.urls,
+            hdfs.fs,
+            user=hdfs.user,
+            password=hdfs.password.get_secret_value() if hdfs.password else None,
+        )
+        yield Services(
+            feed=feed,
+            ledger=ledger,
+            broker=broker,
+            store=store,
+            spark=spark or SubmitRunner(
+                spark_place(feed, connection_of),
+                application=LANDING_APPLICATION,
+                feed_conf=feed.spark.conf,
+                kafka_secrets=access.secrets,
+            ),
+            clock=WallClock(),
+            new_id=new_id,
+            second_ledger=lambda: PostgresLedger(dsn),
+            kafka_options=access.options,
+        )
