@@ -47,10 +47,15 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
     source = StagingPath(services.root, batch.plan.batch_id, batch.attempt_id).data
     try:
         services.store.rename_exclusive(source, str(target))
-    except TargetOccupied:
-        if services.store.status(source) is not None:
-            raise
-        _require_ours(services, batch, target)
+    except TargetOccupied as occupied:
+        # The target's manifest decides. A directory in staging says nothing: a late writer of this
+        # very attempt makes it again with nothing but its manifest inside.
+        try:
+            _require_ours(services, batch, target)
+        except ManifestMismatch:
+            if services.store.status(source) is None:
+                raise
+            raise occupied from None
     except FileMissing as error:
         if services.store.status(str(target)) is None:
             raise PublishedDataMissing(batch.plan.batch_id, source, str(target)) from error
