@@ -1,0 +1,1 @@
+"""Adapters of Spark: what runs on the cluster, and what starts it."""

@@ -1,0 +1,119 @@
+"""Builds what Spark is told at start, for the command line and for Airflow's operator alike.
+
+Pure: it reads no environment, starts nothing and knows no secret. What a file must contain is
+settled by the landing function itself; here is only what has to be known before a session exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tallystick.spark.cluster_zip import ARCHIVE_NAME
+from tallystick.spark.kafka_access import SECRETS_FILE
+
+JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+
+DEFAULTS: Final[Mapping[str, str]] = {
+    # A port that is taken would be retried one by one, each with a warning.
+    "spark.ui.port": "0",
+    "spark.ui.showConsoleProgress": "false",
+}
+# A landing on one machine is over in seconds, and its UI would listen for everybody.
+LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+FIXED: Final[Mapping[str, str]] = {
+    # Two copies of one task may both write.
+    "spark.speculation": "false",
+    # Spark's own words, and what names secrets in Kafka's options. None is ever passed; this is the
+    # second wall.
+    "spark.redaction.regex": (
+        "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore[.]key"
+    ),
+}
+# Logs in UTC, and times before 1900 without a shift by local mean time for readers of Spark.
+JAVA_TIME_ZONE: Final = "-Duser.timezone=UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPlace:
+    """Where Spark runs, as its connection says."""
+
+    master: str
+    deploy_mode: str = "client"
+    jars: tuple[str, ...] = ()
+    """Kafka's connector and what it needs, unless the cluster has it."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    spark_submit: str = "spark-submit"
+
+    @property
+    def is_local(self) -> bool:
+        """True when driver and executors are one process on this machine."""
+        return self.master.startswith("local")
+
+
+@dataclass(frozen=True, slots=True)
+class LandingCommand:
+    """One landing as spark-submit is told it. File names are relative to its working directory."""
+
+    place: SparkPlace
+    application: str
+    """Path of spark_jobs/land.py."""
+    name: str
+    plan_uri: str
+    conf: Mapping[str, str]
+    py_files: str
+    files: str | None
+    """Shipped to every container, into its working directory."""
+
+    def argv(self) -> list[str]:
+        """The whole command line of spark-submit; no part of it is secret."""
+        place = self.place
+        argv = [place.spark_submit, "--master", place.master, "--deploy-mode", place.deploy_mode]
+        argv += ["--name", self.name, "--py-files", self.py_files]
+        if place.jars:
+            argv += ["--jars", ",".join(place.jars)]
+        if self.files:
+            argv += ["--files", self.files]
+        for key, value in self.conf.items():
+            argv += ["--conf", f"{key}={value}"]
+        return [*argv, self.application, self.plan_uri]
+
+
+def landing_command(
+    place: SparkPlace,
+    *,
+    application: str,
+    name: str,
+    plan_uri: str,
+    feed_conf: Mapping[str, str],
+    has_secrets: bool,
+) -> LandingCommand:
+    """The command that lands the plan at this URI."""
+    return LandingCommand(
+        place=place,
+        application=application,
+        name=name,
+        plan_uri=plan_uri,
+        conf=landing_conf(place, feed_conf),
+        py_files=ARCHIVE_NAME,
+        # In local mode, driver and tasks already run where the file lies.
+        files=SECRETS_FILE if has_secrets and not place.is_local else None,
+    )
+
+
+def landing_conf(place: SparkPlace, feed_conf: Mapping[str, str]) -> dict[str, str]:
+    """Spark's properties: ours, then the connection's, then the feed's, each over the one before.
+
+    Java options of all three are joined. What the promise hangs on is set last.
+    """
+    local = LOCAL_DEFAULTS if place.is_local else {}
+    conf = {**DEFAULTS, **local, **place.conf, **feed_conf, **FIXED}
+    for key in JAVA_OPTIONS:
+        given = (JAVA_TIME_ZONE, place.conf.get(key), feed_conf.get(key))
+        conf[key] = " ".join(each for each in given if each)
+    return conf

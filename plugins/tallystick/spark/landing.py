@@ -1,0 +1,161 @@
+"""Lands a plan: reads exactly its offset ranges from Kafka, writes them as Parquet files.
+
+It uses the DataFrame API only, so the same function runs under spark-submit and on a Spark Connect
+server. It decides nothing: which slices, how many files and where to is in the plan. It proves
+nothing either: Spark's batch source does not check that it returned every offset, so whoever calls
+it verifies the files afterwards.
+
+1. Every range of the plan is read by exactly one scan, and nothing else is.
+2. Without a shuffle, a file holds whole slices: pieces of a big range, or several small ranges one
+   after another.
+3. No session setting of the cluster changes what is in the files; settings changed here are put
+   back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from tallystick.domain.landing import LandingPlan, Scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS: Final = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestampType AS timestamp_type",
+    "key",
+    "value",
+    "headers",
+)
+
+# Every poll of Spark's source costs two more requests, so it should bring many records.
+CONSUMER_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "kafka.max.poll.records": "20000",
+        "kafka.max.partition.fetch.bytes": str(16 << 20),
+        "kafka.fetch.max.bytes": str(64 << 20),
+        "kafkaConsumer.pollTimeoutMs": "60000",
+    }
+)
+
+# None: the setting's own default, whatever the cluster says.
+SESSION_SETTINGS: Final[Mapping[str, str | None]] = MappingProxyType(
+    {
+        # The default, INT96, has no statistics in footers.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.writeLegacyFormat": "false",
+        # The Kafka source shifts times before 1582 (before 1900 in most time zones) as if they came
+        # from the Julian calendar. LEGACY shifts them back, by the session's zone; the source goes
+        # by the JVM's zone, which is the session's default. Together they write the broker's
+        # milliseconds as they were.
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+        "spark.sql.session.timeZone": None,
+    }
+)
+
+_LEVEL_KEY: Final = {
+    "zstd": "parquet.compression.codec.zstd.level",
+    "gzip": "zlib.compress.level",
+}
+
+
+def land(spark: SparkSession, plan: LandingPlan) -> None:
+    """Return when all files of the plan are written.
+
+    Raises what Spark raises, and ValueError for a plan that makes no sense. The output directory
+    must not exist. After an error it may hold anything: nobody may use it.
+    """
+    if not plan.scans:
+        raise ValueError(f"batch {plan.batch_id}: the landing plan has no scans")
+    with _settings(spark, SESSION_SETTINGS):
+        frames = [_read(spark, plan, scan) for scan in plan.scans]
+        everything = reduce(lambda left, right: left.unionAll(right), frames)
+        writer = everything.write.mode("errorifexists").options(**writer_options(plan))
+        writer.parquet(plan.output)
+
+
+def source_options(plan: LandingPlan, scan: Scan) -> dict[str, str]:
+    """Options of Spark's Kafka source for one scan; the plan's options never override its ranges.
+
+    Raises ValueError when a partition occurs twice: its second range would silently replace the
+    first.
+    """
+    first = {each.partition.partition: each.from_offset for each in scan.ranges}
+    until = {each.partition.partition: each.until_offset for each in scan.ranges}
+    if not scan.ranges or len(first) < len(scan.ranges):
+        raise ValueError(f"batch {plan.batch_id}: a scan is empty, or has a partition twice")
+    fixed = {
+        "assign": json.dumps({plan.topic: sorted(first)}),
+        "startingOffsets": json.dumps({plan.topic: first}),
+        "endingOffsets": json.dumps({plan.topic: until}),
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+        "kafka.isolation.level": plan.isolation.value,
+    }
+    if scan.max_records_per_file is not None:
+        fixed["maxRecordsPerPartition"] = str(scan.max_records_per_file)
+    layers = (CONSUMER_DEFAULTS, plan.kafka_options, fixed)
+    # Spark takes option names in any case; of two spellings, Connect would let chance decide.
+    return dict(
+        {name.lower(): (name, value) for layer in layers for name, value in layer.items()}.values()
+    )
+
+
+def writer_options(plan: LandingPlan) -> dict[str, str]:
+    """Options of the Parquet writer, Hadoop's and Parquet's own keys among them."""
+    options = {
+        "compression": plan.compression,
+        "maxRecordsPerFile": "0",
+        "parquet.page.write-checksum.enabled": "true",
+        "mapreduce.output.basename": plan.file_prefix,
+        # Version 2 shows files of a job that fails later.
+        "mapreduce.fileoutputcommitter.algorithm.version": "1",
+        # _SUCCESS would be said before anything is verified; `_tally.json` is what vouches for a
+        # directory.
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        # The two client settings below are read when a client is made, and the cached one exists
+        # already.
+        "fs.hdfs.impl.disable.cache": "true",
+        "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
+    }
+    if plan.replication is not None:
+        options["dfs.replication"] = str(plan.replication)
+    if plan.compression_level is not None and plan.compression in _LEVEL_KEY:
+        options[_LEVEL_KEY[plan.compression]] = str(plan.compression_level)
+    return options
+
+
+def _read(spark: SparkSession, plan: LandingPlan, scan: Scan) -> DataFrame:
+    frame = spark.read.format("kafka").options(**source_options(plan, scan)).load()
+    if scan.file_count is not None:
+        # Without a shuffle this puts whole slices behind one another, and splits none.
+        frame = frame.coalesce(scan.file_count)
+    return frame.selectExpr(*COLUMNS)
+
+
+@contextmanager
+def _settings(spark: SparkSession, wanted: Mapping[str, str | None]) -> Iterator[None]:
+    """The session with these settings; what it had before is put back."""
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    _apply(spark, wanted)
+    try:
+        yield
+    finally:
+        _apply(spark, before)
+
+
+def _apply(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for name, value in settings.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)

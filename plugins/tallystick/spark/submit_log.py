@@ -1,0 +1,69 @@
+"""Reads what spark-submit says: levels, the application's id, and why it failed. Pure."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import deque
+from typing import Final
+
+from tallystick.spark.causes import LIMIT
+
+_KEPT_LINES: Final = 400
+# Spark's own patterns begin with a time, with or without a date: "26/11/21 08:55:00 WARN Utils:
+# ...".
+_LEVEL: Final = re.compile(
+    r"^(?:\S+ )?\d\d:\d\d:\d\d(?:[.,]\d+)? (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
+)
+_LEVELS: Final = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+_STACK_LINE: Final = re.compile(r"^\s+(at |\.\.\. \d+ more|Suppressed: )|^Caused by: ")
+# The landing's own line, or YARN's and Kubernetes' client when the driver runs elsewhere.
+_APPLICATION: Final = re.compile(
+    r"^tallystick: application (\S+)|\b(application_\d+_\d+)\b|\b(spark-[0-9a-f]{32})\b"
+)
+_FAILED: Final = "tallystick: landing failed: "
+_ERROR_LINE: Final = re.compile(
+    r"^(Caused by: )?[\w.$]*(Error|Exception)\b|^Exception in thread|^Error: "
+)
+
+
+class SubmitLog:
+    """One run's output, line by line; keeps the last few hundred lines only."""
+
+    def __init__(self) -> None:
+        self.application_id: str | None = None
+        self._level = logging.INFO
+        self._told: str | None = None
+        self._last: deque[str] = deque(maxlen=_KEPT_LINES)
+
+    def add(self, line: str) -> int:
+        """Take in a line; the level at which it is to be logged: a stack goes with its message."""
+        level = _LEVEL.match(line)
+        if level:
+            self._level = _LEVELS[level[1]]
+        elif not _STACK_LINE.match(line):
+            self._level = logging.INFO
+        if line.startswith(_FAILED):
+            self._told, self._level = line.removeprefix(_FAILED), logging.ERROR
+        application = _APPLICATION.search(line)
+        if application and self.application_id is None:
+            self.application_id = next(each for each in application.groups() if each)
+        self._last.append(line)
+        return self._level
+
+    def reason(self, exit_code: int) -> str:
+        """Why the run failed: its own last word, else the last error, else the last line."""
+        if self._told:
+            return self._told
+        ended = f"killed by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
+        spoken = [line.strip() for line in self._last if line.strip()]
+        errors = [line for line in spoken if _ERROR_LINE.match(line)]
+        words = (errors or spoken or ["it said nothing"])[-1]
+        return f"{ended}: {words.removeprefix('Caused by: ')}"[:LIMIT]

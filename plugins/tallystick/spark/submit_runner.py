@@ -1,0 +1,130 @@
+"""Runs a landing by spark-submit, for the command line. The application dies with this process.
+
+It decides nothing about the landing: exit code 0 is success, and what was written is verified by
+others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from tallystick.errors import ApplicationFailed, ConfigurationError
+from tallystick.ports.spark_runner import LandingOrder
+from tallystick.spark.command import LandingCommand, SparkPlace, landing_command
+from tallystick.spark.submit_log import SubmitLog
+from tallystick.spark.work_directory import work_directory
+
+logger = logging.getLogger(__name__)
+
+_PR_SET_PDEATHSIG: Final = 1
+_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
+_NO_APPLICATION: Final = "(none was started)"
+
+
+class SubmitRunner:
+    """Fulfils the SparkRunner port with one spark-submit per landing."""
+
+    def __init__(
+        self,
+        place: SparkPlace,
+        *,
+        application: Path,
+        feed_conf: Mapping[str, str],
+        kafka_secrets: Mapping[str, str],
+    ) -> None:
+        self._place = place
+        self._application = application
+        self._feed_conf = feed_conf
+        self._kafka_secrets = kafka_secrets
+
+    def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
+        """Return when the application has ended well; raises ApplicationFailed with its cause.
+
+        Call it from a thread that lives as long as the application: Linux ends the child with the
+        thread that started it.
+        """
+        command = landing_command(
+            self._place,
+            application=str(self._application),
+            name=f"tallystick {order.feed} {order.batch_id}",
+            plan_uri=order.plan_uri,
+            feed_conf=self._feed_conf,
+            has_secrets=bool(self._kafka_secrets),
+        )
+        with (
+            work_directory(self._kafka_secrets) as directory,
+            _process(command, directory) as (process, output),
+        ):
+            log = _follow(output, started)
+            exit_code = process.wait()
+        if exit_code != 0:
+            raise ApplicationFailed(
+                order.batch_id, log.application_id or _NO_APPLICATION, log.reason(exit_code)
+            )
+
+
+def _follow(output: IO[str], started: Callable[[str], None]) -> SubmitLog:
+    """The whole log, passed on line by line until the output ends."""
+    log = SubmitLog()
+    is_known = False
+    for raw in output:
+        line = raw.rstrip("\n")
+        logger.log(log.add(line), "%s", line)
+        if log.application_id and not is_known:
+            is_known = True
+            started(log.application_id)
+    return log
+
+
+@contextmanager
+def _process(
+    command: LandingCommand, directory: Path
+) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """The running spark-submit and its output; leaving early kills it and its driver."""
+    argv = command.argv()
+    logger.info("starting spark-submit on %s: %s", command.place.master, command.name)
+    environment = dict(os.environ)
+    if command.place.is_local:
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            "spark-submit",
+            argv[0],
+            "a program on PATH, or its full path",
+            where="the Spark connection",
+        ) from error
+    with process:
+        assert process.stdout is not None  # asked for above
+        try:
+            yield process, process.stdout
+        finally:
+            if process.returncode is None:  # interrupted: not reaped yet, so the id is still its
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def die_with_parent() -> None:
+    """In the child, before it becomes another program: killed when its parent's thread ends."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
