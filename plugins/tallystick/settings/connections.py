@@ -136,9 +136,9 @@ def _from_json(conn_id: str, text: str) -> Connection:
 def _from_uri(conn_id: str, text: str) -> Connection:
     """By Airflow's rules: every part is percent-encoded, a second scheme belongs to the host."""
     wrong = Connection(conn_id, "").wrong(variable_of(conn_id), HIDDEN, _URI_FORM)
-    conn_type, *schemes, rest = text.split("://")
+    conn_type, *schemes, rest = ("", text) if "://" not in text else text.split("://")
     protocol = f"{schemes[0]}://" if schemes else ""
-    if not conn_type or conn_type == text or len(schemes) > 1 or set(protocol[:-3]) & set("@:/?"):
+    if not conn_type or len(schemes) > 1 or set(protocol[:-3]) & set("@:/?"):
         raise wrong
     try:
         parts = urlsplit(f"//{rest}")

@@ -144,6 +144,6 @@ def _place(problem: FeedProblem) -> tuple[int, str]:
 def _shown(path: Path) -> str:
     """The path for a person: relative to where they stand if it is below."""
     try:
-        return str(path.resolve().relative_to(Path.cwd()))
+        return str(path.absolute().relative_to(Path.cwd()))
     except (ValueError, OSError):
         return str(path)

@@ -20,6 +20,7 @@ _PLAIN_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{kind}"
     for kind in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 )
+_DEEPEST: Final = 20
 _TEXT_TAG: Final = "tag:yaml.org,2002:str"
 _NULL_TAG: Final = "tag:yaml.org,2002:null"
 
@@ -66,6 +67,8 @@ def parse(content: bytes, *, verbatim: Collection[KeyPath] = ()) -> YamlDocument
         return YamlDocument(None, troubles=(YamlTrouble(line, (), "it is not UTF-8"),))
     loader = None
     try:
+        if _is_too_deep(text):
+            return YamlDocument(None, troubles=(YamlTrouble(1, (), "it is nested too deeply"),))
         loader = _LOADER(text)
         node = loader.get_single_node()
         if node is None:
@@ -73,11 +76,22 @@ def parse(content: bytes, *, verbatim: Collection[KeyPath] = ()) -> YamlDocument
         return _Walk(loader, frozenset(verbatim)).document(node)
     except yaml.YAMLError as error:
         return YamlDocument(None, troubles=(_syntax_trouble(text, error),))
-    except RecursionError:
-        return YamlDocument(None, troubles=(YamlTrouble(1, (), "it is nested too deeply"),))
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _is_too_deep(text: str) -> bool:
+    """True beyond what any settings need; composing nodes recurses, in libyaml without a bound."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 def _syntax_trouble(text: str, error: yaml.YAMLError) -> YamlTrouble:
@@ -132,7 +146,8 @@ class _Walk:
             key = key_node.value
             inner = (*path, key)
             if inner in self.key_lines:
-                self.refuse(key_node, inner, f"given twice, first on line {self.key_lines[inner]}")
+                words = f"given twice, first on line {self.key_lines[inner]}"
+                self.troubles.append(YamlTrouble(key_node.start_mark.line + 1, inner, words))
                 continue
             self.key_lines[inner] = key_node.start_mark.line + 1
             yield key, self.value(value_node, inner)
@@ -148,4 +163,5 @@ class _Walk:
             return node.value  # such as 2026-13-45: it only looks like a date
 
     def refuse(self, node: yaml.Node, path: KeyPath, words: str) -> None:
-        self.troubles.append(YamlTrouble(node.start_mark.line + 1, path, words))
+        line = self.key_lines.get(path, node.start_mark.line + 1)
+        self.troubles.append(YamlTrouble(line, path, words))
