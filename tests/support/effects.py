@@ -10,9 +10,20 @@ from typing import Any
 # What changes the world: a crash just before one, or just after, must be harmless.
 EFFECTS = frozenset(
     {
-        "begin_attempt", "renew_lease", "record_application", "record_failure", "record_verified",
-        "commit", "mark_published", "mark_swept", "record_findings",
-        "write", "rename_exclusive", "delete", "delete_empty", "run",
+        "begin_attempt",
+        "renew_lease",
+        "record_application",
+        "record_failure",
+        "record_verified",
+        "commit",
+        "mark_published",
+        "mark_swept",
+        "record_findings",
+        "write",
+        "rename_exclusive",
+        "delete",
+        "delete_empty",
+        "run",
     }
 )
 

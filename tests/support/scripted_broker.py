@@ -1,4 +1,5 @@
-"""A Kafka log in memory, and a landing job that reads it: for crashes and races, not for Kafka itself.
+"""A Kafka log in memory, and a landing job that reads it: for crashes and races, not for Kafka
+itself.
 
 What Kafka, Spark and HDFS really do is tested against the real ones; here only their answers count.
 """
@@ -13,6 +14,7 @@ from enum import Enum
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from tallystick.domain.landing import LandingPlan
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.record_hash import record_hash
@@ -71,7 +73,7 @@ class Log:
         )
 
     def cut(self, until_offset: int) -> None:
-        """What an unclean election does: everything from the offset on is gone, under a new epoch."""
+        """What an unclean election does: all from the offset on is gone, under a new epoch."""
         del self.entries[until_offset:]
         self.epoch += 1
 
@@ -114,8 +116,7 @@ class ScriptedBroker:
                 (
                     offset
                     for offset, entry in enumerate(self.logs[number].entries)
-                    if entry.timestamp_ms >= wanted
-                    and offset >= self.logs[number].log_start_offset
+                    if entry.timestamp_ms >= wanted and offset >= self.logs[number].log_start_offset
                 ),
                 None,
             )
@@ -170,13 +171,17 @@ class ScriptedBroker:
     @staticmethod
     def _hash(number: int, offset: int, entry: Entry) -> bytes:
         return record_hash(
-            partition=number, offset=offset, timestamp_ms=entry.timestamp_ms,
-            key=None, value=entry.value, headers=(),
+            partition=number,
+            offset=offset,
+            timestamp_ms=entry.timestamp_ms,
+            key=None,
+            value=entry.value,
+            headers=(),
         )
 
 
 class ScriptedSpark:
-    """Lands a plan from a ScriptedBroker with pyarrow; `before_write` may change the world first."""
+    """Lands a plan from a ScriptedBroker with pyarrow; `before_write` may change it first."""
 
     def __init__(self, broker: ScriptedBroker, store: FileStore) -> None:
         self._broker, self._store = broker, store

@@ -1,4 +1,4 @@
-"""Logs that change under us: expired, purged, re-created, truncated, grown; windows in any order."""
+"""Logs that change under us: expired, re-created, cut, grown again; windows in any order."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.states import Verdict
@@ -21,7 +22,7 @@ from tests.support.story import FEED, Story
 OWNER = Owner("test")
 
 
-@pytest.fixture()
+@pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     broker = ScriptedBroker("orders")
     for log in broker.logs.values():
@@ -79,9 +80,7 @@ def test_offsets_that_expire_before_an_adoption_are_cut_from_the_batch(story: St
     plan_feed(services, None, Owner("killed"))
     story.broker.logs[0].log_start_offset = 4
     report = land(story)
-    assert intervals(list(report.findings)) == {
-        (FindingCode.EXPIRED, Verdict.PROVEN_LOSS, 0, 0, 4)
-    }
+    assert intervals(list(report.findings)) == {(FindingCode.EXPIRED, Verdict.PROVEN_LOSS, 0, 0, 4)}
     assert story.published_offsets() == {0: list(range(4, 10)), 1: list(range(10))}
 
 
@@ -216,7 +215,7 @@ def test_a_window_lands_up_to_its_end_only(story: Story) -> None:
 
 
 def test_a_window_that_is_needed_and_missing_is_an_error(story: Story) -> None:
-    with pytest.raises(WindowMissing, match="plan.until is window_end"):
+    with pytest.raises(WindowMissing, match=r"plan\.until is window_end"):
         land_feed(story.services(until="window_end"), None, OWNER)
 
 
@@ -226,9 +225,7 @@ def test_a_record_from_the_future_is_told_and_not_waited_for_in_silence(story: S
     log.append(Kind.RECORD, 5, at=NOW + timedelta(hours=1))
     land(story, hours(0), until="window_end")
     report = land(story, hours(1), until="window_end")
-    assert (FindingCode.NO_PROGRESS, Verdict.UNKNOWN, 0, 10, 16) in intervals(
-        list(report.findings)
-    )
+    assert (FindingCode.NO_PROGRESS, Verdict.UNKNOWN, 0, 10, 16) in intervals(list(report.findings))
 
 
 def test_start_latest_begins_at_the_end_and_only_once(story: Story) -> None:

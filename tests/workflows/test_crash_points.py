@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tallystick.domain.identities import Owner
 from tallystick.workflows.run import RunReport, land_feed
 from tests.support.effects import Countdown, Crash
@@ -32,9 +34,7 @@ def a_topic() -> ScriptedBroker:
 
 def run(story: Story, countdown: Countdown | None = None, owner: str = "test") -> RunReport:
     # Eight offsets a batch: several batches, so that one is done while the next one dies.
-    return land_feed(
-        story.services(countdown, max_records_per_batch=8), None, Owner(owner)
-    )
+    return land_feed(story.services(countdown, max_records_per_batch=8), None, Owner(owner))
 
 
 def assert_landed_once(story: Story) -> None:
@@ -56,7 +56,7 @@ def effects_of_a_clean_run(new_story: Callable[[ScriptedBroker], Story]) -> int:
     return len(countdown.seen)
 
 
-@pytest.fixture()
+@pytest.fixture
 def new_story(ledger_databases: Callable[[], str], tmp_path: Path) -> Callable[..., Story]:
     count = iter(range(1000))
 
@@ -91,9 +91,7 @@ def test_two_crashes_in_a_row(new_story: Callable[[ScriptedBroker], Story]) -> N
         story = new_story(a_topic())
         for after in (True, False):
             countdown = Countdown(at, after=after)
-            try:
+            with contextlib.suppress(Crash):
                 run(story, countdown)
-            except Crash:
-                pass
         run(story)
         assert_landed_once(story)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.ranges import overlaps_in
 from tallystick.domain.states import BatchState
@@ -25,7 +26,7 @@ FIRST, SECOND = AttemptId("1" * 16), AttemptId("2" * 16)
 LONG = timedelta(seconds=60)
 
 
-@pytest.fixture()
+@pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     broker = ScriptedBroker("orders")
     for log in broker.logs.values():
@@ -122,9 +123,7 @@ def test_ten_publishers_of_one_batch_publish_it_once(story: Story) -> None:
     assert attempt
     verify_and_commit(services, attempt)
     with ThreadPoolExecutor() as pool:
-        found = list(
-            pool.map(lambda n: publish(story.services(), batch.batch_id), range(10))
-        )
+        found = list(pool.map(lambda n: publish(story.services(), batch.batch_id), range(10)))
     assert len(set(found)) == 1
     assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}
     assert services.ledger.batch(batch.batch_id).state is BatchState.PUBLISHED

@@ -51,13 +51,13 @@ def problems_in(planned: Sequence[PlannedRange], found: ReadBack) -> tuple[str, 
         wanted = ranges.get(partition)
         foreign = landed.difference(_as_runs(wanted))
         if foreign:
-            problems.append(f"partition {partition}: offsets {foreign.described()} were not planned")
+            problems.append(
+                f"partition {partition}: offsets {foreign.described()} were not planned"
+            )
     return tuple(problems)
 
 
-def unexplained_in(
-    gaps: RangeHoles, explained: Mapping[HoleClass, OffsetRuns]
-) -> OffsetRuns:
+def unexplained_in(gaps: RangeHoles, explained: Mapping[HoleClass, OffsetRuns]) -> OffsetRuns:
     """The holes of a range for which no cause is proven."""
     rest = gaps.holes
     for runs in explained.values():

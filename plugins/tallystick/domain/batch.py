@@ -1,4 +1,4 @@
-"""What a batch is: ranges decided once, at most one per partition, landed and committed together."""
+"""What a batch is: ranges decided once, one per partition, landed and committed together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BatchPlan:
     ordinal: int
     """Which life of the topic: 1 for the first, then one more for each generation opened since."""
     label: datetime
-    """Start of the run's window, or the instant of planning; names the dt= and hour= directories."""
+    """Start of the run's window, or the instant of planning: the dt= and hour= directories."""
     window: Window | None
     ranges: tuple[PlannedRange, ...]
 

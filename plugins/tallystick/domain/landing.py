@@ -1,4 +1,5 @@
-"""What a Spark application is told: which slices to read, how to pack them into files, where to write.
+"""What a Spark application is told: which slices to read, how to pack them into files, where to
+write.
 
 1. The scans of a landing plan hold every planned range exactly once.
 2. It holds no secret: it is written to HDFS and read there.
@@ -84,7 +85,7 @@ class LandingPlan:
             raise ValueError(f"no landing plan: format is not {FORMAT!r}")
         topic = document["topic"]
         document["isolation"] = Isolation(document["isolation"])
-        document["leader_epochs"] = {p: epoch for p, epoch in document["leader_epochs"]}
+        document["leader_epochs"] = dict(document["leader_epochs"])
         document["scans"] = tuple(
             Scan(
                 tuple(OffsetRange(TopicPartition(topic, p), a, b) for p, a, b in scan["ranges"]),

@@ -153,8 +153,8 @@ def log_changes(accounts: Accounts, seen: Observation) -> LogChanges:
     for account in accounts.generations.values():
         changes.look_at(account)
     for partition, bounds in seen.snapshot.partitions.items():
-        account = accounts.generations.get(partition)
-        if account and not _is_another_log(account, seen.snapshot):
+        known = accounts.generations.get(partition)
+        if known and not _is_another_log(known, seen.snapshot):
             continue
         first = seen.start_offsets[partition] if is_first_plan else bounds.log_start_offset
         changes.opened.append(
@@ -163,7 +163,7 @@ def log_changes(accounts: Accounts, seen: Observation) -> LogChanges:
                 *identity,
                 ordinal=ordinal,
                 first_offset=first,
-                reason=_reason_to_open(is_first_plan, account),
+                reason=_reason_to_open(is_first_plan, known),
             )
         )
     return changes.frozen()
@@ -244,8 +244,8 @@ class _Collected:
             "topic_id": account.topic_id,
             "seen_at": self.seen.snapshot.taken_at.isoformat(),
         }
-        # A claim under a running lease is left alone: its attempt may have read the records in time.
-        # If it did not, its verification fails, and the next plan cuts the claim.
+        # A claim under a running lease is left alone: its attempt may have read the records in
+        # time. If it did not, its verification fails, and the next plan cuts the claim.
         cuttable = [each for each in self._claims[account.generation_id] if not each.is_alive]
         self._lose(account, log_start_offset, FindingCode.EXPIRED, evidence, cuttable)
 
@@ -300,6 +300,10 @@ class _Claim:
     is_alive: bool
 
     def cut(
-        self, account: GenerationAccount, offsets: OffsetRange, becomes: RangeState, code: FindingCode
+        self,
+        account: GenerationAccount,
+        offsets: OffsetRange,
+        becomes: RangeState,
+        code: FindingCode,
     ) -> CutClaim:
         return CutClaim(self.batch_id, account.generation_id, offsets, becomes, code)

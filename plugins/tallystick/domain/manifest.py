@@ -85,7 +85,8 @@ class Manifest:
         """The manifest as text, keys in a fixed order, one trailing newline."""
         plan = self.plan
         window = plan.window and [
-            plan.window.from_instant.isoformat(), plan.window.until_instant.isoformat()
+            plan.window.from_instant.isoformat(),
+            plan.window.until_instant.isoformat(),
         ]
         document = {
             "format": FORMAT,
@@ -129,7 +130,9 @@ def _range_to_json(accounted: AccountedRange) -> dict[str, Any]:
         "from_offset": offsets.from_offset,
         "until_offset": offsets.until_offset,
         "records": accounted.record_count,
-        "holes": {kind.value: [list(run) for run in runs] for kind, runs in accounted.holes.items()},
+        "holes": {
+            kind.value: [list(run) for run in runs] for kind, runs in accounted.holes.items()
+        },
         "anchor": anchor
         and {
             "offset": anchor.offset,
@@ -173,7 +176,9 @@ def _manifest_from(document: Mapping[str, Any]) -> Manifest:
         ranges=tuple(each.planned for each in ranges),
     )
     attempt = Attempt(
-        AttemptId(document["attempt"]), batch, FencingToken(document["token"]),
+        AttemptId(document["attempt"]),
+        batch,
+        FencingToken(document["token"]),
         Owner(document["owner"]),
     )
     return Manifest(
@@ -212,9 +217,7 @@ def _file_from(document: Mapping[str, Any]) -> LandedFile:
         length_bytes=document["bytes"],
         checksum=document["checksum"],
         slices=tuple(
-            FileSlice(
-                each["partition"], each["first_offset"], each["last_offset"], each["records"]
-            )
+            FileSlice(each["partition"], each["first_offset"], each["last_offset"], each["records"])
             for each in document["slices"]
         ),
     )

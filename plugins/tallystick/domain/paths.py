@@ -90,14 +90,15 @@ class BatchPath:
             tzinfo=UTC
         )
         return cls(
-            match["root"], FeedName(match["feed"]), int(match["ordinal"]), hour,
+            match["root"],
+            FeedName(match["feed"]),
+            int(match["ordinal"]),
+            hour,
             BatchId(match["batch"]),
         )
 
     def __str__(self) -> str:
-        return (
-            f"{self.parent}/batch={self.batch_id}"
-        )
+        return f"{self.parent}/batch={self.batch_id}"
 
     @property
     def parent(self) -> str:

@@ -1,4 +1,5 @@
-"""Which offsets a run lands, and in which batches: planned = wanted - accounted, cut to the budgets.
+"""Which offsets a run lands, and in which batches: planned = wanted - accounted, cut to the
+budgets.
 
 1. A planned range never leaves [frontier, readable_until), nor overlaps a range of the ledger.
 2. Without a budget in the way, every wanted offset is planned; a gap is as wanted as a tail.
@@ -140,8 +141,9 @@ def _even_shares(need: Mapping[int, int], budget: int) -> dict[int, int]:
     """Shares that add up to the budget, none above its need, the smallest needs met first."""
     share: dict[int, int] = {}
     left = budget
-    # Ascending need; among equals, and for the last odd units, the higher partition number is served
-    # later. With less than one unit each, the integer division gives 0 to the smallest backlogs.
+    # Ascending need; among equals, and for the last odd units, the higher partition number is
+    # served later. With less than one unit each, the integer division gives 0 to the smallest
+    # backlogs.
     waiting = sorted(need, key=lambda partition: (need[partition], partition))
     for index, partition in enumerate(waiting):
         share[partition] = min(need[partition], left // (len(waiting) - index))

@@ -59,9 +59,11 @@ class OffsetRange:
 
     def intersection(self, other: OffsetRange) -> OffsetRange | None:
         """What both ranges share; None if they share nothing."""
-        return self.clipped(other.from_offset, other.until_offset) if (
-            self.partition == other.partition
-        ) else None
+        return (
+            self.clipped(other.from_offset, other.until_offset)
+            if (self.partition == other.partition)
+            else None
+        )
 
     def clipped(self, from_offset: int, until_offset: int) -> OffsetRange | None:
         """The part inside [from_offset, until_offset); None if there is none."""
@@ -105,9 +107,7 @@ def subtract(wanted: OffsetRange, covered: Iterable[OffsetRange]) -> tuple[Offse
     position = wanted.from_offset
     ours = (each for each in covered if each.partition == wanted.partition)
     for each in union_of(ours):
-        gap = offset_range(
-            wanted.partition, position, min(each.from_offset, wanted.until_offset)
-        )
+        gap = offset_range(wanted.partition, position, min(each.from_offset, wanted.until_offset))
         if gap:
             left.append(gap)
         position = max(position, each.until_offset)

@@ -180,7 +180,7 @@ def standing_findings(
                         f"the last landed record, offset {account.anchor.offset}, is gone, and the"
                         " leader epochs do not say if the log was cut."
                     ),
-                    next_step="Nothing to do if the topic was not touched; look at its leader changes.",
+                    next_step="Nothing, if the topic was not touched; look at its leader changes.",
                 )
             )
     return tuple(found)
@@ -242,7 +242,7 @@ def frozen_time_index(
                         f"the record at offset {cut} claims a time in the future, so no window's"
                         " end passes it while readable offsets pile up behind it."
                     ),
-                    next_step="Set plan.until: now in the feed file, and correct the producer's clock.",
+                    next_step="Set plan.until: now in the feed, and correct the producer's clock.",
                 )
             )
     return tuple(found)
@@ -251,15 +251,16 @@ def frozen_time_index(
 def unfinished_batches(
     feed: str, topic: str, unfinished: Sequence[BatchStatus], unpublished: Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Batches that somebody left behind: no lease holds them, or they are committed and not shown."""
+    """Batches that somebody left behind: held by no lease, or committed and not shown."""
     left = [
-        (each.plan.batch_id, f"batch {each.plan.batch_id} is {each.state.value} and nobody holds it.")
+        (
+            each.plan.batch_id,
+            f"batch {each.plan.batch_id} is {each.state.value} and nobody holds it.",
+        )
         for each in unfinished
         if each.state is not BatchState.COMMITTED and each.lease_seconds_left <= 0
     ]
-    hidden = [
-        (batch, f"batch {batch} is committed and not published.") for batch in unpublished
-    ]
+    hidden = [(batch, f"batch {batch} is committed and not published.") for batch in unpublished]
     return tuple(
         Finding(
             code=FindingCode.UNFINISHED_BATCH,
@@ -279,9 +280,7 @@ def unfinished_batches(
     )
 
 
-def could_not_tell(
-    feed: str, topic: str, *, what: str, reason: str, seen_at: datetime
-) -> Finding:
+def could_not_tell(feed: str, topic: str, *, what: str, reason: str, seen_at: datetime) -> Finding:
     """A witness did not answer: everything it would have said is unknown."""
     return Finding(
         code=FindingCode.COULD_NOT_TELL,

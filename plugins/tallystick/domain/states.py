@@ -30,7 +30,8 @@ class BatchState(StrEnum):
         return self in (BatchState.COMMITTED, BatchState.PUBLISHED)
 
 
-# A newer attempt takes a batch from landing or verified back to landing: a new token, not a new state.
+# A newer attempt takes a batch from landing or verified back to landing: a new token, not a new
+# state.
 TRANSITIONS: Final[frozenset[tuple[BatchState, BatchState]]] = frozenset(
     {
         (BatchState.PLANNED, BatchState.LANDING),

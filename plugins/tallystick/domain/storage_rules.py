@@ -33,18 +33,27 @@ def missing_or_changed(
         found = stored.get(file.name)
         if found is None:
             yield from _per_slice(
-                manifest, file, FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS,
+                manifest,
+                file,
+                FindingCode.PHANTOM_COMMIT,
+                Verdict.PROVEN_LOSS,
                 f"committed rows are not in storage: {directory}/{file.name} is missing.",
             )
         elif found.length_bytes != file.length_bytes:
             yield from _per_slice(
-                manifest, file, FindingCode.CONTENT_CHANGED, Verdict.PROVEN_LOSS,
+                manifest,
+                file,
+                FindingCode.CONTENT_CHANGED,
+                Verdict.PROVEN_LOSS,
                 f"{directory}/{file.name} has {found.length_bytes} bytes,"
                 f" {file.length_bytes} were committed.",
             )
         elif found.checksum != file.checksum:
             yield from _per_slice(
-                manifest, file, FindingCode.CONTENT_CHANGED, Verdict.PROVEN_LOSS,
+                manifest,
+                file,
+                FindingCode.CONTENT_CHANGED,
+                Verdict.PROVEN_LOSS,
                 f"{directory}/{file.name} has checksum {found.checksum},"
                 f" {file.checksum} was committed.",
             )
@@ -73,34 +82,47 @@ def _per_slice(
         )
 
 
-def stray_files(
-    feed: str, topic: str, paths: Sequence[str]
-) -> tuple[Finding, ...]:
+def stray_files(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding, ...]:
     """Files under a readers' path that no committed batch owns: a reader may count rows twice."""
     return tuple(
         _of_path(
-            feed, topic, path, FindingCode.STRAY_FILE, Verdict.SUSPECTED,
+            feed,
+            topic,
+            path,
+            FindingCode.STRAY_FILE,
+            Verdict.SUSPECTED,
             f"{path} is under a path that readers read, and no committed batch owns it.",
-            "Find out who wrote it, then move it out of the feed's directory. Delete nothing blindly.",
+            "Find out who wrote it, then move it out of the feed's directory; delete nothing.",
         )
         for path in paths
     )
 
 
 def ledger_behind(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding, ...]:
-    """Published batches that the ledger has never heard of: it was lost, or restored from a backup."""
+    """Published batches that the ledger has never heard of: it was lost, or restored."""
     return tuple(
         _of_path(
-            feed, topic, path, FindingCode.LEDGER_BEHIND, Verdict.UNKNOWN,
-            f"{path} names a commit that the ledger does not know: the ledger is behind the storage.",
-            "Land nothing for this feed before the ledger is restored: its offsets would land twice.",
+            feed,
+            topic,
+            path,
+            FindingCode.LEDGER_BEHIND,
+            Verdict.UNKNOWN,
+            f"{path} names a commit that the ledger does not know: it is behind the storage.",
+            "Land nothing for this feed before the ledger is restored: its offsets would land"
+            " twice.",
         )
         for path in paths
     )
 
 
 def _of_path(
-    feed: str, topic: str, path: str, code: FindingCode, verdict: Verdict, cause: str, next_step: str
+    feed: str,
+    topic: str,
+    path: str,
+    code: FindingCode,
+    verdict: Verdict,
+    cause: str,
+    next_step: str,
 ) -> Finding:
     return Finding(
         code=code,

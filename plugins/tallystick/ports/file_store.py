@@ -30,7 +30,8 @@ class FileStore(Protocol):
         ...
 
     def require_writable(self, root: str) -> None:
-        """Return if a landing can succeed: reachable, out of safe mode, directory writable, quota left.
+        """Return if a landing can succeed: reachable, out of safe mode, directory writable, quota
+        left.
 
         Asked before anything is read from Kafka, so a full disk costs nothing.
         """
@@ -59,8 +60,8 @@ class FileStore(Protocol):
     def rename_exclusive(self, source: str, target: str) -> None:
         """Rename a directory in one atomic step; makes the target's parent first.
 
-        Raises TargetOccupied where the target exists (nothing is moved or nested), FileMissing where
-        the source does not, RenameOutcomeUnknown (retry) where the answer was lost.
+        Raises TargetOccupied where the target exists (nothing is moved or nested), FileMissing
+        where the source does not, RenameOutcomeUnknown (retry) where the answer was lost.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What is asked of the ledger. Every promise named here is proven by tests/contract/test_ledger.py."""
+"""What is asked of the ledger. Every promise here is proven by tests/contract/test_ledger.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FrozenPlan:
 
     plan_id: PlanId
     planned_at: datetime
-    """By the ledger's clock, the plan's transaction: findings first seen at or after it are news."""
+    """By the ledger's clock, the plan's transaction: later findings are news."""
     batches: Sequence[BatchStatus]
     adopted: Sequence[BatchStatus]
 
@@ -116,7 +116,8 @@ class PlanningSession(Protocol):
     def apply(
         self, changes: LogChanges, snapshot: BrokerSnapshot, findings: Sequence[Finding]
     ) -> Accounts:
-        """Record the snapshot, then cuts, lost ranges, ended and opened generations; the new accounts.
+        """Record the snapshot, then cuts, lost ranges, ended and opened generations; the new
+        accounts.
 
         The findings are recorded in the same transaction, as `Ledger.record_findings` does.
 
@@ -144,8 +145,8 @@ class PlanningSession(Protocol):
 class Ledger(Protocol):
     """The record of what was claimed, committed and lost.
 
-    Every method raises LedgerUnavailable (retry), SchemaOutOfDate, or LedgerRefused. Leases are read
-    by the database's clock, and nothing but adoption depends on them.
+    Every method raises LedgerUnavailable (retry), SchemaOutOfDate, or LedgerRefused. Leases are
+    read by the database's clock, and nothing but adoption depends on them.
     """
 
     def planning(self, feed: FeedName, topic: str) -> AbstractContextManager[PlanningSession]:
@@ -165,10 +166,10 @@ class Ledger(Protocol):
     ) -> Attempt:
         """A new attempt with the next token; every older token of the batch is dead from here on.
 
-        Raises BatchBusy while another owner's lease runs; the same owner takes over at once (a retry
-        of a task that was killed). Calling it again with the same attempt id gives the same attempt
-        while it is the newest, else AttemptFenced. A batch that is committed, published or abandoned
-        is refused with LedgerRefused: ask `batch` first.
+        Raises BatchBusy while another owner's lease runs; the same owner takes over at once (a
+        retry of a task that was killed). Calling it again with the same attempt id gives the same
+        attempt while it is the newest, else AttemptFenced. A batch that is committed, published or
+        abandoned is refused with LedgerRefused: ask `batch` first.
         """
         ...
 
@@ -181,7 +182,7 @@ class Ledger(Protocol):
         ...
 
     def record_failure(self, attempt: Attempt, reason: str) -> None:
-        """Keep why an attempt ended without a commit, and give the lease back. Never raises fenced."""
+        """Keep why an attempt ended without a commit, give the lease back; never raises fenced."""
         ...
 
     def record_verified(self, attempt: Attempt, manifest: Manifest) -> None:
@@ -192,10 +193,10 @@ class Ledger(Protocol):
         ...
 
     def commit(self, attempt: Attempt) -> CommitAnswer:
-        """*The* commit: ranges, files, holes, anchors and frontiers of the verified manifest, at once.
+        """*The* commit: ranges, files, holes, anchors, frontiers of the verified manifest, at once.
 
-        ALREADY_COMMITTED when this very attempt did it before. Raises AttemptFenced when its token is
-        not the newest, CommitOutcomeUnknown when the connection died at COMMIT.
+        ALREADY_COMMITTED when this very attempt did it before. Raises AttemptFenced when its token
+        is not the newest, CommitOutcomeUnknown when the connection died at COMMIT.
         """
         ...
 
@@ -212,11 +213,12 @@ class Ledger(Protocol):
         ...
 
     def mark_published(self, batch_id: BatchId) -> None:
-        """committed -> published; a second call changes nothing."""
+        """Committed -> published; a second call changes nothing."""
         ...
 
     def dead_attempts(self, feed: FeedName) -> Sequence[DeadAttempt]:
-        """Attempts that can never commit any more, or have committed and are published, not yet swept.
+        """Attempts that can never commit any more, or have committed and are published, not yet
+        swept.
 
         An attempt is dead when a newer one of its batch exists, or when its batch is committed by
         another attempt, published, or abandoned.
@@ -236,7 +238,7 @@ class Ledger(Protocol):
         ...
 
     def lost(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange, str]]:
-        """Ranges recorded as lost, with their generation and finding code, by partition and offset."""
+        """Ranges recorded as lost, with generation and finding code, by partition and offset."""
         ...
 
     def batches(self, feed: FeedName) -> Sequence[BatchRecord]:

@@ -1,4 +1,4 @@
-"""How a landing plan is carried out: spark-submit is one way, a warm Spark Connect server another."""
+"""How a landing plan is carried out: by spark-submit, or by a warm Spark Connect server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class SparkRunner(Protocol):
     """One way to run the landing function on a cluster."""
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
-        """Return when the application has ended well; `started` hears its id as soon as it is known.
+        """Return when the application has ended well; `started` hears its id as soon as it is
+        known.
 
         Raises ApplicationFailed. The application dies with this process.
         """

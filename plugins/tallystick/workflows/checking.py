@@ -37,8 +37,11 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
 
 def _place(finding: Finding) -> tuple[object, ...]:
     return (
-        finding.code, finding.generation, finding.partition,
-        finding.from_offset, finding.until_offset,
+        finding.code,
+        finding.generation,
+        finding.partition,
+        finding.from_offset,
+        finding.until_offset,
     )
 
 

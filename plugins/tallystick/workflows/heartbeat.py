@@ -1,6 +1,7 @@
 """Holds a batch while somebody works on it: renews the lease beside the work, from its own thread.
 
-A lease that runs out is no danger: another run then takes the batch over, and the older token is dead.
+A lease that runs out is no danger: another run then takes the batch over, and the older token is
+dead.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ def held(services: Services, attempt: Attempt) -> Iterator[None]:
     services.ledger.renew_lease(attempt, services.lease)
     ended = threading.Event()
     thread = threading.Thread(
-        target=_beat, args=(services, attempt, ended), name=f"lease of {attempt.batch_id}", daemon=True
+        target=_beat,
+        args=(services, attempt, ended),
+        name=f"lease of {attempt.batch_id}",
+        daemon=True,
     )
     thread.start()
     try:

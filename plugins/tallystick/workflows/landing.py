@@ -33,10 +33,12 @@ _FIRST_GUESS_BYTES_PER_RECORD: Final = 100.0
 def land_batch(
     services: Services, batch_id: BatchId, attempt_id: AttemptId, owner: Owner
 ) -> Attempt | None:
-    """The attempt, once its Spark application has written everything; None if nothing is left to land.
+    """The attempt, once its Spark application has written everything; None if nothing is left to
+    land.
 
-    Raises BatchBusy when another run's attempt is alive, SourceChanged when the log is not the planned
-    one any more, StorageRefused or StorageUnavailable before anything is read, ApplicationFailed.
+    Raises BatchBusy when another run's attempt is alive, SourceChanged when the log is not the
+    planned one any more, StorageRefused or StorageUnavailable before anything is read,
+    ApplicationFailed.
     """
     attempt = begin(services, batch_id, attempt_id, owner)
     if attempt is None:
@@ -63,7 +65,9 @@ def begin(
     )
     log.info(
         "Batch %s: attempt %s has token %d. %s",
-        batch_id, attempt_id, attempt.token,
+        batch_id,
+        attempt_id,
+        attempt.token,
         "; ".join(str(each.offsets) for each in status.plan.ranges[:20]),
     )
     return attempt
@@ -136,7 +140,8 @@ def _landing_plan(
 
 @contextmanager
 def failing(services: Services, attempt: Attempt) -> Iterator[None]:
-    """Keeps the reason of a failed attempt in the ledger, gives its lease back, and raises it again.
+    """Keeps the reason of a failed attempt in the ledger, gives its lease back, and raises it
+    again.
 
     An unknown commit is no failure: the attempt may have committed, so nothing is recorded.
     """

@@ -1,4 +1,4 @@
-"""What a run sees of the broker: a snapshot, the tail anchors, and where the start policy begins."""
+"""What a run sees of the broker: a snapshot, tail anchors, and where the start policy begins."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ def observe(services: Services, generations: Mapping[int, GenerationAccount]) ->
     )
 
 
-def _has_regressed(
-    snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
-) -> bool:
+def _has_regressed(snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]) -> bool:
     return any(
         bounds.high_watermark < account.accounted_until
         for account in _comparable(snapshot, generations)

@@ -61,7 +61,8 @@ class PlanReport:
 def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
     """Freeze a plan for this window, or read it again; its batches are this run's to carry out.
 
-    Raises BrokerUnavailable, TopicUnknown, LedgerUnavailable or ClaimConflict: then nothing changed.
+    Raises BrokerUnavailable, TopicUnknown, LedgerUnavailable or ClaimConflict: then nothing
+    changed.
     """
     _require_window(services, window)
     with services.ledger.planning(services.feed_name, services.topic) as session:
@@ -107,9 +108,7 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
         planned_at=services.clock.now(),
         is_resumed=False,
         batches=_named(services, run, seen, window),
-        adopted=[
-            each.plan for each in accounts.unfinished if each.plan.batch_id in adoptable
-        ],
+        adopted=[each.plan for each in accounts.unfinished if each.plan.batch_id in adoptable],
         wanted=run.wanted,
         findings=findings,
     )
@@ -244,13 +243,21 @@ def _tell(report: PlanReport) -> None:
     how = "read again" if report.is_resumed else "frozen"
     log.info(
         "Plan %s of feed %s%s %s: %d offsets in %d new batches, %d batches adopted.",
-        report.plan_id, report.feed, window, how, report.planned, len(report.batches),
+        report.plan_id,
+        report.feed,
+        window,
+        how,
+        report.planned,
+        len(report.batches),
         len(report.adopted),
     )
     for batch in report.all_batches:
         log.info(
             "Batch %s: %d offsets in %d partitions, generation %d.",
-            batch.batch_id, batch.span, len(batch.ranges), batch.ordinal,
+            batch.batch_id,
+            batch.span,
+            len(batch.ranges),
+            batch.ordinal,
         )
     left = report.wanted - report.planned
     if left > 0 and not report.is_resumed:

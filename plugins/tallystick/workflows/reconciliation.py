@@ -69,7 +69,8 @@ class ReconcileReport:
     @property
     def verdict(self) -> Verdict:
         """The worst of all partitions and findings; UNKNOWN when nothing was ever landed."""
-        verdicts = [each.verdict for each in (*self.findings, *self.partitions)]
+        verdicts = [each.verdict for each in self.findings]
+        verdicts += [each.verdict for each in self.partitions]
         return worst(verdicts) if verdicts else Verdict.UNKNOWN
 
     @property
@@ -205,15 +206,23 @@ def _partition(
 def _tell(report: ReconcileReport) -> None:
     log.info(
         "Feed %s: %s at levels %s; %d finding(s) over %d partitions.",
-        report.feed, report.verdict.value, ", ".join(level.value for level in report.levels),
-        len(report.findings), len(report.partitions),
+        report.feed,
+        report.verdict.value,
+        ", ".join(level.value for level in report.levels),
+        len(report.findings),
+        len(report.partitions),
     )
     for each in report.partitions:
         counted = sum(each.holes.values())
         log.info(
             "%s generation %d [%d, %d): %s, %d rows + %d proven holes, lag %s.",
-            each.account.partition, each.account.ordinal, each.account.first_offset,
-            each.account.frontier, each.verdict.value, each.record_count, counted,
+            each.account.partition,
+            each.account.ordinal,
+            each.account.first_offset,
+            each.account.frontier,
+            each.verdict.value,
+            each.record_count,
+            counted,
             "unknown" if each.lag is None else each.lag,
         )
     for finding in report.findings:

@@ -16,8 +16,8 @@ from tallystick.ports.ledger import Ledger
 from tallystick.ports.spark_runner import SparkRunner
 from tallystick.settings.feed import Feed
 
-# Correctness never rests on it: a lease only says when another run may take a batch over. Twice this
-# is the longest that a killed run's batches wait.
+# Correctness never rests on it: a lease only says when another run may take a batch over. Twice
+# this is the longest that a killed run's batches wait.
 LEASE: Final = timedelta(seconds=60)
 
 

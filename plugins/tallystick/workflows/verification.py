@@ -112,13 +112,12 @@ def _identity_problems(services: Services, plan: BatchPlan) -> Sequence[str]:
 def _explained(services: Services, gaps: RangeHoles) -> Mapping[HoleClass, OffsetRuns]:
     if not gaps.holes:
         return {}
-    return services.broker.explain_holes(
-        gaps.planned.offsets, gaps.holes, services.isolation
-    )
+    return services.broker.explain_holes(gaps.planned.offsets, gaps.holes, services.isolation)
 
 
 class _Anchors:
-    """The last landed record of each range: hashed by the broker, or by the landed row where needed.
+    """The last landed record of each range: hashed by the broker, or by the landed row where
+    needed.
 
     A record whose leader epoch is not newer than the epoch before the read is the record that was
     read: a log is cut at a change of leaders only. Otherwise the landed row itself must agree.
@@ -172,9 +171,7 @@ class _Anchors:
     def _was_there_before(self, partition: int, anchor: TailAnchor) -> bool:
         before = self._landing.leader_epochs.get(partition)
         return (
-            before is not None
-            and anchor.leader_epoch is not None
-            and anchor.leader_epoch <= before
+            before is not None and anchor.leader_epoch is not None and anchor.leader_epoch <= before
         )
 
     def _landed_hash(self, partition: int, offset: int) -> bytes:
@@ -184,9 +181,7 @@ class _Anchors:
             for part in file.slices
             if part.partition == partition and part.first_offset <= offset <= part.last_offset
         )
-        return self._services.store.landed_record_hash(
-            self._staging.data, name, partition, offset
-        )
+        return self._services.store.landed_record_hash(self._staging.data, name, partition, offset)
 
 
 def _hole_counts(manifest: Manifest) -> Mapping[HoleClass, int]:
@@ -203,7 +198,11 @@ def _tell(report: CommitReport) -> None:
     )
     log.info(
         "Batch %s: %d offsets = %d rows + %d proven holes%s, in %d files. Ledger: %s.",
-        report.plan.batch_id, report.plan.span, report.record_count,
-        sum(report.hole_counts.values()), f" ({holes})" if holes else "", report.file_count,
+        report.plan.batch_id,
+        report.plan.span,
+        report.record_count,
+        sum(report.hole_counts.values()),
+        f" ({holes})" if holes else "",
+        report.file_count,
         report.answer.value,
     )
