@@ -118,6 +118,14 @@ class KafkaBrokerView:
         kept = {kind: runs.clipped(start, offsets.until_offset) for kind, runs in explained.items()}
         return {kind: runs for kind, runs in kept.items() if runs}
 
+    def records_at(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, RecordEvidence]:
+        """The record at one offset of each partition; partitions whose record is gone are absent."""
+        found = {
+            partition: self.record_at(TopicPartition(topic, partition), offset)
+            for partition, offset in offsets.items()
+        }
+        return {partition: record for partition, record in found.items() if record}
+
     def record_at(self, partition: TopicPartition, offset: int) -> RecordEvidence | None:
         """The record at exactly this offset, an aborted one too: the content is what matters."""
         answer = self._leaders.fetch(
