@@ -18,6 +18,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -81,6 +82,7 @@ Cron = Annotated[
 Duration = Annotated[
     timedelta,
     BeforeValidator(_checked(_duration)),
+    PlainSerializer(notation.duration_text, when_used="json"),
     Accepted("a length of time such as 90s, 6h, 7d"),
 ]
 ConnectionId = Annotated[
@@ -197,6 +199,12 @@ class SparkSettings(Section):
     """Where Spark runs, and what it is told beyond what the landing sets itself."""
 
     connection: ConnectionId = "spark_default"
+    pool: Annotated[
+        str,
+        AfterValidator(_checked(notation.pool_name)),
+        Accepted("an Airflow pool's name: 1 to 250 of a-z, A-Z, 0-9, '.', '_', '-'"),
+    ] = "default_pool"
+    """Where landing tasks wait for their turn; it must exist, or Airflow never starts them."""
     conf: Annotated[Mapping[str, str], Accepted("Spark properties, each a name and a value")] = (
         Field(default_factory=dict)
     )

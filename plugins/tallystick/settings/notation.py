@@ -29,6 +29,7 @@ MAX_DURATION: Final = timedelta(days=3650)
 _FEED_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _CONNECTION_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,199}")
+_POOL: Final = re.compile(r"[A-Za-z0-9._-]{1,250}")
 _DURATION: Final = re.compile(r"(\d+[smhdw])+")
 _DURATION_PART: Final = re.compile(r"(\d+)([smhdw])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -56,6 +57,13 @@ def topic_name(text: str) -> str:
 def connection_id(text: str) -> str:
     """The id, if an environment variable `AIRFLOW_CONN_<ID>` can carry it too."""
     if not _CONNECTION_ID.fullmatch(text):
+        raise ValueError("")
+    return text
+
+
+def pool_name(text: str) -> str:
+    """The name, if it is one that needs no quotes anywhere."""
+    if not _POOL.fullmatch(text):
         raise ValueError("")
     return text
 
@@ -121,6 +129,19 @@ def duration(text: str) -> timedelta:
     if not timedelta() < total <= MAX_DURATION:
         raise ValueError("it is zero" if not total else "it is too long")
     return total
+
+
+def duration_text(length: timedelta) -> str:
+    """The length of time as `duration` reads it again; whole seconds.
+
+    >>> duration_text(timedelta(days=1, minutes=90))
+    '1d1h30m'
+    """
+    left, text = int(length.total_seconds()), ""
+    for unit, seconds in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, seconds)
+        text += f"{count}{unit}" if count else ""
+    return text
 
 
 def cron(text: str) -> str:

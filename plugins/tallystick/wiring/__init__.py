@@ -1,11 +1,21 @@
-"""Builds the adapters behind the ports from settings and connections: the only place that knows them all."""
+"""Builds the adapters behind the ports from settings and connections: the only place that knows
+them all.
+"""
 
 from tallystick.wiring.adapters import (
     LANDING_APPLICATION,
+    kafka_secrets,
     ledger_dsn,
     open_ledger,
     open_services,
     spark_place,
 )
 
-__all__ = ["LANDING_APPLICATION", "ledger_dsn", "open_ledger", "open_services", "spark_place"]
+__all__ = [
+    "LANDING_APPLICATION",
+    "kafka_secrets",
+    "ledger_dsn",
+    "open_ledger",
+    "open_services",
+    "spark_place",
+]

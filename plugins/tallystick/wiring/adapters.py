@@ -6,7 +6,7 @@ Connections are looked up before anything is opened: a missing one stops the sto
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,14 +76,20 @@ def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
     return SparkPlace(found.master, found.deploy_mode, found.jars, conf)
 
 
+def kafka_secrets(feed: Feed, connection_of: ConnectionOf) -> Mapping[str, str]:
+    """What Spark's Kafka client must be told beside the plan; never for a log or an argument list."""
+    kafka = KafkaConnection.of(connection_of(feed.source.connection))
+    return kafka_access(kafka.properties).secrets
+
+
 @contextmanager
 def open_services(
     feed: Feed, connection_of: ConnectionOf, spark: SparkRunner | None = None
 ) -> Iterator[Services]:
     """Everything a workflow needs for one feed, closed at the end of the block.
 
-    Without a runner, landing goes through a spark-submit of this process. Raises ConnectionMissing or
-    ConfigurationError for the first connection that is missing or wrong.
+    Without a runner, landing goes through a spark-submit of this process. Raises ConnectionMissing
+    or ConfigurationError for the first connection that is missing or wrong.
     """
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
     hdfs = WebHdfsConnection.of(connection_of(feed.target.connection))
@@ -105,7 +111,8 @@ def open_services(
             ledger=ledger,
             broker=broker,
             store=store,
-            spark=spark or SubmitRunner(
+            spark=spark
+            or SubmitRunner(
                 spark_place(feed, connection_of),
                 application=LANDING_APPLICATION,
                 feed_conf=feed.spark.conf,
