@@ -1,1 +1,1 @@
-"""Airflow's side: DAGs made from feeds, tasks that call the workflows. Decides nothing about offsets."""
+"""Airflow's side: DAGs made from feeds, tasks that call the workflows. Decides no offset."""

@@ -1,6 +1,9 @@
-"""Airflow's connections as ours, and the look at all of them before anything is done."""
+"""Airflow's connections as ours, and the services that a task opens with them."""
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from airflow.sdk import Connection as AirflowConnection
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -9,6 +12,10 @@ from tallystick.errors import ConnectionMissing
 from tallystick.settings.connections import Connection, connection_of, variable_of
 from tallystick.settings.feed import Feed
 
+if TYPE_CHECKING:
+    from tallystick.ports.spark_runner import SparkRunner
+    from tallystick.workflows.services import Services
+
 
 def airflow_connection(conn_id: str) -> Connection:
     """The connection that Airflow has under this id; raises ConnectionMissing."""
@@ -16,7 +23,7 @@ def airflow_connection(conn_id: str) -> Connection:
         found = AirflowConnection.get(conn_id)
     except AirflowNotFoundException as error:
         raise ConnectionMissing(
-            conn_id, None, f"a connection of that id in Airflow, or the variable {variable_of(conn_id)}"
+            conn_id, None, f"a connection of that id in Airflow, or {variable_of(conn_id)}"
         ) from error
     return connection_of(
         conn_id,
@@ -30,6 +37,12 @@ def airflow_connection(conn_id: str) -> Connection:
     )
 
 
-def require_spark_connection(feed: Feed) -> None:
-    """Raise ConnectionMissing without the feed's Spark connection: the provider would take YARN."""
-    airflow_connection(feed.spark.connection)
+def services_of(feed: Feed, spark: SparkRunner | None = None) -> AbstractContextManager[Services]:
+    """The feed's adapters, opened with Airflow's connections and closed at the end of the block.
+
+    All connections are looked up first, Spark's too: without it, the provider would take YARN.
+    """
+    # Adapters bring heavy libraries along, which a DAG file must not wait for.
+    from tallystick.wiring import open_services
+
+    return open_services(feed, airflow_connection, spark)

@@ -1,4 +1,4 @@
-"""Our errors in Airflow's terms, mapped once: tried again, failed for good, or left to somebody else."""
+"""Our errors in Airflow's terms, mapped once: tried again, failed for good, or left to others."""
 
 from __future__ import annotations
 

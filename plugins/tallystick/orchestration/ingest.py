@@ -1,0 +1,122 @@
+"""The DAG `ingest_<feed>`: finish, plan, per batch land, verify and commit, publish; then check."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule, task, task_group
+
+from tallystick.orchestration import ingest_tasks
+from tallystick.orchestration.announcement import asset_of
+from tallystick.orchestration.form import form
+from tallystick.orchestration.land_operator import LandOperator
+from tallystick.settings.feed import Feed
+
+OWNER: Final = "tallystick"
+TAG: Final = "tallystick"
+# Errors that no retry can mend fail at once, so these are for what passes: a broker that restarts.
+RETRIES: Final[dict[str, Any]] = {
+    "owner": OWNER,
+    "retries": 2,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": 2,
+    "max_retry_delay": timedelta(minutes=10),
+}
+
+
+def ingest_dag(feed: Feed) -> DAG:
+    """The feed's DAG; its runs land under their data interval.
+
+    One run at a time: two would only compete for the same batches. Backfills run beside it, by
+    their own limit, and the ledger keeps all of them apart.
+    """
+    with DAG(
+        dag_id=f"ingest_{feed.name}",
+        schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
+        start_date=feed.schedule.start_date,
+        catchup=False,
+        max_active_runs=1,
+        default_args=RETRIES,
+        params=form(),
+        tags=[TAG, "ingest"],
+        description=f"Lands the topic {feed.source.topic} below {feed.target.root}/{feed.name}",
+        doc_md=_words(feed),
+    ) as dag:
+        _tasks(feed)
+    return dag
+
+
+def _tasks(feed: Feed) -> None:
+    # A story that can go on does: a task that needs only the end of others waits for ALL_DONE, and
+    # `check` is the one leaf, which fails the run when any of them has failed.
+    @task(task_id="finish")
+    def finish(**context: Any) -> None:
+        ingest_tasks.finish(feed, context)
+
+    @task(task_id=ingest_tasks.PLAN_TASK, trigger_rule=TriggerRule.ALL_DONE)
+    def plan(**context: Any) -> list[str]:
+        return ingest_tasks.plan(feed, context)
+
+    @task(task_id="verify_and_commit", map_index_template=_BATCH)
+    def verify_and_commit(batch_id: str, attempt: dict[str, Any] | None) -> None:
+        ingest_tasks.verify_and_commit(feed, attempt)
+
+    @task(task_id="publish", map_index_template=_BATCH)
+    def publish(batch_id: str) -> str:
+        return ingest_tasks.publish(feed, batch_id)
+
+    @task_group(group_id="batch")
+    def batch(batch_id: str) -> None:
+        landed = LandOperator(
+            task_id="land",
+            feed=feed,
+            batch_id=batch_id,
+            pool=feed.spark.pool,
+            map_index_template="{{ task.batch_id }}",
+        )
+        verify_and_commit(batch_id, landed.output) >> publish(batch_id)
+
+    @task(task_id="announce", trigger_rule=TriggerRule.ALL_DONE, outlets=[asset_of(feed.name)])
+    def announce(**context: Any) -> None:
+        ingest_tasks.announce(feed, context)
+
+    @task(task_id="sweep", trigger_rule=TriggerRule.ALL_DONE)
+    def sweep() -> None:
+        ingest_tasks.sweep(feed)
+
+    @task(task_id="check", trigger_rule=TriggerRule.ALL_DONE)
+    def check(**context: Any) -> None:
+        ingest_tasks.check(feed, context)
+
+    planned = plan()
+    finish() >> planned
+    batch.expand(batch_id=planned) >> [announce(), sweep()] >> check()
+
+
+_BATCH: Final = "{{ task.op_kwargs['batch_id'] }}"
+
+
+def _words(feed: Feed) -> str:
+    source, target, limits = feed.source, feed.target, feed.plan
+    is_open = limits.until == "now"
+    until = "all that is readable" if is_open else "records older than the window's end"
+    return f"""\
+Lands the topic `{source.topic}` ({source.isolation}, from `{source.connection}`) below
+`{target.root}/{feed.name}` (`{target.connection}`), exactly once: {until}, at most
+{limits.max_records_per_run:,} offsets a run.
+
+| task | what it does |
+|---|---|
+| finish | publishes what an earlier run committed and could not publish any more |
+| plan | decides what is due, records what was lost, claims the ranges; its log names them |
+| batch.land | lets Spark write one batch into its own staging directory |
+| batch.verify_and_commit | reads it back from HDFS, accounts for every offset, commits |
+| batch.publish | renames the directory to where readers look |
+| announce | tells the asset `tallystick://{feed.name}` the landed ranges |
+| sweep | deletes what dead attempts left in staging |
+| check | fails when something is lost, doubled or unknown, or when a batch failed |
+
+A window that was landed before is a no-op, so backfills and manual runs may come in any order, and
+twice. **Dry run** in the form of Trigger shows the plan and changes nothing.
+"""

@@ -1,0 +1,157 @@
+"""What the tasks of an ingest run do: one workflow each, in Airflow's terms. They decide nothing.
+
+Heavy libraries are imported when a task runs: the module itself is read with every DAG file.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any, Final
+
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowSkipException,
+    DownstreamTasksSkipped,
+)
+
+from tallystick.domain.batch import Attempt
+from tallystick.domain.identities import BatchId
+from tallystick.orchestration.announcement import asset_of, landed_extra
+from tallystick.orchestration.connections import services_of
+from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.run_context import (
+    Context,
+    failed_tasks,
+    is_dry_run,
+    owner_of,
+    window_of,
+)
+from tallystick.settings.feed import Feed
+from tallystick.workflows import checking, planning, publishing, verification
+
+log = logging.getLogger(__name__)
+
+PLAN_TASK: Final = "plan"
+PUBLISH_TASK: Final = "batch.publish"
+PLANNED_AT: Final = "planned_at"
+# Airflow expands a mapped task into 1,024 at most ([core] max_map_length).
+MOST_BATCHES: Final = 1000
+
+
+def finish(feed: Feed, context: Context) -> None:
+    """Roll forward what earlier runs committed and did not publish."""
+    if is_dry_run(context):
+        log.info("A dry run finishes nothing.")
+        return
+    with in_airflow_terms(), services_of(feed) as services:
+        finished = publishing.finish(services)
+        log.info("%d batches of earlier runs were left to publish.", len(finished))
+
+
+def plan(feed: Feed, context: Context) -> list[str]:
+    """The ids of the run's batches; after a dry run everything downstream is skipped."""
+    with in_airflow_terms(), services_of(feed) as services:
+        window = window_of(feed.name, context)
+        if is_dry_run(context):
+            _tell_dry_run(planning.dry_run(services, window))
+            downstream = context["task"].get_flat_relatives(upstream=False)
+            raise DownstreamTasksSkipped(tasks=sorted(each.task_id for each in downstream))
+        report = planning.plan_feed(services, window, owner_of(context))
+    batches = [str(each.batch_id) for each in report.all_batches]
+    if len(batches) > MOST_BATCHES:
+        log.warning(
+            "%d batches are more than one run can carry out; later runs adopt the last %d.",
+            len(batches),
+            len(batches) - MOST_BATCHES,
+        )
+    if not batches:
+        log.info("Nothing to land.")
+    context["ti"].xcom_push(PLANNED_AT, report.planned_at.isoformat())
+    return batches[:MOST_BATCHES]
+
+
+def verify_and_commit(feed: Feed, attempt: dict[str, Any] | None) -> None:
+    """Prove what the attempt has written, and commit it."""
+    if attempt is None:
+        log.info("Nothing was landed, so there is nothing to verify.")
+        return
+    with in_airflow_terms(), services_of(feed) as services:
+        verification.verify_and_commit(services, Attempt(**attempt))
+
+
+def publish(feed: Feed, batch_id: str) -> str:
+    """The batch's id, once readers find it in its directory."""
+    with in_airflow_terms(), services_of(feed) as services:
+        if services.ledger.committed_batch(BatchId(batch_id)) is None:
+            raise AirflowSkipException(f"Batch {batch_id} was given up: nothing to publish.")
+        publishing.publish(services, BatchId(batch_id))
+    return batch_id
+
+
+def announce(feed: Feed, context: Context) -> None:
+    """Tell the asset what this run has published; skipped when that is nothing."""
+    published = list(context["ti"].xcom_pull(task_ids=PUBLISH_TASK) or ())
+    if not published:
+        raise AirflowSkipException("This run has published nothing.")
+    with in_airflow_terms(), services_of(feed) as services:
+        found = [services.ledger.committed_batch(BatchId(each)) for each in published]
+    extra = landed_extra([each.plan for each in found if each])
+    context["outlet_events"][asset_of(feed.name)].extra = extra
+    log.info(
+        "Told %s of %d batches: %s", asset_of(feed.name).uri, extra["batches"], extra["ranges"]
+    )
+
+
+def sweep(feed: Feed) -> None:
+    """Delete the staging directories of attempts that can never commit any more."""
+    with in_airflow_terms(), services_of(feed) as services:
+        swept = publishing.sweep(services)
+        log.info("%d staging directories were swept.", swept)
+
+
+def check(feed: Feed, context: Context) -> None:
+    """Fail loudly when something is wrong, after everything that could be landed has been."""
+    failed = failed_tasks(context)
+    if failed:
+        log.error("Failed in this run: %s", ", ".join(failed))
+    since = context["ti"].xcom_pull(task_ids=PLAN_TASK, key=PLANNED_AT)
+    if since is None:
+        raise AirflowFailException(
+            f"Feed {feed.name} was not checked, because nothing was planned. Read the log of the"
+            f" task {PLAN_TASK}, then run again."
+        )
+    with in_airflow_terms(), services_of(feed) as services:
+        findings = checking.check(services, datetime.fromisoformat(since))
+        checking.require_clean(feed.name, findings)
+    if failed:
+        raise AirflowFailException(
+            f"Feed {feed.name}: {', '.join(failed)}. What could be landed has been. Read the logs"
+            " of these tasks; the next run takes up what is left, or clear them to try again now."
+        )
+
+
+def _tell_dry_run(report: planning.PlanReport) -> None:
+    window = f" for window {report.window}" if report.window else ""
+    log.info(
+        "A dry run of feed %s%s: %d offsets are due; %d batches would be planned, %d adopted."
+        " Nothing was changed, and all further tasks are skipped.",
+        report.feed,
+        window,
+        report.wanted,
+        len(report.batches),
+        len(report.adopted),
+    )
+    for number, batch in enumerate(report.all_batches, start=1):
+        ranges = "; ".join(str(each.offsets) for each in batch.ranges[:20])
+        left_out = len(batch.ranges) - 20
+        log.info(
+            "Batch %d: %d offsets in %d partitions: %s%s",
+            number,
+            batch.span,
+            len(batch.ranges),
+            ranges,
+            f"; and {left_out} more" if left_out > 0 else "",
+        )
+    for finding in report.findings:
+        log.warning("Found: %s", finding)

@@ -1,0 +1,110 @@
+"""The task that lands one batch: the workflow's story, Spark started by the provider's operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from airflow.sdk.exceptions import AirflowException
+
+from tallystick.domain.identities import AttemptId, BatchId
+from tallystick.errors import ApplicationFailed, ConfigurationError
+from tallystick.orchestration.bound_submit import BoundSparkSubmitOperator
+from tallystick.orchestration.connections import airflow_connection, services_of
+from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.run_context import Context, owner_of
+from tallystick.ports.spark_runner import LandingOrder
+from tallystick.settings.feed import Feed
+
+_NO_APPLICATION: Final = "(none was started)"
+
+
+class LandOperator(BoundSparkSubmitOperator):
+    """Lands a batch in an attempt of its own, and gives the attempt to the tasks after it.
+
+    Each try is another attempt with a newer token, so the operator never takes up an application of
+    an earlier try (`durable`): what that one writes could not be committed any more.
+    """
+
+    template_fields: Sequence[str] = ("batch_id",)
+
+    def __init__(self, *, feed: Feed, batch_id: str, **kwargs: Any) -> None:
+        super().__init__(conn_id=feed.spark.connection, durable=False, **kwargs)
+        self.feed = feed
+        self.batch_id = batch_id
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        """The attempt's fields; None when nothing is left to land."""
+        from tallystick.workflows.landing import land_batch
+
+        attempt_id = AttemptId(str(context["ti"].id).replace("-", ""))
+        with (
+            in_airflow_terms(),
+            services_of(self.feed, _OperatorRunner(self, context)) as services,
+        ):
+            attempt = land_batch(services, BatchId(self.batch_id), attempt_id, owner_of(context))
+        return asdict(attempt) if attempt else None
+
+    def submit(self, context: Context) -> None:
+        """Run spark-submit as the operator's fields say; raises AirflowException."""
+        super().execute(context)
+
+
+class _OperatorRunner:
+    """Fulfils the SparkRunner port with the task's own operator."""
+
+    def __init__(self, operator: LandOperator, context: Context) -> None:
+        self._operator, self._context = operator, context
+
+    def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
+        """Return when the application has ended well; raises ApplicationFailed with its cause."""
+        from tallystick.spark.command import landing_command
+        from tallystick.spark.submit_log import SubmitLog
+        from tallystick.spark.work_directory import work_directory
+        from tallystick.wiring import LANDING_APPLICATION, kafka_secrets, spark_place
+
+        feed, operator = self._operator.feed, self._operator
+        secrets = kafka_secrets(feed, airflow_connection)
+        command = landing_command(
+            spark_place(feed, airflow_connection),
+            application=str(LANDING_APPLICATION),
+            name=f"tallystick {order.feed} {order.batch_id}",
+            plan_uri=order.plan_uri,
+            feed_conf=feed.spark.conf,
+            has_secrets=bool(secrets),
+        )
+        log = SubmitLog()
+
+        def listener(line: str) -> None:
+            known = log.application_id
+            log.add(line)
+            if log.application_id and not known:
+                started(log.application_id)
+
+        operator.application = command.application
+        operator.application_args = [command.plan_uri]
+        operator.conf = dict(command.conf)
+        operator.files = command.files
+        operator.jars = ",".join(command.place.jars) or None
+        operator.name = command.name
+        operator.py_files = command.py_files
+        operator.env_vars = {"SPARK_LOCAL_IP": "127.0.0.1"} if command.place.is_local else None
+        operator.listener = listener
+        with work_directory(secrets) as operator.directory:
+            try:
+                operator.submit(self._context)
+            except FileNotFoundError as error:
+                raise ConfigurationError(
+                    "spark-submit",
+                    error.filename,
+                    "a program on PATH",
+                    where="the Spark connection",
+                ) from error
+            except AirflowException:
+                # Its text would repeat hundreds of lines that stand above in the log.
+                raise ApplicationFailed(
+                    order.batch_id,
+                    log.application_id or _NO_APPLICATION,
+                    log.reason(operator.exit_code),
+                ) from None

@@ -1,0 +1,80 @@
+"""What a task is told of its run by Airflow's context: the window, the owner, what has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tallystick.domain.identities import Owner
+from tallystick.domain.window import Window
+from tallystick.errors import ConfigurationError, WindowIncomplete
+
+Context = Mapping[str, Any]
+_INSTANT: Final = "an instant with its time zone, such as 2026-11-01T06:00:00Z"
+_FAILED: Final = ("failed", "upstream_failed")
+
+
+def owner_of(context: Context) -> Owner:
+    """The run, as holder of its batches: all its tasks and their tries are one owner.
+
+    So a batch planned by this run is not busy for it, and a try after a kill takes over at once.
+    """
+    ti = context["ti"]
+    return Owner(f"{ti.dag_id}/{ti.run_id}")
+
+
+def is_dry_run(context: Context) -> bool:
+    """True if the form asks to change nothing."""
+    return bool(context["params"].get("dry_run"))
+
+
+def window_of(feed: str, context: Context) -> Window | None:
+    """The form's window, else the run's data interval; None when the run has neither.
+
+    Raises WindowIncomplete for half a window, ConfigurationError for an empty one.
+    """
+    params = context["params"]
+    start, end = _instant(feed, params, "window_start"), _instant(feed, params, "window_end")
+    if (start is None) != (end is None):
+        missing = "window_start" if start is None else "window_end"
+        raise WindowIncomplete(
+            missing, None, "an instant, because the other one is given", where=f"feed {feed}"
+        )
+    if start is None or end is None:
+        # A run by hand without a logical date has no interval: then these keys are missing.
+        start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    if start is None or end is None:
+        return None
+    if start >= end:
+        raise ConfigurationError(
+            "window_end",
+            end.isoformat(),
+            f"an instant after {start.isoformat()}",
+            where=f"feed {feed}",
+        )
+    return Window(start.astimezone(UTC), end.astimezone(UTC))
+
+
+def failed_tasks(context: Context) -> list[str]:
+    """The tasks of this run that have failed, or could not start because another one had."""
+    ti = context["ti"]
+    found = []
+    for each in ti.get_task_breadcrumbs(ti.dag_id, ti.run_id):
+        if each["state"] in _FAILED and each["task_id"] != ti.task_id:
+            index = "" if each["map_index"] < 0 else f"[{each['map_index']}]"
+            found.append(f"{each['task_id']}{index} ({each['state']})")
+    return found
+
+
+def _instant(feed: str, params: Mapping[str, Any], name: str) -> datetime | None:
+    text = params.get(name)
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise ConfigurationError(name, text, _INSTANT, where=f"feed {feed}")
+    return found
