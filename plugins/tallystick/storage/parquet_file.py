@@ -52,6 +52,9 @@ class LandedParquet:
 
         One request fetches them where they lie side by side.
         """
+        expected = self.metadata.row_group(row_group).num_rows
+        if not expected:
+            return
         with self._mismatch():
             self._file.load(self._pieces(row_group, columns))
             batches = self._parquet.iter_batches(
@@ -68,7 +71,6 @@ class LandedParquet:
                 break
             found += batch.num_rows
             yield batch
-        expected = self.metadata.row_group(row_group).num_rows
         if found != expected:
             raise self._wrong(f"{found} rows where the footer says {expected}")
 
@@ -87,6 +89,9 @@ class LandedParquet:
     def _pieces(self, row_group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
         group = self.metadata.row_group(row_group)
         pieces: list[tuple[int, int]] = []
+        for column in columns:
+            if column not in self._leaves:
+                raise self._wrong(f"a Parquet file without column {column!r}")
         for leaf in (leaf for column in columns for leaf in self._leaves[column]):
             chunk = group.column(leaf)
             start = chunk.data_page_offset

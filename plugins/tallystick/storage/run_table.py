@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +52,12 @@ class RunTable:
 
     def by_partition(self) -> Mapping[int, OffsetRuns]:
         """The runs of each partition, for a table that is sorted, disjoint and maximal."""
-        starts = _group_starts(self.partitions)
-        untils = [*starts[1:], len(self)]
+        bounds = [*_group_starts(self.partitions).tolist(), len(self)]
         return {
             int(self.partitions[a]): OffsetRuns(
                 _machine_array(self.from_offsets[a:b]), _machine_array(self.until_offsets[a:b])
             )
-            for a, b in zip(starts, untils, strict=True)
+            for a, b in pairwise(bounds)
         }
 
 

@@ -1,0 +1,121 @@
+"""How many rows per CPU-second reading back costs: `python bench/read_back.py [--webhdfs URL --fs URI]`.
+
+Writes files with the landed schema once, then reads back their exact offsets several times. Without
+a URL they lie in a temporary local directory, so the figure is decoding and counting alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
+
+from tallystick.storage.local_directory import LocalFileStore
+from tallystick.storage.web_hdfs import WebHdfsFileStore
+
+DIRECTORY = "/tallystick-bench/read-back"
+# What 128 MB of row group hold at 200 bytes a record.
+ROWS_PER_GROUP = 600_000
+
+
+def main() -> None:
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory() as scratch:
+        store = (
+            WebHdfsFileStore([arguments.webhdfs], arguments.fs)
+            if arguments.webhdfs
+            else LocalFileStore(Path(scratch))
+        )
+        shapes = {
+            "dense": lambda first, rows: np.arange(first, first + rows),
+            "every tenth missing": lambda first, rows: _sparse(first, rows),
+            "shuffled": lambda first, rows: np.random.default_rng(7).permutation(rows) + first,
+        }
+        where = arguments.webhdfs or "a local directory"
+        print(
+            f"{where}; {os.cpu_count()} cores, Python {platform.python_version()},"
+            f" pyarrow {pa.__version__}, numpy {np.__version__}"
+        )
+        for name, offsets_of in shapes.items():
+            store.delete(DIRECTORY)
+            per_file = arguments.rows // arguments.files
+            for file in range(arguments.files):
+                content = _file(file, offsets_of(1_000, per_file))
+                store.write(f"{DIRECTORY}/part-{file}.parquet", content)
+            _measure(name, store, per_file * arguments.files, arguments.runs)
+        store.delete(DIRECTORY)
+
+
+def _measure(name: str, store: LocalFileStore | WebHdfsFileStore, rows: int, runs: int) -> None:
+    store.read_back(DIRECTORY)
+    walls, cpus = [], []
+    for _ in range(runs):
+        wall, cpu = time.perf_counter(), time.process_time()
+        found = store.read_back(DIRECTORY)
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+        if found.record_count != rows or found.doubled:
+            raise SystemExit(f"{name}: {found.record_count} rows read, {rows} written")
+    wall, cpu = statistics.median(walls), statistics.median(cpus)
+    print(
+        f"{name:>20}: {rows:,} rows in {wall:.2f} s, {cpu:.2f} CPU-s (median of {runs}):"
+        f" {rows / cpu / 1e6:.1f} million rows per CPU-second"
+    )
+
+
+def _sparse(first: int, rows: int) -> np.ndarray:
+    wanted = np.arange(first, first + rows * 10 // 9 + 10)
+    return wanted[wanted % 10 != 0][:rows]
+
+
+def _file(partition: int, offsets: np.ndarray) -> bytes:
+    rows = len(offsets)
+    table = pa.table(
+        {
+            "topic": pa.array(["bench"])
+            .dictionary_encode()
+            .take(pa.array(np.zeros(rows, np.int32))),
+            "partition": pa.array(np.full(rows, partition, np.int32)),
+            "offset": pa.array(offsets.astype(np.int64)),
+            "timestamp": pa.array(offsets * 1000, pa.timestamp("us", tz="UTC")),
+            "value": pa.array([b"v" * 50] * rows, pa.binary()),
+        }
+    )
+    buffer = io.BytesIO()
+    pq.write_table(
+        table,
+        buffer,
+        compression="zstd",
+        compression_level=1,
+        row_group_size=ROWS_PER_GROUP,
+        data_page_version="1.0",
+        data_page_size=1 << 20,
+        write_page_checksum=True,
+    )
+    return buffer.getvalue()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--webhdfs", help="WebHDFS URL of a NameNode")
+    parser.add_argument("--fs", default="hdfs://127.0.0.1:8020", help="its file system URI")
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--files", type=int, default=6)
+    parser.add_argument("--runs", type=int, default=5)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

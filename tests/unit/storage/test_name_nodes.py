@@ -1,0 +1,199 @@
+"""What is asked again, of whom, and what is said when nobody answers."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterator
+
+import pytest
+
+from tallystick.errors import (
+    ConfigurationError,
+    FileMissing,
+    RenameOutcomeUnknown,
+    StorageRefused,
+    StorageUnavailable,
+    TargetOccupied,
+)
+from tallystick.storage.web_hdfs import WebHdfsFileStore
+from tests.support.store_server import (
+    LOST,
+    NEVER,
+    Answer,
+    dead_url,
+    scripted_server,
+    silent_server,
+)
+
+DONE = Answer.json({"boolean": True})
+RENAMED = Answer()
+STATUS = Answer.json({"FileStatus": {"type": "DIRECTORY", "length": 0, "pathSuffix": ""}})
+STANDBY = Answer.remote("StandbyException")
+RETRIABLE = Answer.remote("RetriableException")
+OCCUPIED = Answer.remote("FileAlreadyExistsException")
+MISSING = Answer.remote("FileNotFoundException", status=404)
+
+
+def store_at(*urls: str, **options: object) -> WebHdfsFileStore:
+    patience = {"connect_seconds": 0.5, "answer_seconds": 0.3, "retry_seconds": 0.6}
+    return WebHdfsFileStore(urls, "hdfs://nn", **{"user": "ada", **patience, **options})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def silence() -> Iterator[str]:
+    with silent_server() as url:
+        yield url
+
+
+def test_the_active_name_node_is_found_and_remembered() -> None:
+    with scripted_server(STANDBY) as standby, scripted_server(DONE) as active:
+        store = store_at(standby.url, active.url)
+        assert store.delete("/a")
+        assert store.delete("/a")
+    assert (len(standby.asked), len(active.asked)) == (1, 2)
+
+
+def test_a_dead_name_node_is_passed_over() -> None:
+    with scripted_server(DONE) as active:
+        assert store_at(dead_url(), active.url).delete("/a")
+
+
+def test_come_back_later_is_obeyed() -> None:
+    with scripted_server(RETRIABLE, STANDBY, DONE) as server:
+        assert store_at(server.url).delete("/a")
+    assert server.asked == ["DELETE"] * 3
+
+
+def test_a_lost_answer_is_asked_for_again_where_that_is_harmless() -> None:
+    with scripted_server(LOST, DONE) as server:
+        assert store_at(server.url).delete("/a")
+
+
+def test_a_rename_that_was_surely_not_done_is_tried_again() -> None:
+    with scripted_server(DONE, RETRIABLE, RENAMED) as server:
+        store_at(dead_url(), server.url).rename_exclusive("/s", "/t/x")
+    assert server.asked == ["MKDIRS", "RENAME", "RENAME"]
+    assert server.queries[-1]["renameoptions"] == ["NONE"]
+
+
+def test_a_rename_with_a_lost_answer_is_never_tried_again() -> None:
+    with (
+        scripted_server(DONE, LOST, MISSING) as first,
+        scripted_server(DONE, MISSING) as second,
+        pytest.raises(RenameOutcomeUnknown, match="unknown if /s was renamed to /t/x") as caught,
+    ):
+        store_at(first.url, second.url).rename_exclusive("/s", "/t/x")
+    assert (first.asked, second.asked) == (["MKDIRS", "RENAME"], [])
+    assert isinstance(caught.value, StorageUnavailable)
+    assert caught.value.retry
+
+
+def test_a_rename_that_times_out_is_unknown() -> None:
+    with (
+        scripted_server(DONE, NEVER) as server,
+        pytest.raises(RenameOutcomeUnknown, match="did not answer in time"),
+    ):
+        store_at(server.url).rename_exclusive("/s", "/t/x")
+    assert server.asked == ["MKDIRS", "RENAME"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ((DONE, OCCUPIED), TargetOccupied),
+        ((DONE, MISSING, MISSING), FileMissing),
+        # HDFS has one name for a missing source and a parent that somebody deleted meanwhile.
+        ((DONE, MISSING, STATUS), StorageUnavailable),
+        # A gateway without the option: nothing done, and something done.
+        ((DONE, Answer.json({"boolean": False})), StorageRefused),
+        ((DONE, Answer.json({"boolean": True})), RenameOutcomeUnknown),
+    ],
+)
+def test_a_refused_rename(answers: tuple[Answer, ...], error: type[Exception]) -> None:
+    with scripted_server(*answers) as server, pytest.raises(error) as caught:
+        store_at(server.url).rename_exclusive("/s", "/t/x")
+    assert type(caught.value) is error
+
+
+def test_the_patience_is_bounded(silence: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(StorageUnavailable, match=r"127\.0\.0\.1:\d+ did not answer in time"):
+        store_at(silence).status("/a")
+    assert time.monotonic() - began < 0.6 + 0.3 + 2.0
+
+
+def test_a_dead_port_is_unavailable() -> None:
+    with pytest.raises(StorageUnavailable, match="accepts no connections") as caught:
+        store_at(dead_url(), retry_seconds=0.1).read("/a")
+    assert caught.value.retry
+
+
+@pytest.mark.parametrize("how", ["refused", "lost", "silent"])
+def test_a_token_is_in_no_text(how: str, silence: str) -> None:
+    with scripted_server(LOST) as server:
+        url = {"refused": dead_url(), "lost": server.url, "silent": silence}[how]
+        store = store_at(url, user=None, token="s3cret-token", retry_seconds=0.1)
+        with pytest.raises(StorageUnavailable) as caught:
+            store.status("/a")
+        assert how != "lost" or server.queries[0]["delegation"] == ["s3cret-token"]
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (Answer.remote("SafeModeException"), StorageUnavailable, "the NameNode is in safe mode"),
+        (Answer.remote("AccessControlException"), StorageRefused, "in HDFS's words"),
+        (Answer.remote("DSQuotaExceededException"), StorageRefused, "space quota is used up"),
+        (Answer.remote("NSQuotaExceededException"), StorageRefused, "name quota is used up"),
+        (Answer.remote("InvalidToken"), StorageRefused, "in HDFS's words"),
+        (Answer.remote("FileNotFoundException"), FileMissing, "/a does not exist"),
+        (Answer.remote("IOException", "only 0 nodes"), StorageUnavailable, "IOException: only 0"),
+        (Answer(401, b"<html>"), StorageRefused, "authentication"),
+        (Answer(502, b"<html>"), StorageUnavailable, "HTTP status 502"),
+        (Answer(404, b"<html>"), StorageRefused, "is this WebHDFS"),
+        (Answer(400, b'{"error": 1}'), StorageRefused, "not WebHDFS's"),
+        (Answer(200, b"<html>"), StorageRefused, "not WebHDFS's"),
+    ],
+)
+def test_every_refusal_is_said_in_our_words(
+    answer: Answer, error: type[Exception], words: str
+) -> None:
+    with scripted_server(answer) as server, pytest.raises(error, match=words) as caught:
+        store_at(server.url).entries("/a")
+    assert type(caught.value) is error
+    assert "at line 2" not in str(caught.value)
+
+
+def test_a_short_answer_is_no_answer() -> None:
+    with scripted_server(Answer(200, b"abc")) as server, pytest.raises(StorageUnavailable):
+        store_at(server.url).read_range("/a", 0, 4)
+
+
+def test_who_asks_is_said_as_configured() -> None:
+    with scripted_server(DONE) as server:
+        store_at(server.url, proxy_user="bob").delete("/a")
+    assert (server.queries[0]["user.name"], server.queries[0]["doas"]) == (["ada"], ["bob"])
+
+
+@pytest.mark.parametrize("url", ["nn:9870", "ftp://nn", "http://", "http://ada:s3cret@nn:9870"])
+def test_a_url_with_a_password_or_without_a_server_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        store_at(url)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_no_name_node_at_all_is_refused() -> None:
+    with pytest.raises(ConfigurationError):
+        store_at()
+
+
+def test_kerberos_without_its_package_says_what_to_install() -> None:
+    with pytest.raises(ConfigurationError, match=r"hdfs\[kerberos\]"):
+        store_at("http://nn:9870", kerberos=True)
+
+
+def test_a_file_system_that_is_no_uri_is_refused() -> None:
+    with pytest.raises(ConfigurationError):
+        WebHdfsFileStore(["http://nn:9870"], "nn:8020")
