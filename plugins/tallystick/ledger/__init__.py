@@ -1,0 +1,1 @@
+"""The ledger on PostgreSQL: fulfils the Ledger port, migrates its schema."""

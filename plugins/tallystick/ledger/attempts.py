@@ -1,0 +1,148 @@
+"""Attempts: tokens, leases, and what is written down while one lives.
+
+Every change compares the attempt's token with the newest of its batch, on the batch's own row.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from tallystick.domain.batch import Attempt
+from tallystick.domain.identities import AttemptId, BatchId, FencingToken, Owner
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.states import BatchState
+from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
+from tallystick.ledger.connection import Transaction
+
+
+def locked_batch(transaction: Transaction, batch_id: BatchId) -> Any:
+    """The batch's row, locked until the transaction ends; raises BatchUnknown."""
+    row = transaction.row("lock_batch", batch_id=batch_id)
+    if row is None:
+        raise BatchUnknown(batch_id)
+    return row
+
+
+def begin_attempt(
+    transaction: Transaction,
+    batch_id: BatchId,
+    *,
+    attempt_id: AttemptId,
+    owner: Owner,
+    lease: timedelta,
+) -> Attempt:
+    """A new attempt with the next token, or the same one again while it is the newest."""
+    batch = locked_batch(transaction, batch_id)
+    known = transaction.row("attempt", attempt_id=attempt_id)
+    if known is not None and known.batch_id != batch_id:
+        raise LedgerRefused(
+            "make_attempt",
+            f"attempt {attempt_id} belongs to batch {known.batch_id}, not {batch_id}",
+        )
+    if known is not None and known.token != batch.newest_token:
+        raise AttemptFenced(batch_id, known.token, batch.newest_token)
+    if not _may_land(batch):
+        raise LedgerRefused("make_attempt", f"batch {batch_id} is {batch.state}")
+    if known is not None:
+        attempt = Attempt(attempt_id, batch_id, FencingToken(known.token), Owner(known.owner))
+        transaction.change("renew_lease", **_named(attempt), lease=lease)
+        return attempt
+    _require_free(batch, owner)
+    token = FencingToken(batch.newest_token + 1)
+    attempt = Attempt(attempt_id, batch_id, token, owner)
+    transaction.change("make_attempt", **_named(attempt))
+    transaction.change("hand_batch_over", batch_id=batch_id, token=token, owner=owner, lease=lease)
+    return attempt
+
+
+def renew_lease(transaction: Transaction, attempt: Attempt, lease: timedelta) -> None:
+    """Hold the batch for another while; an attempt that has just committed needs none."""
+    if not transaction.change("renew_lease", **_named(attempt), lease=lease):
+        _raise_unless_committed(transaction, attempt)
+
+
+def record_application(transaction: Transaction, attempt: Attempt, application_id: str) -> None:
+    """Keep the Spark application's id."""
+    changed = transaction.change(
+        "record_application",
+        batch_id=attempt.batch_id,
+        attempt_id=attempt.attempt_id,
+        token=attempt.token,
+        application_id=application_id,
+    )
+    if not changed:
+        raise fenced(transaction, attempt)
+
+
+def record_failure(transaction: Transaction, attempt: Attempt, reason: str) -> None:
+    """Keep why the attempt ended, and give the lease back if it is still this attempt's."""
+    transaction.row("lock_batch", batch_id=attempt.batch_id)  # batches are locked before attempts
+    transaction.change(
+        "record_failure", attempt_id=attempt.attempt_id, token=attempt.token, reason=reason
+    )
+    transaction.change("give_lease_back", **_named(attempt))
+
+
+def record_verified(transaction: Transaction, attempt: Attempt, manifest: Manifest) -> None:
+    """Keep the manifest's very text: landing -> verified."""
+    batch = locked_batch(transaction, attempt.batch_id)
+    if batch.newest_token != attempt.token or batch.state not in _CAN_COMMIT:
+        raise fenced(transaction, attempt)
+    if manifest.attempt != attempt:
+        raise LedgerRefused(
+            "record_verification",
+            f"the manifest is of attempt {manifest.attempt.attempt_id},"
+            f" token {manifest.attempt.token}, not of {attempt.attempt_id}, token {attempt.token}",
+        )
+    recorded = transaction.one(
+        "record_verification",
+        batch_id=attempt.batch_id,
+        attempt_id=attempt.attempt_id,
+        manifest=manifest.to_json(),
+    )
+    transaction.change(
+        "mark_verified",
+        batch_id=attempt.batch_id,
+        token=attempt.token,
+        verification_id=recorded.verification_id,
+    )
+
+
+def fenced(transaction: Transaction, attempt: Attempt) -> LedgerError:
+    """Why this attempt may change nothing: a newer token, or a batch that is over."""
+    batch = locked_batch(transaction, attempt.batch_id)
+    known = transaction.row("attempt", attempt_id=attempt.attempt_id)
+    if known is None or (known.batch_id, known.token) != (attempt.batch_id, attempt.token):
+        return LedgerRefused(
+            "attempt", f"attempt {attempt.attempt_id}, token {attempt.token}, is not in the ledger"
+        )
+    return AttemptFenced(attempt.batch_id, attempt.token, batch.newest_token)
+
+
+_CAN_COMMIT = (BatchState.LANDING.value, BatchState.VERIFIED.value)
+
+
+def _may_land(batch: Any) -> bool:
+    return batch.state == BatchState.PLANNED.value or batch.state in _CAN_COMMIT
+
+
+def _require_free(batch: Any, owner: Owner) -> None:
+    seconds = batch.lease_seconds_left
+    if seconds is not None and seconds > 0 and batch.holder != owner:
+        raise BatchBusy(batch.batch_id, batch.holder, seconds)
+
+
+def _raise_unless_committed(transaction: Transaction, attempt: Attempt) -> None:
+    """A heartbeat that comes just after its own attempt's commit is no news."""
+    if locked_batch(transaction, attempt.batch_id).committed_by != attempt.attempt_id:
+        raise fenced(transaction, attempt)
+
+
+def _named(attempt: Attempt) -> dict[str, object]:
+    return {
+        "batch_id": attempt.batch_id,
+        "attempt_id": attempt.attempt_id,
+        "token": attempt.token,
+        "owner": attempt.owner,
+    }

@@ -1,0 +1,203 @@
+"""*The* commit: one transaction, one compare-and-set, everything or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tallystick.domain.batch import Attempt
+from tallystick.domain.identities import AttemptId
+from tallystick.domain.manifest import AccountedRange, Manifest
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.states import BatchState, CommitAnswer
+from tallystick.errors import LedgerRefused
+from tallystick.ledger.attempts import fenced, locked_batch
+from tallystick.ledger.connection import Transaction
+from tallystick.ledger.rows import claims_of, manifest_of
+
+# One row never grows beyond this, however many holes a compacted topic has.
+RUNS_PER_PIECE: Final = 10_000
+_NAMED_RANGES: Final = 5
+
+
+def commit(transaction: Transaction, attempt: Attempt) -> CommitAnswer:
+    """COMMITTED, or ALREADY_COMMITTED when this very attempt did it before; raises AttemptFenced.
+
+    Raises LedgerRefused when the batch isn't verified by this attempt, or when its claims are not
+    the manifest's ranges any more.
+    """
+    batch = locked_batch(transaction, attempt.batch_id)
+    if batch.committed_by == attempt.attempt_id:
+        return CommitAnswer.ALREADY_COMMITTED
+    manifest = _verified_manifest(transaction, attempt, batch)
+    changed = transaction.change(
+        "commit_batch",
+        batch_id=attempt.batch_id,
+        attempt_id=attempt.attempt_id,
+        token=attempt.token,
+        verification_id=batch.verification_id,
+        record_count=manifest.record_count,
+        hole_count=manifest.hole_count,
+        byte_count=sum(each.length_bytes for each in manifest.files),
+    )
+    if changed != 1:
+        raise fenced(transaction, attempt)
+    _commit_ranges(transaction, manifest)
+    _commit_files(transaction, manifest)
+    _commit_holes(transaction, manifest)
+    _move_anchors(transaction, manifest)
+    transaction.change("end_attempt_committed", attempt_id=attempt.attempt_id)
+    return CommitAnswer.COMMITTED
+
+
+def outcome_of(transaction: Transaction, attempt_id: AttemptId) -> CommitAnswer | None:
+    """ALREADY_COMMITTED if this attempt committed its batch; None if it did not, for good.
+
+    Waits for the batch's row: a COMMIT whose answer was lost may still be on its way to the server,
+    and an answer given before it arrives would be wrong a moment later.
+    """
+    attempt = transaction.row("attempt", attempt_id=attempt_id)
+    if attempt is None:
+        return None
+    batch = locked_batch(transaction, attempt.batch_id)
+    return CommitAnswer.ALREADY_COMMITTED if batch.committed_by == attempt_id else None
+
+
+def _verified_manifest(transaction: Transaction, attempt: Attempt, batch: Any) -> Manifest:
+    if batch.newest_token != attempt.token or batch.state not in (
+        BatchState.LANDING.value, BatchState.VERIFIED.value
+    ):
+        raise fenced(transaction, attempt)
+    proof = (
+        transaction.one("verification", verification_id=batch.verification_id)
+        if batch.state == BatchState.VERIFIED.value
+        else None
+    )
+    if proof is None or proof.attempt_id != attempt.attempt_id:
+        raise LedgerRefused(
+            "commit_batch",
+            f"batch {attempt.batch_id} is {batch.state},"
+            f" and not verified by attempt {attempt.attempt_id}",
+        )
+    return manifest_of(proof)
+
+
+def _commit_ranges(transaction: Transaction, manifest: Manifest) -> None:
+    batch_id = manifest.plan.batch_id
+    ranges = manifest.ranges
+    ids = sorted({each.planned.generation_id for each in ranges})
+    # Before ranges are read for a frontier: a rival that commits beside us is seen, or waits.
+    transaction.rows("lock_generations", generation_ids=ids)
+    changed = transaction.change(
+        "commit_ranges",
+        batch_id=batch_id,
+        generation_ids=[each.planned.generation_id for each in ranges],
+        from_offsets=[each.planned.offsets.from_offset for each in ranges],
+        until_offsets=[each.planned.offsets.until_offset for each in ranges],
+        record_counts=[each.record_count for each in ranges],
+        hole_counts=[each.hole_count for each in ranges],
+    )
+    left = claims_of(transaction, [batch_id])
+    if changed != len(ranges) or left:
+        _refuse_other_ranges(manifest, changed, [each.offsets for each in left])
+    transaction.change("advance_frontiers", generation_ids=ids)
+
+
+def _refuse_other_ranges(manifest: Manifest, changed: int, left: list[OffsetRange]) -> None:
+    """The claims were cut since the manifest was written: say exactly what differs."""
+    claimed = {each.partition: each for each in left}
+    proven = [each.planned.offsets for each in manifest.ranges]
+    differing = [each for each in proven if each.partition in claimed]
+    without = len(proven) - changed - len(differing)
+    named = [f"{each} is verified, {claimed[each.partition]} is claimed" for each in differing]
+    strange = {each.partition for each in proven}
+    named += [
+        f"{each} is claimed and not verified" for each in left if each.partition not in strange
+    ]
+    more = len(named) - _NAMED_RANGES
+    shown = named[:_NAMED_RANGES] + ([f"{more} more"] if more > 0 else [])
+    if without:
+        shown.append(f"{without} verified ranges are not claimed any more")
+    raise LedgerRefused("commit_ranges", f"batch {manifest.plan.batch_id}: {'; '.join(shown)}")
+
+
+def _commit_files(transaction: Transaction, manifest: Manifest) -> None:
+    batch_id, files = manifest.plan.batch_id, manifest.files
+    if not files:
+        return
+    transaction.change(
+        "commit_files",
+        batch_id=batch_id,
+        names=[each.name for each in files],
+        lengths=[each.length_bytes for each in files],
+        checksums=[each.checksum for each in files],
+        record_counts=[each.record_count for each in files],
+    )
+    slices = [(file.name, each) for file in files for each in file.slices]
+    transaction.change(
+        "commit_slices",
+        batch_id=batch_id,
+        names=[name for name, _ in slices],
+        partitions=[each.partition for _, each in slices],
+        first_offsets=[each.first_offset for _, each in slices],
+        last_offsets=[each.last_offset for _, each in slices],
+        record_counts=[each.record_count for _, each in slices],
+    )
+
+
+def _commit_holes(transaction: Transaction, manifest: Manifest) -> None:
+    pieces = [piece for each in manifest.ranges for piece in hole_pieces(each, RUNS_PER_PIECE)]
+    if not pieces:
+        return
+    transaction.change(
+        "commit_holes",
+        batch_id=manifest.plan.batch_id,
+        generation_ids=[each.generation_id for each in pieces],
+        classes=[each.hole_class for each in pieces],
+        positions=[each.position for each in pieces],
+        runs=[each.multirange for each in pieces],
+        hole_counts=[each.hole_count for each in pieces],
+    )
+
+
+def _move_anchors(transaction: Transaction, manifest: Manifest) -> None:
+    anchored = [
+        (each.planned.generation_id, each.anchor) for each in manifest.ranges if each.anchor
+    ]
+    if not anchored:
+        return
+    transaction.change(
+        "move_anchors",
+        batch_id=manifest.plan.batch_id,
+        generation_ids=[generation_id for generation_id, _ in anchored],
+        record_offsets=[anchor.offset for _, anchor in anchored],
+        leader_epochs=[anchor.leader_epoch for _, anchor in anchored],
+        content_hashes=[anchor.content_hash for _, anchor in anchored],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HolePiece:
+    """Some of the holes of one class in one range, as PostgreSQL writes a multirange."""
+
+    generation_id: int
+    hole_class: str
+    position: int
+    multirange: str
+    hole_count: int
+
+
+def hole_pieces(accounted: AccountedRange, runs_per_piece: int) -> Iterator[HolePiece]:
+    """The range's holes in pieces of at most so many runs; together they are all of them."""
+    for hole_class, holes in accounted.holes.items():
+        runs = list(holes)
+        for start in range(0, len(runs), runs_per_piece):
+            piece = runs[start : start + runs_per_piece]
+            yield HolePiece(
+                generation_id=accounted.planned.generation_id,
+                hole_class=hole_class.value,
+                position=start // runs_per_piece,
+                multirange="{" + ",".join(f"[{a},{b})" for a, b in piece) + "}",
+                hole_count=sum(b - a for a, b in piece),
+            )

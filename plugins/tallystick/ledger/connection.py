@@ -1,0 +1,226 @@
+"""One connection to the ledger, and transactions on it. Decides no content.
+
+Opened when first used, and again when it broke, but never in the middle of a transaction: what a
+broken transaction had done is undone by the server. One thread at a time has a transaction; others
+wait for it to end.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import namedtuple_row
+
+from tallystick.errors import LedgerError, LedgerRefused, LedgerUnavailable, SchemaOutOfDate
+from tallystick.ledger.dsn import LedgerAddress
+from tallystick.ledger.statements import migrations, statement
+from tallystick.ledger.translation import reason_of, translated
+
+log = logging.getLogger(__name__)
+
+_OLDEST_SERVER: Final = 150000
+
+
+class Transaction:
+    """Statements by name, within one transaction."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self.feed = ""
+        self.partitions: Mapping[int, str] = {}
+        """Names for generations, as `topic-partition`: an error then says which."""
+
+    def rows(self, name: str, /, **parameters: object) -> list[Any]:
+        """All rows that the statement gives."""
+        return self._run(name, parameters).fetchall()
+
+    def row(self, name: str, /, **parameters: object) -> Any | None:
+        """The only row that the statement gives; None if it gives none."""
+        return self._run(name, parameters).fetchone()
+
+    def one(self, name: str, /, **parameters: object) -> Any:
+        """The row of a statement that always gives one."""
+        row = self.row(name, **parameters)
+        if row is None:
+            raise LedgerRefused(name, "it gave no row")
+        return row
+
+    def change(self, name: str, /, **parameters: object) -> int:
+        """How many rows the statement changed."""
+        return self._run(name, parameters).rowcount
+
+    def script(self, name: str, text: bytes) -> None:
+        """Run several statements at once: a migration."""
+        try:
+            self._connection.execute(text)
+        except psycopg.Error as error:
+            raise translated(error, name, self.feed, self.partitions) from error
+
+    def _run(self, name: str, parameters: Mapping[str, object]) -> psycopg.Cursor[Any]:
+        try:
+            # Without parameters psycopg would leave `%%` as it is.
+            return self._connection.execute(statement(name).query, parameters)
+        except psycopg.Error as error:
+            raise translated(error, name, self.feed, self.partitions) from error
+
+
+class _OpenConnection:
+    """The connection, while there is one."""
+
+    def __init__(self) -> None:
+        self.connection: psycopg.Connection[Any] | None = None
+
+    def drop(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
+class LedgerConnection:
+    """The ledger's database, one transaction at a time."""
+
+    def __init__(self, address: LedgerAddress, *, checks_schema: bool = True) -> None:
+        self._address = address
+        self._checks_schema = checks_schema
+        self._open = _OpenConnection()
+        # A forgotten ledger gives its connection back; `__del__` would come too late in a cycle.
+        weakref.finalize(self, self._open.drop)
+        self._lock = threading.RLock()
+        self._is_busy = False
+
+    def __repr__(self) -> str:
+        return f"LedgerConnection({self._address})"
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A transaction in which all statements see the same instant."""
+        with self._transaction("begin_read", _lost_commit) as transaction:
+            yield transaction
+
+    @contextmanager
+    def writing(
+        self, lost_commit: Callable[[str], LedgerError] | None = None
+    ) -> Iterator[Transaction]:
+        """A transaction that is committed when the block ends well, undone when it raises.
+
+        `lost_commit` makes the error for a connection that died at COMMIT, when nobody knows.
+        """
+        with self._transaction("begin_write", lost_commit or _lost_commit) as transaction:
+            yield transaction
+
+    def close(self) -> None:
+        """Give the connection back; the next use opens another."""
+        with self._lock:
+            self._open.drop()
+
+    @contextmanager
+    def _transaction(
+        self, begin: str, lost_commit: Callable[[str], LedgerError]
+    ) -> Iterator[Transaction]:
+        with self._lock:
+            if self._is_busy:
+                raise LedgerRefused(begin, "this thread has a transaction of this ledger open")
+            connection, transaction = self._begun(begin)
+            self._is_busy = True
+            try:
+                yield transaction
+                self._commit(connection, lost_commit)
+            except BaseException:
+                self._undo(connection)
+                raise
+            finally:
+                self._is_busy = False
+
+    def _begun(self, begin: str) -> tuple[psycopg.Connection[Any], Transaction]:
+        """A transaction on a living connection: one that died since its last use is replaced."""
+        connection = self._open.connection
+        if connection is not None and not connection.closed:
+            transaction = Transaction(connection)
+            try:
+                transaction.change(begin)
+            except LedgerUnavailable as error:
+                log.info("The ledger's connection was lost, opening another: %s", error.describe())
+            else:
+                return connection, transaction
+        self._open.drop()
+        connection = self._open.connection = self._opened()
+        transaction = Transaction(connection)
+        transaction.change(begin)
+        return connection, transaction
+
+    def _commit(
+        self, connection: psycopg.Connection[Any], lost_commit: Callable[[str], LedgerError]
+    ) -> None:
+        status = connection.info.transaction_status
+        if status is TransactionStatus.UNKNOWN:
+            raise LedgerUnavailable("the connection was lost before COMMIT")
+        if status is not TransactionStatus.INTRANS:
+            # The server would answer COMMIT with a rollback, and no error.
+            raise LedgerRefused("commit", "an earlier statement of this transaction failed")
+        try:
+            connection.execute(statement("commit").query)
+        except psycopg.Error as error:
+            if connection.closed:
+                raise lost_commit(reason_of(error)) from error
+            raise translated(error, "commit", "", {}) from error
+
+    def _undo(self, connection: psycopg.Connection[Any]) -> None:
+        """Roll back; where that is impossible, drop the connection and let the server do it."""
+        status = connection.info.transaction_status
+        if status is TransactionStatus.IDLE:
+            return
+        if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            try:
+                connection.execute(statement("rollback").query)
+            except psycopg.Error as error:
+                log.info("The ledger's connection is dropped: %s", reason_of(error))
+            else:
+                return
+        self._open.drop()
+
+    def _opened(self) -> psycopg.Connection[Any]:
+        try:
+            connection = psycopg.connect(
+                **self._address.parameters,  # type: ignore[arg-type]  # libpq's own names
+                autocommit=True,
+                prepare_threshold=None,  # a pooler between us may change the server's session
+                row_factory=namedtuple_row,
+            )
+        except psycopg.Error as error:
+            text = self._address.without_secrets(" ".join(str(error).split()))
+            raise LedgerUnavailable(text) from error
+        try:
+            self._prepare(Transaction(connection))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, session: Transaction) -> None:
+        session.row("prepare_session")
+        version = session.one("server_version").server_version
+        if version < _OLDEST_SERVER:
+            reason = f"the server is PostgreSQL {version // 10000}; 15 or newer is needed"
+            raise LedgerRefused("connect", reason)
+        if self._checks_schema:
+            found, wanted = schema_found(session), len(migrations())
+            if found != wanted:
+                raise SchemaOutOfDate(found, wanted)
+
+
+def schema_found(session: Transaction) -> int:
+    """The schema's number; 0 where the ledger was never migrated."""
+    if not session.one("schema_exists").schema_exists:
+        return 0
+    return int(session.one("schema_version").schema_version)
+
+
+def _lost_commit(reason: str) -> LedgerError:
+    return LedgerUnavailable(f"the connection died at COMMIT, so look before you repeat: {reason}")

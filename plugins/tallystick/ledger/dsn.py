@@ -1,0 +1,70 @@
+"""A connection string that is safe to use: understood, with its password kept out of every text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from tallystick.errors import ConfigurationError
+
+_ACCEPTED: Final = (
+    "postgresql://user:password@host:port/database, special characters as %XX,"
+    " or host=... port=... dbname=... user=... password=..."
+)
+# What libpq is told where the connection string is silent: no endless wait, no dead peer for hours.
+_DEFAULTS: Final = {
+    "application_name": "tallystick",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+    "client_encoding": "UTF8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerAddress:
+    """Where the ledger is; its text and repr never show the password."""
+
+    parameters: dict[str, str] = field(repr=False)
+
+    def __str__(self) -> str:
+        host = self.parameters.get("host") or self.parameters.get("hostaddr") or "local socket"
+        user, port = self.parameters.get("user", ""), self.parameters.get("port", "5432")
+        return f"{user}@{host}:{port}/{self.parameters.get('dbname', user)}"
+
+    def __repr__(self) -> str:
+        return f"LedgerAddress({self})"
+
+    def without_secrets(self, text: str) -> str:
+        """The text with the password and its like blotted out."""
+        for name in ("password", "sslpassword"):
+            secret = self.parameters.get(name)
+            if secret:
+                text = text.replace(secret, "***")
+        return text
+
+
+def ledger_address(dsn: str) -> LedgerAddress:
+    """The address that a connection string names; raises ConfigurationError.
+
+    A misread string would hand parts of its password to the host or the port, and from there to an
+    error text. So these are looked at before anything is tried, and the string is never shown.
+    """
+    try:
+        found = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+    except psycopg.Error:
+        raise _not_understood() from None  # its text quotes the string
+    ports = found.get("port", "")
+    if "@" in found.get("host", "") or not re.fullmatch(r"[0-9,]*", ports):
+        raise _not_understood()
+    return LedgerAddress(_DEFAULTS | found)
+
+
+def _not_understood() -> ConfigurationError:
+    return ConfigurationError("the ledger's connection string", "(not shown)", _ACCEPTED)

@@ -1,0 +1,71 @@
+"""The schema's way from one number to the next. Each step and its record are one transaction."""
+
+from __future__ import annotations
+
+from tallystick.errors import LedgerRefused, SchemaOutOfDate
+from tallystick.ledger.connection import LedgerConnection, Transaction, schema_found
+from tallystick.ledger.dsn import ledger_address
+from tallystick.ledger.statements import Migration, migrations
+
+_EXTENSION_HELP = (
+    "The ledger needs the extension btree_gist. Have an administrator run, in the ledger's"
+    " database: CREATE EXTENSION btree_gist; (package postgresql-contrib), and migrate again."
+)
+
+
+def status(dsn: str) -> tuple[int, int]:
+    """The schema's number as found (0 before the first migration), and the one this code needs."""
+    connection = _unchecked(dsn)
+    try:
+        with connection.reading() as transaction:
+            return schema_found(transaction), len(migrations())
+    finally:
+        connection.close()
+
+
+def migrate(dsn: str) -> tuple[str, ...]:
+    """Names of the migrations that were applied just now, in order; none when all is up to date.
+
+    Two migrators wait for one another. Raises SchemaOutOfDate for a schema newer than this code,
+    LedgerRefused where a right is missing.
+    """
+    connection = _unchecked(dsn)
+    try:
+        applied: list[str] = []
+        while True:
+            with connection.writing() as transaction:
+                name = _step(transaction)
+            if name is None:
+                return tuple(applied)
+            applied.append(name)
+    finally:
+        connection.close()
+
+
+def _unchecked(dsn: str) -> LedgerConnection:
+    return LedgerConnection(ledger_address(dsn), checks_schema=False)
+
+
+def _step(transaction: Transaction) -> str | None:
+    transaction.row("lock_migrations")
+    found, wanted = schema_found(transaction), len(migrations())
+    if found > wanted:
+        raise SchemaOutOfDate(found, wanted)
+    if found == wanted:
+        return None
+    if found == 0:
+        transaction.change("make_schema_version")
+    step = migrations()[found]
+    _apply(transaction, step)
+    transaction.change("record_migration", version=step.version, name=step.name)
+    return step.name
+
+
+def _apply(transaction: Transaction, step: Migration) -> None:
+    try:
+        transaction.script(step.name, step.script)
+    except LedgerRefused as error:
+        if "btree_gist" in error.describe():
+            _, reason = error.args
+            raise LedgerRefused(step.name, f"{reason}. {_EXTENSION_HELP}") from error
+        raise

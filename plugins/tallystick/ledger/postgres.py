@@ -1,0 +1,167 @@
+"""The Ledger port on PostgreSQL: opens transactions, and hands each to the module that knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+from tallystick.domain.batch import Attempt, BatchStatus
+from tallystick.domain.findings import Finding
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
+from tallystick.domain.log_changes import Accounts
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.states import CommitAnswer
+from tallystick.errors import CommitOutcomeUnknown
+from tallystick.ledger import attempts, commits, finding_rows, publishing, reading
+from tallystick.ledger.connection import LedgerConnection
+from tallystick.ledger.dsn import ledger_address
+from tallystick.ledger.planning_session import PostgresPlanningSession, read_accounts
+from tallystick.ports.ledger import (
+    BatchRecord,
+    CommittedBatch,
+    DeadAttempt,
+    FileRecord,
+    PlanningSession,
+    StoredFinding,
+)
+
+
+class PostgresLedger:
+    """Fulfils `Ledger`; see there for every promise. One connection, opened when first used."""
+
+    def __init__(self, dsn: str) -> None:
+        self._connection = LedgerConnection(ledger_address(dsn))
+
+    def __repr__(self) -> str:
+        return f"PostgresLedger({self._connection})"
+
+    @contextmanager
+    def planning(self, feed: FeedName, topic: str) -> Iterator[PlanningSession]:
+        """One plan's transaction."""
+        with self._connection.writing() as transaction:
+            yield PostgresPlanningSession.entered(transaction, feed, topic)
+
+    def accounts(self, feed: FeedName) -> Accounts:
+        """The same as in planning, without the lock."""
+        with self._connection.reading() as transaction:
+            return read_accounts(transaction, feed)
+
+    def batch(self, batch_id: BatchId) -> BatchStatus:
+        """The batch as it stands now."""
+        with self._connection.reading() as transaction:
+            return reading.batch(transaction, batch_id)
+
+    def begin_attempt(
+        self, batch_id: BatchId, *, attempt_id: AttemptId, owner: Owner, lease: timedelta
+    ) -> Attempt:
+        """A new attempt with the next token."""
+        with self._connection.writing() as transaction:
+            return attempts.begin_attempt(
+                transaction, batch_id, attempt_id=attempt_id, owner=owner, lease=lease
+            )
+
+    def renew_lease(self, attempt: Attempt, lease: timedelta) -> None:
+        """Hold the batch for another while."""
+        with self._connection.writing() as transaction:
+            attempts.renew_lease(transaction, attempt, lease)
+
+    def record_application(self, attempt: Attempt, application_id: str) -> None:
+        """Keep the Spark application's id."""
+        with self._connection.writing() as transaction:
+            attempts.record_application(transaction, attempt, application_id)
+
+    def record_failure(self, attempt: Attempt, reason: str) -> None:
+        """Keep why an attempt ended without a commit."""
+        with self._connection.writing() as transaction:
+            attempts.record_failure(transaction, attempt, reason)
+
+    def record_verified(self, attempt: Attempt, manifest: Manifest) -> None:
+        """Keep the proof, before the commit."""
+        with self._connection.writing() as transaction:
+            attempts.record_verified(transaction, attempt, manifest)
+
+    def commit(self, attempt: Attempt) -> CommitAnswer:
+        """*The* commit."""
+
+        def unknown(reason: str) -> CommitOutcomeUnknown:
+            return CommitOutcomeUnknown(attempt.batch_id, attempt.attempt_id, reason)
+
+        with self._connection.writing(lost_commit=unknown) as transaction:
+            return commits.commit(transaction, attempt)
+
+    def outcome_of(self, attempt_id: AttemptId) -> CommitAnswer | None:
+        """ALREADY_COMMITTED if this attempt committed its batch."""
+        with self._connection.writing() as transaction:
+            return commits.outcome_of(transaction, attempt_id)
+
+    def committed_batch(self, batch_id: BatchId) -> CommittedBatch | None:
+        """What publishing needs."""
+        with self._connection.reading() as transaction:
+            return publishing.committed_batch(transaction, batch_id)
+
+    def unpublished(self, feed: FeedName) -> Sequence[CommittedBatch]:
+        """Batches that are committed and not published."""
+        with self._connection.reading() as transaction:
+            return publishing.unpublished(transaction, feed)
+
+    def mark_published(self, batch_id: BatchId) -> None:
+        """The batch is shown to readers."""
+        with self._connection.writing() as transaction:
+            publishing.mark_published(transaction, batch_id)
+
+    def dead_attempts(self, feed: FeedName) -> Sequence[DeadAttempt]:
+        """Attempts whose staging directories may be swept."""
+        with self._connection.reading() as transaction:
+            return publishing.dead_attempts(transaction, feed)
+
+    def mark_swept(self, attempt_id: AttemptId) -> None:
+        """The attempt's staging directory is gone."""
+        with self._connection.writing() as transaction:
+            publishing.mark_swept(transaction, attempt_id)
+
+    def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
+        """Keep findings."""
+        with self._connection.writing() as transaction:
+            finding_rows.record_findings(transaction, feed, findings)
+
+    def findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """The feed's open findings."""
+        with self._connection.reading() as transaction:
+            return finding_rows.open_findings(transaction, feed)
+
+    def lost(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange, str]]:
+        """Ranges recorded as lost."""
+        with self._connection.reading() as transaction:
+            return reading.lost(transaction, feed)
+
+    def batches(self, feed: FeedName) -> Sequence[BatchRecord]:
+        """All batches of the feed."""
+        with self._connection.reading() as transaction:
+            return reading.batches(transaction, feed)
+
+    def files(self, feed: FeedName) -> Sequence[FileRecord]:
+        """All committed files of the feed."""
+        with self._connection.reading() as transaction:
+            return reading.files(transaction, feed)
+
+    def committed_manifests(self, feed: FeedName) -> Sequence[Manifest]:
+        """The proofs on record."""
+        with self._connection.reading() as transaction:
+            return reading.committed_manifests(transaction, feed)
+
+    def bytes_per_record(self, feed: FeedName) -> float | None:
+        """Landed bytes per row."""
+        with self._connection.reading() as transaction:
+            return reading.bytes_per_record(transaction, feed)
+
+    def generations(self, feed: FeedName) -> Mapping[int, Sequence[GenerationAccount]]:
+        """All generations by partition."""
+        with self._connection.reading() as transaction:
+            return reading.generations(transaction, feed)
+
+    def close(self) -> None:
+        """Give the connection back; the next use opens another."""
+        self._connection.close()

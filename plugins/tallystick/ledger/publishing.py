@@ -1,0 +1,63 @@
+"""What follows the commit: what is to be shown, what was shown, what may be swept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tallystick.domain.batch import Attempt
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, FencingToken, Owner
+from tallystick.domain.states import BatchState
+from tallystick.errors import BatchUnknown, LedgerRefused
+from tallystick.ledger.connection import Transaction
+from tallystick.ledger.rows import manifest_of
+from tallystick.ports.ledger import CommittedBatch, DeadAttempt
+
+
+def committed_batch(transaction: Transaction, batch_id: BatchId) -> CommittedBatch | None:
+    """What publishing needs; None before the commit."""
+    row = transaction.row("committed_batch", batch_id=batch_id)
+    return _committed(row) if row is not None else None
+
+
+def unpublished(transaction: Transaction, feed: FeedName) -> list[CommittedBatch]:
+    """Batches that are committed and not published, in the order of their commits."""
+    return [_committed(row) for row in transaction.rows("unpublished", feed=feed)]
+
+
+def mark_published(transaction: Transaction, batch_id: BatchId) -> None:
+    """The batch is shown to readers; a second call changes nothing."""
+    if transaction.change("mark_published", batch_id=batch_id):
+        return
+    batch = transaction.row("batch", batch_id=batch_id)
+    if batch is None:
+        raise BatchUnknown(batch_id)
+    if batch.state != BatchState.PUBLISHED.value:
+        raise LedgerRefused("mark_published", f"batch {batch_id} is {batch.state}, not committed")
+
+
+def dead_attempts(transaction: Transaction, feed: FeedName) -> list[DeadAttempt]:
+    """Attempts that will never commit any more, or are published; not yet swept."""
+    return [
+        DeadAttempt(
+            Attempt(
+                AttemptId(row.attempt_id), BatchId(row.batch_id), FencingToken(row.token),
+                Owner(row.owner),
+            ),
+            row.has_committed,
+        )
+        for row in transaction.rows("dead_attempts", feed=feed)
+    ]
+
+
+def mark_swept(transaction: Transaction, attempt_id: AttemptId) -> None:
+    """The attempt's staging directory is gone."""
+    transaction.change("mark_swept", attempt_id=attempt_id)
+
+
+def _committed(row: Any) -> CommittedBatch:
+    return CommittedBatch(
+        plan=manifest_of(row).plan,
+        attempt_id=AttemptId(row.committed_by),
+        state=BatchState(row.state),
+        manifest_sha256=bytes(row.sha256),
+    )

@@ -1,0 +1,149 @@
+"""Rows of the ledger as values of the domain. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.identities import (
+    AttemptId,
+    BatchId,
+    FeedName,
+    FencingToken,
+    GenerationId,
+    Owner,
+)
+from tallystick.domain.manifest import Manifest, TailAnchor
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.states import BatchState
+from tallystick.domain.window import Window
+from tallystick.errors import LedgerRefused
+from tallystick.ledger.connection import Transaction
+from tallystick.ledger.cuts import Claim
+
+
+def in_utc(instant: datetime) -> datetime:
+    """The same instant, with the one time zone that we use."""
+    return instant.astimezone(UTC)
+
+
+def generation_account(row: Any) -> GenerationAccount:
+    """One generation with its tail."""
+    partition = TopicPartition(row.topic, row.partition)
+    anchor = (
+        TailAnchor(row.record_offset, row.leader_epoch, row.content_hash)
+        if row.record_offset is not None
+        else None
+    )
+    return GenerationAccount(
+        generation_id=GenerationId(row.generation_id),
+        partition=partition,
+        cluster_id=row.cluster_id,
+        topic_id=row.topic_id,
+        ordinal=row.ordinal,
+        state=GenerationState(row.state),
+        first_offset=row.first_offset,
+        frontier=row.frontier,
+        beyond=tuple(
+            OffsetRange(partition, from_offset, until_offset)
+            for from_offset, until_offset in zip(
+                row.from_offsets or (), row.until_offsets or (), strict=True
+            )
+        ),
+        last_seen_until=row.last_seen_until,
+        anchor=anchor,
+    )
+
+
+def claims_of(transaction: Transaction, batch_ids: Sequence[str]) -> list[Claim]:
+    """What these batches still claim, by batch and partition."""
+    return [
+        Claim(
+            row.range_id,
+            BatchId(row.batch_id),
+            GenerationId(row.generation_id),
+            OffsetRange(
+                TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset
+            ),
+        )
+        for row in transaction.rows("claims_of", batch_ids=list(batch_ids))
+    ]
+
+
+def manifest_of(row: Any) -> Manifest:
+    """The proof in a row; raises LedgerRefused when it can't be read."""
+    try:
+        return Manifest.from_json(row.manifest)
+    except ValueError as error:
+        raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
+
+
+def manifests_of(
+    transaction: Transaction, batch_ids: Sequence[str]
+) -> dict[BatchId, Manifest]:
+    """The committed proofs of those of the batches that are committed."""
+    if not batch_ids:
+        return {}
+    rows = transaction.rows("manifests_of", batch_ids=list(batch_ids))
+    return {BatchId(row.batch_id): manifest_of(row) for row in rows}
+
+
+def batch_statuses(transaction: Transaction, rows: Sequence[Any]) -> list[BatchStatus]:
+    """Batches as they stand, in the order of the rows.
+
+    Unfinished ones have the ranges that they still claim, committed ones those of their proof,
+    abandoned ones none.
+    """
+    committed = [row.batch_id for row in rows if row.committed_by is not None]
+    open_ids = [
+        row.batch_id
+        for row in rows
+        if row.committed_by is None and row.state != BatchState.ABANDONED.value
+    ]
+    manifests = manifests_of(transaction, committed)
+    claimed: dict[BatchId, list[PlannedRange]] = {}
+    for claim in claims_of(transaction, open_ids) if open_ids else ():
+        planned = PlannedRange(claim.generation_id, claim.offsets)
+        claimed.setdefault(claim.batch_id, []).append(planned)
+    return [_status(row, manifests, claimed) for row in rows]
+
+
+def _status(
+    row: Any,
+    manifests: Mapping[BatchId, Manifest],
+    claimed: Mapping[BatchId, Iterable[PlannedRange]],
+) -> BatchStatus:
+    batch_id = BatchId(row.batch_id)
+    manifest = manifests.get(batch_id)
+    seconds = row.lease_seconds_left
+    is_held = seconds is not None and seconds > 0
+    return BatchStatus(
+        plan=manifest.plan if manifest else _plan(row, tuple(claimed.get(batch_id, ()))),
+        state=BatchState(row.state),
+        newest_token=FencingToken(row.newest_token),
+        committed_by=AttemptId(row.committed_by) if row.committed_by else None,
+        lease_seconds_left=seconds if is_held else 0.0,
+        holder=Owner(row.holder) if is_held else None,
+    )
+
+
+def _plan(row: Any, ranges: tuple[PlannedRange, ...]) -> BatchPlan:
+    window = (
+        Window(in_utc(row.window_from), in_utc(row.window_until))
+        if row.window_from is not None
+        else None
+    )
+    return BatchPlan(
+        batch_id=BatchId(row.batch_id),
+        feed=FeedName(row.feed),
+        topic=row.topic,
+        cluster_id=row.cluster_id,
+        topic_id=row.topic_id,
+        ordinal=row.ordinal,
+        label=in_utc(row.label),
+        window=window,
+        ranges=ranges,
+    )

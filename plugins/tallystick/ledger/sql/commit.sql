@@ -1,0 +1,66 @@
+-- name: verification
+-- The proof that the batch was verified with.
+SELECT verification_id, attempt_id, manifest, sha256 FROM verification
+ WHERE verification_id = :verification_id;
+
+-- name: commit_batch
+-- Commit the batch while this attempt's token is its newest: one row, or somebody else moved first.
+-- The batch's own row is compared: a sub-select would read a snapshot, and a rival could slip between.
+UPDATE batch
+   SET state = 'committed', committed_by = :attempt_id, committed_at = clock_timestamp(),
+       commit_number = nextval('commit_number'), record_count = :record_count,
+       hole_count = :hole_count, byte_count = :byte_count
+ WHERE batch_id = :batch_id AND state = 'verified' AND newest_token = :token
+   AND verification_id = :verification_id;
+
+-- name: commit_ranges
+-- Claimed -> committed, for claims that are exactly the manifest's ranges.
+UPDATE offset_range r
+   SET state = 'committed', record_count = landed.record_count, hole_count = landed.hole_count
+  FROM unnest(:generation_ids::bigint[], :from_offsets::bigint[], :until_offsets::bigint[],
+              :record_counts::bigint[], :hole_counts::bigint[])
+       AS landed(generation_id, from_offset, until_offset, record_count, hole_count)
+ WHERE r.batch_id = :batch_id AND r.state = 'claimed'
+   AND r.generation_id = landed.generation_id
+   AND r.offsets = int8range(landed.from_offset, landed.until_offset);
+
+-- name: commit_files
+-- The batch's files are the ledger's from here on.
+INSERT INTO file (batch_id, name, length_bytes, checksum, record_count)
+SELECT :batch_id, name, length_bytes, checksum, record_count
+  FROM unnest(:names::text[], :lengths::bigint[], :checksums::text[], :record_counts::bigint[])
+       AS landed(name, length_bytes, checksum, record_count);
+
+-- name: commit_slices
+-- What each file holds of each partition.
+INSERT INTO file_slice (batch_id, name, partition, first_offset, last_offset, record_count)
+SELECT :batch_id, name, partition, first_offset, last_offset, record_count
+  FROM unnest(:names::text[], :partitions::integer[], :first_offsets::bigint[],
+              :last_offsets::bigint[], :record_counts::bigint[])
+       AS landed(name, partition, first_offset, last_offset, record_count);
+
+-- name: commit_holes
+-- Offsets without a visible record, by cause, in pieces.
+INSERT INTO hole (batch_id, generation_id, class, position, runs, hole_count)
+SELECT :batch_id, generation_id, class::hole_class, position, runs::int8multirange, hole_count
+  FROM unnest(:generation_ids::bigint[], :classes::text[], :positions::integer[], :runs::text[],
+              :hole_counts::bigint[])
+       AS proven(generation_id, class, position, runs, hole_count);
+
+-- name: move_anchors
+-- Remember the last landed record of each partition; an older one never replaces a newer one.
+INSERT INTO tail_anchor AS a (generation_id, record_offset, leader_epoch, content_hash, batch_id)
+SELECT generation_id, record_offset, leader_epoch, content_hash, :batch_id
+  FROM unnest(:generation_ids::bigint[], :record_offsets::bigint[], :leader_epochs::integer[],
+              :content_hashes::bytea[])
+       AS seen(generation_id, record_offset, leader_epoch, content_hash)
+ ORDER BY generation_id
+    ON CONFLICT (generation_id) DO UPDATE
+   SET record_offset = excluded.record_offset, leader_epoch = excluded.leader_epoch,
+       content_hash = excluded.content_hash, batch_id = excluded.batch_id
+ WHERE a.record_offset < excluded.record_offset;
+
+-- name: end_attempt_committed
+-- The attempt committed its batch.
+UPDATE attempt SET ended_at = clock_timestamp(), outcome = 'committed'
+ WHERE attempt_id = :attempt_id;

@@ -1,0 +1,35 @@
+-- name: supersede_findings
+-- The same interval with another verdict: the old statement is closed, and stays readable.
+UPDATE finding f SET state = 'superseded'
+  FROM unnest(:codes::text[], :verdicts::text[], :topics::text[], :generations::integer[],
+              :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[])
+       AS seen(code, verdict, topic, generation, partition, from_offset, until_offset)
+ WHERE f.feed = :feed AND f.state = 'open' AND f.code = seen.code AND f.topic = seen.topic
+   AND f.generation IS NOT DISTINCT FROM seen.generation
+   AND f.partition IS NOT DISTINCT FROM seen.partition
+   AND f.from_offset IS NOT DISTINCT FROM seen.from_offset
+   AND f.until_offset IS NOT DISTINCT FROM seen.until_offset
+   AND f.verdict <> seen.verdict::verdict;
+
+-- name: record_findings
+-- Enter findings; one that stands already is confirmed.
+INSERT INTO finding
+  (feed, code, verdict, level, topic, generation, partition, from_offset, until_offset, cause,
+   next_step, evidence)
+SELECT :feed, code, verdict::verdict, level, topic, generation, partition, from_offset,
+       until_offset, cause, next_step, evidence::jsonb
+  FROM unnest(:codes::text[], :verdicts::text[], :levels::text[], :topics::text[],
+              :generations::integer[], :partitions::integer[], :from_offsets::bigint[],
+              :until_offsets::bigint[], :causes::text[], :next_steps::text[], :evidences::text[])
+       AS seen(code, verdict, level, topic, generation, partition, from_offset, until_offset,
+               cause, next_step, evidence)
+    ON CONFLICT (feed, code, topic, generation, partition, from_offset, until_offset)
+       WHERE state = 'open'
+    DO UPDATE SET last_confirmed_at = clock_timestamp();
+
+-- name: open_findings
+-- The feed's open findings, oldest first.
+SELECT finding_id, code, verdict::text AS verdict, level, topic, generation, partition,
+       from_offset, until_offset, cause, next_step, evidence, first_seen_at, last_confirmed_at
+  FROM finding WHERE feed = :feed AND state = 'open'
+ ORDER BY finding_id;

@@ -1,0 +1,237 @@
+-- name: enter_feed
+-- Make the feed's row where this is its first plan.
+INSERT INTO feed (feed, topic) VALUES (:feed, :topic) ON CONFLICT (feed) DO NOTHING;
+
+-- name: lock_feed
+-- Take the planning lock: the feed's row, until the transaction ends.
+SELECT topic FROM feed WHERE feed = :feed FOR NO KEY UPDATE;
+
+-- name: clock
+-- The ledger's clock now.
+SELECT clock_timestamp() AS instant;
+
+-- name: newest_generations
+-- The newest generation of every partition, with its tail; never reads below a frontier.
+-- One statement: a commit between two could move a range out of both answers.
+SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
+       g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
+       a.record_offset, a.leader_epoch, a.content_hash,
+       tail.from_offsets, tail.until_offsets
+  FROM generation g
+  LEFT JOIN tail_anchor a USING (generation_id)
+ CROSS JOIN LATERAL (
+       SELECT array_agg(lower(r.offsets) ORDER BY lower(r.offsets)) AS from_offsets,
+              array_agg(upper(r.offsets) ORDER BY lower(r.offsets)) AS until_offsets
+         FROM offset_range r
+        WHERE r.generation_id = g.generation_id
+          AND r.state IN ('claimed', 'committed', 'lost')
+          AND upper(r.offsets) > g.frontier) tail
+ WHERE g.feed = :feed
+   AND NOT EXISTS (SELECT FROM generation newer
+                    WHERE newer.feed = g.feed AND newer.partition = g.partition
+                      AND newer.ordinal > g.ordinal)
+ ORDER BY g.partition;
+
+-- name: unfinished_batches
+-- The feed's batches that are planned, landing or verified, oldest first.
+SELECT b.batch_id, b.feed, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
+       b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
+       extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
+       p.window_from, p.window_until
+  FROM batch b JOIN plan p USING (plan_id)
+ WHERE b.feed = :feed AND b.state IN ('planned', 'landing', 'verified')
+ ORDER BY b.batch_number;
+
+-- name: newest_plan
+-- The newest revision of the feed's plan of this window.
+SELECT plan_id, planned_at FROM plan
+ WHERE feed = :feed AND window_from = :window_from AND window_until = :window_until
+ ORDER BY revision DESC LIMIT 1;
+
+-- name: plan_batches
+-- The batches of a plan, own ones first, each in its order.
+SELECT b.batch_id, b.feed, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
+       b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
+       extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
+       p.window_from, p.window_until, pb.is_adopted
+  FROM plan_batch pb
+  JOIN batch b USING (batch_id)
+  JOIN plan p ON p.plan_id = b.plan_id
+ WHERE pb.plan_id = :plan_id
+ ORDER BY pb.is_adopted, pb.position;
+
+-- name: record_snapshot
+-- Keep what the broker said, before anything is decided on it.
+INSERT INTO broker_snapshot
+  (feed, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms, partitions,
+   log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs)
+VALUES
+  (:feed, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted, :retention_ms,
+   :partitions::integer[], :log_start_offsets::bigint[], :high_watermarks::bigint[],
+   :last_stable_offsets::bigint[], :leader_epochs::integer[])
+RETURNING snapshot_id;
+
+-- name: lock_batches_to_change
+-- Lock the unfinished batches that lose something, in the order everybody locks: batches first.
+SELECT b.batch_id,
+       EXISTS (SELECT FROM offset_range r
+                WHERE r.batch_id = b.batch_id AND r.state = 'claimed'
+                  AND r.generation_id = ANY(:closed_ids::bigint[])) AS claims_closed
+  FROM batch b
+ WHERE b.feed = :feed
+   AND b.state IN ('planned', 'landing', 'verified')
+   AND (b.batch_id = ANY(:batch_ids::text[])
+        OR EXISTS (SELECT FROM offset_range r
+                    WHERE r.batch_id = b.batch_id AND r.state = 'claimed'
+                      AND r.generation_id = ANY(:closed_ids::bigint[])))
+ ORDER BY b.batch_id
+   FOR NO KEY UPDATE OF b;
+
+-- name: claims_of
+-- The ranges that these batches still claim, by batch and partition.
+SELECT r.range_id, r.batch_id, r.generation_id, g.topic, g.partition,
+       lower(r.offsets) AS from_offset, upper(r.offsets) AS until_offset
+  FROM offset_range r JOIN generation g USING (generation_id)
+ WHERE r.batch_id = ANY(:batch_ids::text[]) AND r.state = 'claimed'
+ ORDER BY r.batch_id, g.partition;
+
+-- name: shrink_claims
+-- Give claims their new state and their smaller bounds; what they lose is inserted next.
+UPDATE offset_range r
+   SET offsets = int8range(cut.from_offset, cut.until_offset),
+       state = cut.state::range_state,
+       loss_code = cut.loss_code
+  FROM unnest(:range_ids::bigint[], :from_offsets::bigint[], :until_offsets::bigint[],
+              :states::text[], :loss_codes::text[])
+       AS cut(range_id, from_offset, until_offset, state, loss_code)
+ WHERE r.range_id = cut.range_id;
+
+-- name: insert_ranges
+-- Enter ranges that are lost, or were released by a batch.
+INSERT INTO offset_range (generation_id, offsets, state, batch_id, loss_code, loss_evidence)
+SELECT generation_id, int8range(from_offset, until_offset), state::range_state, batch_id,
+       loss_code, loss_evidence::jsonb
+  FROM unnest(:generation_ids::bigint[], :from_offsets::bigint[], :until_offsets::bigint[],
+              :states::text[], :batch_ids::text[], :loss_codes::text[], :loss_evidences::text[])
+       AS lost(generation_id, from_offset, until_offset, state, batch_id, loss_code, loss_evidence)
+ ORDER BY generation_id, from_offset;
+
+-- name: release_claims
+-- Release every claim that these batches still have.
+UPDATE offset_range SET state = 'released'
+ WHERE state = 'claimed' AND batch_id = ANY(:batch_ids::text[]);
+
+-- name: abandon_empty_batches
+-- Give up the batches that have no claim left.
+UPDATE batch b
+   SET state = 'abandoned', abandoned_at = clock_timestamp(), holder = NULL, lease_until = NULL
+ WHERE b.batch_id = ANY(:batch_ids::text[])
+   AND NOT EXISTS (SELECT FROM offset_range r
+                    WHERE r.batch_id = b.batch_id AND r.state = 'claimed');
+
+-- name: lock_living_generations
+-- Lock the feed's generations that aren't closed, in the order everybody locks: by id, after batches.
+SELECT generation_id FROM generation
+ WHERE feed = :feed AND state <> 'closed' ORDER BY generation_id FOR NO KEY UPDATE;
+
+-- name: end_generations
+-- Close or stop generations; nothing more of them is planned.
+UPDATE generation g
+   SET state = :state::generation_state, ended_at = clock_timestamp(),
+       ending_code = ended.code, ending_reason = ended.reason
+  FROM unnest(:generation_ids::bigint[], :codes::text[], :reasons::text[])
+       AS ended(generation_id, code, reason)
+ WHERE g.generation_id = ended.generation_id AND g.feed = :feed;
+
+-- name: open_generations
+-- Begin to account for logs.
+INSERT INTO generation
+  (feed, topic, partition, cluster_id, topic_id, ordinal, first_offset, frontier,
+   last_seen_until, opening_reason)
+SELECT :feed, topic, partition, cluster_id, topic_id, ordinal, first_offset, first_offset,
+       first_offset, reason
+  FROM unnest(:topics::text[], :partitions::integer[], :cluster_ids::text[], :topic_ids::text[],
+              :ordinals::integer[], :first_offsets::bigint[], :reasons::text[])
+       AS opened(topic, partition, cluster_id, topic_id, ordinal, first_offset, reason)
+ ORDER BY partition;
+
+-- name: see_high_watermarks
+-- Remember how far each log was seen to reach, for open generations of the very same topic.
+UPDATE generation g SET last_seen_until = seen.high_watermark
+  FROM unnest(:partitions::integer[], :high_watermarks::bigint[]) AS seen(partition, high_watermark)
+ WHERE g.feed = :feed AND g.state = 'open' AND g.topic_id = :topic_id
+   AND g.cluster_id = :cluster_id AND g.partition = seen.partition
+   AND g.last_seen_until < seen.high_watermark;
+
+-- name: advance_frontiers
+-- Move each frontier to the end of the contiguous prefix that is committed or lost.
+-- The generations are locked by an earlier statement, so this one sees every rival's ranges.
+UPDATE generation g SET frontier = upper(prefix.run)
+  FROM (SELECT touched.generation_id, run
+          FROM generation touched
+         CROSS JOIN LATERAL (
+               SELECT unnest(range_agg(r.offsets)) AS run
+                 FROM offset_range r
+                WHERE r.generation_id = touched.generation_id
+                  AND r.state IN ('committed', 'lost')
+                  AND upper(r.offsets) > touched.frontier) settled
+         WHERE touched.generation_id = ANY(:generation_ids::bigint[])
+           AND run @> touched.frontier) prefix
+ WHERE g.generation_id = prefix.generation_id;
+
+-- name: lock_generations
+-- Lock generations, in the order everybody locks: by id, after batches.
+SELECT generation_id FROM generation
+ WHERE generation_id = ANY(:generation_ids::bigint[])
+ ORDER BY generation_id FOR NO KEY UPDATE;
+
+-- name: make_plan
+-- Enter the plan under the next revision of its window.
+INSERT INTO plan (feed, window_from, window_until, revision, owner, snapshot_id, planned_at)
+SELECT :feed, :window_from::timestamptz, :window_until::timestamptz, 1 + coalesce(max(revision), 0),
+       :owner, :snapshot_id::bigint, :planned_at
+  FROM plan
+ WHERE feed = :feed AND window_from IS NOT DISTINCT FROM :window_from::timestamptz
+   AND window_until IS NOT DISTINCT FROM :window_until::timestamptz
+RETURNING plan_id;
+
+-- name: make_batches
+-- Enter the plan's own batches, held by the planner.
+INSERT INTO batch
+  (batch_id, feed, plan_id, topic, cluster_id, topic_id, ordinal, label, holder, lease_until)
+SELECT batch_id, :feed, :plan_id, topic, cluster_id, topic_id, ordinal, label, :owner,
+       clock_timestamp() + :lease::interval
+  FROM unnest(:batch_ids::text[], :topics::text[], :cluster_ids::text[], :topic_ids::text[],
+              :ordinals::integer[], :labels::timestamptz[]) WITH ORDINALITY
+       AS planned(batch_id, topic, cluster_id, topic_id, ordinal, label, place)
+ ORDER BY place;
+
+-- name: claim_ranges
+-- Claim the ranges of the plan's own batches; the schema refuses an offset that is taken.
+INSERT INTO offset_range (generation_id, offsets, state, batch_id)
+SELECT g.generation_id, int8range(claim.from_offset, claim.until_offset), 'claimed', claim.batch_id
+  FROM unnest(:batch_ids::text[], :generation_ids::bigint[], :partitions::integer[],
+              :from_offsets::bigint[], :until_offsets::bigint[])
+       AS claim(batch_id, generation_id, partition, from_offset, until_offset)
+  JOIN generation g ON g.generation_id = claim.generation_id
+                   AND g.feed = :feed AND g.partition = claim.partition
+ ORDER BY g.generation_id, claim.from_offset;
+
+-- name: adopt_batches
+-- Take over unfinished batches that nobody holds and nobody is working on at this moment.
+UPDATE batch b
+   SET holder = :owner, lease_until = clock_timestamp() + :lease::interval
+  FROM (SELECT batch_id FROM batch
+         WHERE batch_id = ANY(:batch_ids::text[]) AND feed = :feed
+           AND state IN ('planned', 'landing', 'verified')
+           AND (lease_until IS NULL OR lease_until <= clock_timestamp() OR holder = :owner)
+         ORDER BY batch_id
+           FOR NO KEY UPDATE SKIP LOCKED) free
+ WHERE b.batch_id = free.batch_id
+RETURNING b.batch_id;
+
+-- name: join_batches
+-- Write down which batches the plan is to carry out.
+INSERT INTO plan_batch (plan_id, batch_id, is_adopted, position)
+SELECT :plan_id, batch_id, :is_adopted, place - 1
+  FROM unnest(:batch_ids::text[]) WITH ORDINALITY AS joined(batch_id, place);

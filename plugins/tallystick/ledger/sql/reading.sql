@@ -1,0 +1,120 @@
+-- name: batch
+-- One batch as it stands now.
+SELECT b.batch_id, b.feed, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
+       b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
+       extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
+       p.window_from, p.window_until
+  FROM batch b JOIN plan p USING (plan_id)
+ WHERE b.batch_id = :batch_id;
+
+-- name: batches
+-- All batches of the feed, oldest first.
+SELECT b.batch_id, b.feed, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
+       b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
+       extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
+       p.window_from, p.window_until, b.planned_at, b.committed_at, b.published_at
+  FROM batch b JOIN plan p USING (plan_id)
+ WHERE b.feed = :feed
+ ORDER BY b.batch_number;
+
+-- name: attempts
+-- All attempts of the feed's batches, by token.
+SELECT a.attempt_id, a.batch_id, a.token, a.owner, a.started_at, a.application_id, a.ended_at,
+       a.outcome
+  FROM attempt a JOIN batch b USING (batch_id)
+ WHERE b.feed = :feed
+ ORDER BY b.batch_number, a.token;
+
+-- name: manifests_of
+-- The committed proofs of these batches.
+SELECT b.batch_id, v.manifest, v.sha256
+  FROM batch b JOIN verification v USING (verification_id)
+ WHERE b.batch_id = ANY(:batch_ids::text[]) AND b.committed_by IS NOT NULL;
+
+-- name: committed_manifests
+-- The feed's committed proofs, in the order of their commits.
+SELECT v.manifest
+  FROM batch b JOIN verification v USING (verification_id)
+ WHERE b.feed = :feed AND b.committed_by IS NOT NULL
+ ORDER BY b.commit_number;
+
+-- name: committed_batch
+-- A batch after its commit, with its proof.
+SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256
+  FROM batch b JOIN verification v USING (verification_id)
+ WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL;
+
+-- name: unpublished
+-- The feed's batches that are committed and not published, in the order of their commits.
+SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256
+  FROM batch b JOIN verification v USING (verification_id)
+ WHERE b.feed = :feed AND b.state = 'committed'
+ ORDER BY b.commit_number;
+
+-- name: mark_published
+-- committed -> published, once.
+UPDATE batch SET state = 'published', published_at = clock_timestamp()
+ WHERE batch_id = :batch_id AND state = 'committed';
+
+-- name: dead_attempts
+-- Attempts that can never commit any more, or are published, and whose directories are not swept.
+SELECT a.attempt_id, a.batch_id, a.token, a.owner,
+       (b.committed_by IS NOT DISTINCT FROM a.attempt_id) AS has_committed
+  FROM attempt a JOIN batch b USING (batch_id)
+ WHERE a.swept_at IS NULL AND b.feed = :feed
+   AND (a.token < b.newest_token
+        OR b.state IN ('published', 'abandoned')
+        OR b.committed_by <> a.attempt_id)
+ ORDER BY b.batch_number, a.token;
+
+-- name: mark_swept
+-- The attempt's staging directory is gone.
+UPDATE attempt SET swept_at = clock_timestamp()
+ WHERE attempt_id = :attempt_id AND swept_at IS NULL;
+
+-- name: files
+-- All committed files of the feed with their slices, in the order of commit, then by name.
+SELECT b.batch_id, b.committed_by, b.state::text AS state, f.name, f.length_bytes, f.checksum,
+       held.partitions, held.first_offsets, held.last_offsets, held.record_counts
+  FROM batch b JOIN file f USING (batch_id)
+ CROSS JOIN LATERAL (
+       SELECT array_agg(s.partition ORDER BY s.partition) AS partitions,
+              array_agg(s.first_offset ORDER BY s.partition) AS first_offsets,
+              array_agg(s.last_offset ORDER BY s.partition) AS last_offsets,
+              array_agg(s.record_count ORDER BY s.partition) AS record_counts
+         FROM file_slice s WHERE s.batch_id = f.batch_id AND s.name = f.name) held
+ WHERE b.feed = :feed AND b.committed_by IS NOT NULL
+ ORDER BY b.commit_number, f.name COLLATE "C";
+
+-- name: bytes_per_record
+-- Landed bytes per row over the feed's newest batches that hold rows.
+SELECT sum(byte_count)::float8 / sum(record_count)::float8 AS bytes_per_record
+  FROM (SELECT byte_count, record_count FROM batch
+         WHERE feed = :feed AND record_count > 0
+         ORDER BY batch_number DESC LIMIT 20) newest;
+
+-- name: all_generations
+-- All generations of the feed by partition, oldest first, each with its tail.
+SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
+       g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
+       a.record_offset, a.leader_epoch, a.content_hash,
+       tail.from_offsets, tail.until_offsets
+  FROM generation g
+  LEFT JOIN tail_anchor a USING (generation_id)
+ CROSS JOIN LATERAL (
+       SELECT array_agg(lower(r.offsets) ORDER BY lower(r.offsets)) AS from_offsets,
+              array_agg(upper(r.offsets) ORDER BY lower(r.offsets)) AS until_offsets
+         FROM offset_range r
+        WHERE r.generation_id = g.generation_id
+          AND r.state IN ('claimed', 'committed', 'lost')
+          AND upper(r.offsets) > g.frontier) tail
+ WHERE g.feed = :feed
+ ORDER BY g.partition, g.ordinal;
+
+-- name: lost_ranges
+-- Ranges recorded as lost, by partition and offset.
+SELECT r.generation_id, lower(r.offsets) AS from_offset, upper(r.offsets) AS until_offset,
+       r.loss_code
+  FROM offset_range r JOIN generation g USING (generation_id)
+ WHERE g.feed = :feed AND r.state = 'lost'
+ ORDER BY g.partition, g.ordinal, lower(r.offsets);

@@ -1,0 +1,53 @@
+-- name: prepare_session
+-- Set what every session relies on: UTC, no compilation delays, no wait and no dead peer for ever.
+SELECT set_config('TimeZone', 'UTC', false) AS time_zone,
+       set_config('jit', 'off', false) AS jit,
+       set_config('lock_timeout', '120s', false) AS lock_timeout,
+       set_config('idle_in_transaction_session_timeout', '900s', false) AS idle_timeout,
+       set_config('tcp_keepalives_idle', '30', false) AS keepalives_idle,
+       set_config('tcp_keepalives_interval', '10', false) AS keepalives_interval,
+       set_config('tcp_keepalives_count', '3', false) AS keepalives_count;
+
+-- name: begin_write
+-- Begin a transaction that changes something: each statement sees what others have committed.
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+
+-- name: begin_read
+-- Begin a transaction that reads: all its statements see the same instant.
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- name: commit
+-- End the transaction and keep what it did.
+COMMIT;
+
+-- name: rollback
+-- End the transaction and keep nothing.
+ROLLBACK;
+
+-- name: server_version
+-- The server's version as a number: 150004 is 15.4.
+SELECT current_setting('server_version_num')::integer AS server_version;
+
+-- name: schema_exists
+-- If a ledger was ever migrated here.
+SELECT to_regclass('schema_version') IS NOT NULL AS schema_exists;
+
+-- name: schema_version
+-- The newest migration that was applied; 0 before the first.
+SELECT coalesce(max(version), 0) AS schema_version FROM schema_version;
+
+-- name: lock_migrations
+-- Wait until no other migrator is at work; the lock ends with the transaction.
+SELECT pg_advisory_xact_lock(7810194213);
+
+-- name: make_schema_version
+-- Make the table that remembers migrations.
+CREATE TABLE IF NOT EXISTS schema_version (
+  version    integer PRIMARY KEY CHECK (version >= 1),
+  name       text NOT NULL,
+  applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- name: record_migration
+-- Remember a migration, in the transaction that applied it.
+INSERT INTO schema_version (version, name) VALUES (:version, :name);

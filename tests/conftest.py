@@ -1,0 +1,48 @@
+"""Fixtures that several test folders share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.ledger_server import LedgerServer
+
+
+@pytest.fixture(scope="session")
+def ledger_server() -> Iterator[LedgerServer]:
+    """One PostgreSQL for the whole test run, started when a test first needs it."""
+    server = LedgerServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def ledger_database(ledger_server: LedgerServer) -> Iterator[str]:
+    """The name of a migrated, empty database for one test."""
+    database = ledger_server.fresh()
+    yield database
+    ledger_server.drop(database)
+
+
+@pytest.fixture
+def ledger_dsn(ledger_server: LedgerServer, ledger_database: str) -> str:
+    """The connection string of a migrated, empty database for one test."""
+    return ledger_server.dsn(ledger_database)
+
+
+@pytest.fixture
+def ledger_databases(ledger_server: LedgerServer) -> Iterator[Callable[[], str]]:
+    """Gives the connection string of another migrated, empty database at each call."""
+    made: list[str] = []
+
+    def another() -> str:
+        made.append(ledger_server.fresh())
+        return ledger_server.dsn(made[-1])
+
+    yield another
+    for database in made:
+        ledger_server.drop(database)
