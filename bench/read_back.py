@@ -1,4 +1,4 @@
-"""How many rows per CPU-second reading back costs: `python bench/read_back.py [--webhdfs URL --fs URI]`.
+"""How many rows a CPU-second reads back: `python bench/read_back.py [--webhdfs URL --fs URI]`.
 
 Writes files with the landed schema once, then reads back their exact offsets several times. Without
 a URL they lie in a temporary local directory, so the figure is decoding and counting alone.
@@ -31,6 +31,7 @@ ROWS_PER_GROUP = 600_000
 
 
 def main() -> None:
+    """Write, measure, print; one line for each shape of data."""
     arguments = _arguments()
     with tempfile.TemporaryDirectory() as scratch:
         store = (

@@ -73,7 +73,7 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-        do_GET = do_PUT = do_DELETE = handle_one  # noqa: N815
+        do_GET = do_PUT = do_DELETE = handle_one
 
         def log_message(self, *_: object) -> None:
             pass
@@ -95,7 +95,7 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
 
 @contextmanager
 def silent_server() -> Iterator[str]:
-    """The URL of a server that takes connections and never says anything, as a stopped process does."""
+    """The URL of a server that takes connections and then keeps silent, as a stopped process."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 

@@ -171,8 +171,13 @@ class WebHdfsFileStore:
             self._refuse_gateway(source, target, answer)
 
     def _refuse_rename(self, source: str, target: str, refusal: Refusal) -> None:
-        """Always raises; a missing source and a missing parent have the same name in HDFS."""
+        """Always raises. Nothing was done, so what HDFS's words leave open can be looked up.
+
+        A missing source and a missing parent have one name; a file in a directory's way has none.
+        """
         if refusal.exception == "FileAlreadyExistsException":
+            raise TargetOccupied(source, target)
+        if refusal.exception == "IOException" and self.status(target) is not None:
             raise TargetOccupied(source, target)
         error = refusal.error(source)
         if isinstance(error, FileMissing) and self.status(source) is not None:

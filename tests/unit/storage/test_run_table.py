@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -61,7 +63,7 @@ def test_sweeping_tells_once_from_twice(rows: Rows) -> None:
 def test_swept_runs_are_sorted_disjoint_and_maximal(rows: Rows) -> None:
     for runs in swept(table(rows)):
         found = listed(runs)
-        for (p, _, until), (q, start, _) in zip(found, found[1:], strict=False):
+        for (p, _, until), (q, start, _) in pairwise(found):
             assert (p, until) < (q, start) or p < q
 
 

@@ -1,0 +1,93 @@
+"""What a test does to a real HDFS behind the store's back: quotas, permissions, safe mode, open files."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import requests
+
+from sandbox import Sandbox
+from sandbox.entry.jars import ensure_jars
+from sandbox.service import java
+
+ANSWER_SECONDS = 10
+
+
+class Superuser:
+    """Speaks to the NameNode as the user who started it."""
+
+    def __init__(self, sandbox: Sandbox, webhdfs_url: str, hdfs_url: str, user: str) -> None:
+        self._sandbox = sandbox
+        self._url = f"{webhdfs_url}/webhdfs/v1"
+        self._hdfs_url = hdfs_url
+        self._user = user
+
+    def ask(self, method: str, path: str, **query: Any) -> requests.Response:
+        """One request; fails unless it is granted."""
+        answer = requests.request(
+            method,
+            self._url + quote(path),
+            params={"user.name": self._user, **query},
+            timeout=ANSWER_SECONDS,
+            allow_redirects=False,
+        )
+        answer.raise_for_status()
+        return answer
+
+    def make(self, path: str, *, mode: str = "755") -> None:
+        self.ask("PUT", path, op="MKDIRS")
+        self.ask("PUT", path, op="SETPERMISSION", permission=mode)
+
+    def limit_space(self, path: str, most_bytes: int) -> None:
+        self.ask("PUT", path, op="SETQUOTA", storagespacequota=most_bytes)
+
+    def limit_names(self, path: str, most: int) -> None:
+        self.ask("PUT", path, op="SETQUOTA", namespacequota=most)
+
+    @contextmanager
+    def safe_mode(self) -> Iterator[None]:
+        self._admin("-safemode", "enter")
+        try:
+            yield
+        finally:
+            self._admin("-safemode", "leave")
+
+    @contextmanager
+    def frozen_name_node(self) -> Iterator[None]:
+        """The NameNode takes connections and does nothing, as in a long pause."""
+        pid = self._sandbox.hdfs.namenode.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    @contextmanager
+    def open_file(self, path: str, content: bytes) -> Iterator[None]:
+        """A file that somebody is still writing; these bytes have arrived."""
+        place = urlsplit(self.ask("PUT", path, op="CREATE", overwrite="true").headers["location"])
+        connection = http.client.HTTPConnection(str(place.hostname), place.port, ANSWER_SECONDS)
+        try:
+            connection.putrequest("PUT", f"{place.path}?{place.query}")
+            connection.putheader("Content-Length", str(len(content) + 1))
+            connection.endheaders()
+            connection.send(content)
+            yield
+        finally:
+            connection.close()
+
+    def _admin(self, *arguments: str) -> None:
+        command = java(
+            classpath=[ensure_jars("hdfs") / "*"],
+            main="org.apache.hadoop.hdfs.tools.DFSAdmin",
+            arguments=["-fs", self._hdfs_url, *arguments],
+        )
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
