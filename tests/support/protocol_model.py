@@ -39,8 +39,8 @@ class Rules:
     """`commit` refuses a batch that is not verified, an abandoned one above all."""
     compares_own_row: bool = True
     """Whoever changes the batch waits for a COMMIT in flight; off: they compare with a snapshot."""
-    cut_kills_token: bool = True
-    """Cutting a claim fences the attempts begun before: their proof holds offsets now lost."""
+    compares_claims: bool = True
+    """`commit` refuses a proof of offsets that were cut out of the claim since."""
     commits_before_rename: bool = True
     keeps_staging_when_unknown: bool = True
     """A commit of unknown outcome deletes nothing."""
@@ -119,7 +119,7 @@ class State(NamedTuple):
     batch: BatchState
     newest: int
     cut_at: int | None
-    """The newest attempt when the planner cut the claim: older proofs hold offsets now lost."""
+    """The newest attempt when the planner cut the claim."""
     committed: tuple[int, ...]
     """Attempts that committed, in order: at most one in a sound protocol."""
     in_flight: int
@@ -138,10 +138,13 @@ class State(NamedTuple):
         """True while a COMMIT in flight makes everybody wait who would change the batch."""
         return bool(self.in_flight) and rules.compares_own_row
 
-    def is_alive(self, attempt: int, rules: Rules) -> bool:
-        """True while the attempt's token is the newest, and no cut has fenced it."""
-        is_cut = rules.cut_kills_token and self.cut_at is not None and attempt <= self.cut_at
-        return attempt == self.newest and not is_cut
+    def is_newest(self, attempt: int) -> bool:
+        """True while no newer attempt of the batch has begun."""
+        return attempt == self.newest
+
+    def is_cut(self, attempt: int) -> bool:
+        """True when the attempt began before the claim was cut, so it holds offsets now lost."""
+        return self.cut_at is not None and attempt <= self.cut_at
 
     def staged(self, attempt: int, content: Staging) -> tuple[Staging, ...]:
         """The staging directories with this attempt's replaced."""
@@ -187,7 +190,7 @@ def broken_promise(state: State) -> str | None:
     attempt = state.committed[0]
     if not has_data(state, attempt):
         return "committed data is gone"
-    if state.cut_at is not None and attempt <= state.cut_at:
+    if state.is_cut(attempt):
         return "an offset is both committed and lost"
     if state.batch is BatchState.PUBLISHED and state.target != attempt:
         return "published, but readers don't see it"

@@ -110,14 +110,14 @@ def _verification_begins(state: State, who: str, attempt: int, go: Go, rules: Ru
 
 def _verifying(state: State, who: str, worker: Process, go: Go, rules: Rules) -> Iterator[Step]:
     attempt, found = worker.attempt, state.in_staging(worker.attempt)
-    is_ours = state.is_alive(attempt, rules) and state.batch in OPEN_STATES
+    is_ours = state.is_newest(attempt) and state.batch in OPEN_STATES
     if worker.at is At.OUTCOME_OF:
         yield _verification_begins(state, who, attempt, go, rules)
     elif worker.at is At.RENEW_LEASE and not state.is_held(rules):
         outcome = "held" if is_ours else "AttemptFenced"
         yield Step(who, "renew_lease", outcome, go(At.READ_BACK if is_ours else At.IDLE))
     elif worker.at is At.READ_BACK:
-        is_whole = found in (Staging.DATA, Staging.PROVEN)
+        is_whole = found in (Staging.DATA, Staging.PROVEN) and not state.is_cut(attempt)
         outcome = "all there" if is_whole else "VerificationFailed"
         yield Step(who, "read_back", outcome, go(At.WRITE_MANIFEST if is_whole else At.IDLE))
     elif worker.at is At.WRITE_MANIFEST:
@@ -149,7 +149,8 @@ def _committing(state: State, who: str, worker: Process, go: Go, rules: Rules) -
             lost = go(again, in_flight=attempt)
             yield Step(who, "commit", "CommitOutcomeUnknown", lost, is_fault=True)
         else:
-            yield Step(who, "commit", "AttemptFenced", go(At.IDLE))
+            outcome = "LedgerRefused" if state.is_newest(attempt) else "AttemptFenced"
+            yield Step(who, "commit", outcome, go(At.IDLE))
     elif worker.at is At.DOUBT:
         is_done = attempt in state.committed
         outcome = "ALREADY_COMMITTED" if is_done else "None"
@@ -160,8 +161,12 @@ def _committing(state: State, who: str, worker: Process, go: Go, rules: Rules) -
 
 
 def _may_commit(state: State, attempt: int, rules: Rules) -> bool:
-    token_fits = state.is_alive(attempt, rules) or not rules.compares_token
-    return token_fits and (state.batch is BatchState.VERIFIED or not rules.compares_state)
+    """Each comparison is made on the batch's own row, unless the protocol is a broken one."""
+    return (
+        (state.is_newest(attempt) or not rules.compares_token)
+        and (state.batch is BatchState.VERIFIED or not rules.compares_state)
+        and (not state.is_cut(attempt) or not rules.compares_claims)
+    )
 
 
 def _first_of_publishing(rules: Rules) -> At:
@@ -275,14 +280,14 @@ def _sweeper_steps(state: State, rules: Rules) -> Iterator[Step]:
         outcome = "ALREADY_COMMITTED" if has_committed else "None"
         yield Step("sweeper", "outcome_of", outcome, idle if is_ours_to_keep else deleting)
     elif sweeper.at is At.LEARN_DEATH:
-        is_dead = _is_dead(state, sweeper.attempt, rules)
+        is_dead = _is_dead(state, sweeper.attempt)
         yield Step("sweeper", "dead_attempts", str(is_dead), deleting if is_dead else idle)
     elif sweeper.at is At.DELETE:
-        yield from _sweeping(state, sweeper.attempt, rules)
+        yield from _sweeping(state, sweeper.attempt)
 
 
-def _is_dead(state: State, attempt: int, rules: Rules) -> bool:
-    return not state.is_alive(attempt, rules) or state.batch not in OPEN_STATES
+def _is_dead(state: State, attempt: int) -> bool:
+    return not state.is_newest(attempt) or state.batch not in OPEN_STATES
 
 
 def _sweeper_begins(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
@@ -290,15 +295,15 @@ def _sweeper_begins(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
         if attempt not in state.committed:
             asked = state._replace(sweeper=Process(At.LEARN_DEATH, attempt))
             yield Step("sweeper", "outcome_of", "None", asked)
-    elif _is_dead(state, attempt, rules) or not rules.waits_for_dead_token:
+    elif _is_dead(state, attempt) or not rules.waits_for_dead_token:
         following = At.OUTCOME_OF if rules.asks_for_commit else At.DELETE
         chosen = state._replace(sweeper=Process(following, attempt))
         yield Step("sweeper", "dead_attempts", f"attempt {attempt}", chosen)
 
 
-def _sweeping(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
+def _sweeping(state: State, attempt: int) -> Iterator[Step]:
     broken = None
-    if not _is_dead(state, attempt, rules):
+    if not _is_dead(state, attempt):
         broken = "staging of the live newest attempt deleted"
     idle = state._replace(sweeper=IDLE)
     gone = idle._replace(staging=state.staged(attempt, Staging.ABSENT))

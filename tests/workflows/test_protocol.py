@@ -24,11 +24,10 @@ SOUND = Rules()
 BROKEN_PROTOCOLS = [
     ("begins_only_unfinished", ("planner",), "committed twice"),
     ("compares_token", ("planner",), "committed data is gone"),
-    ("compares_token", (), "an offset is both committed and lost"),
     ("compares_state", (), "an abandoned batch committed"),
     ("compares_own_row", ("planner", "sweeper"), "committed twice"),
     ("compares_own_row", (), "an offset is both committed and lost"),
-    ("cut_kills_token", (), "an offset is both committed and lost"),
+    ("compares_claims", (), "an offset is both committed and lost"),
     ("commits_before_rename", (), "readers see uncommitted data"),
     ("keeps_staging_when_unknown", (), "committed data is gone"),
     ("renames_exclusively", (), "committed data is gone"),
