@@ -71,6 +71,12 @@ class FeedFileInvalid(ConfigurationError):
         return f"{self.describe()}\n{self.next_step}"
 
 
+class FeedUnknown(ConfigurationError):
+    """No feed bears this name."""
+
+    next_step = "List the feeds: ./tallystick feed list"
+
+
 class ConnectionMissing(ConfigurationError):
     """A connection that a feed names does not exist."""
 

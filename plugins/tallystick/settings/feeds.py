@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from tallystick.errors import ConfigurationError, FeedFileInvalid
+from tallystick.errors import ConfigurationError, FeedFileInvalid, FeedUnknown
 from tallystick.settings.feed import Feed
 from tallystick.settings.problems import FeedProblem, problems_of_document, problems_of_values
 from tallystick.settings.yaml_lines import YamlDocument, parse
@@ -51,7 +51,7 @@ def read_feeds(folder: Path) -> FeedFolder:
             problems.extend(found)
         elif found.name in feeds:
             words = "is not accepted: another file of this folder declares the feed already"
-            problems.append(FeedProblem(_shown(path), 1, "feed", words, repr(found.name)))
+            problems.append(FeedProblem(shown_path(path), 1, "feed", words, repr(found.name)))
         else:
             feeds[found.name] = found
     return FeedFolder(feeds, problems)
@@ -68,23 +68,27 @@ def load_feeds(folder: Path) -> Mapping[str, Feed]:
 def load_feed(folder: Path, name: str) -> Feed:
     """The feed of that name, whatever is wrong with the others.
 
-    Raises FeedFileInvalid for its own file, ConfigurationError when there is none of that name.
+    Raises FeedFileInvalid for its own file, FeedUnknown when there is none of that name.
     """
+    found = _read_file(feed_file(folder, name))
+    if not isinstance(found, Feed):
+        raise FeedFileInvalid([str(each) for each in found])
+    return found
+
+
+def feed_file(folder: Path, name: str) -> Path:
+    """The file that declares the feed; raises as `load_feed` does, and reads nothing."""
     files = _feed_files(folder)
     mine = [path for path in files if path.stem == name]
     if not mine:
         names = [path.stem for path in files]
         near = get_close_matches(name, names, n=3) or names
-        accepted = ", ".join(near) if near else f"none, {_shown(folder)} holds no feed file"
-        raise ConfigurationError("the feed's name", name, accepted, where=_shown(folder))
+        accepted = ", ".join(near) if near else f"none, {shown_path(folder)} holds no feed file"
+        raise FeedUnknown("the feed's name", name, accepted, where=shown_path(folder))
     if len(mine) > 1:
-        raise FeedFileInvalid(
-            [f"{_shown(mine[1])}: {_shown(mine[0])} declares the same feed: keep one of them"]
-        )
-    found = _read_file(mine[0])
-    if not isinstance(found, Feed):
-        raise FeedFileInvalid([str(each) for each in found])
-    return found
+        words = f"{shown_path(mine[0])} declares the same feed: keep one of them"
+        raise FeedFileInvalid([f"{shown_path(mine[1])}: {words}"])
+    return mine[0]
 
 
 def _feed_files(folder: Path) -> list[Path]:
@@ -103,7 +107,7 @@ def _feed_files(folder: Path) -> list[Path]:
 
 def _read_file(path: Path) -> Feed | Sequence[FeedProblem]:
     """The feed, or why it is none."""
-    file = _shown(path)
+    file = shown_path(path)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -141,7 +145,7 @@ def _place(problem: FeedProblem) -> tuple[int, str]:
     return problem.line or 0, problem.key
 
 
-def _shown(path: Path) -> str:
+def shown_path(path: Path) -> str:
     """The path for a person: relative to where they stand if it is below."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))

@@ -1,0 +1,36 @@
+"""The command line: every command, by name. The workflows are the very same that Airflow runs."""
+
+from __future__ import annotations
+
+import typer
+
+from tallystick.cli import feed_commands, ledger_commands, record_commands, run_commands
+
+EPILOG = (
+    "\b\n"
+    "Exit codes: 0 clean, 1 findings, 2 wrong use or settings, 3 could not tell or do.\n"
+    "\n"
+    "\b\n"
+    "The script ./tallystick also has:\n"
+    "  demo                         the whole thing on this machine, through Airflow\n"
+    "  sandbox up|down|status|env   Kafka, HDFS, PostgreSQL and Airflow on this machine\n"
+    "  test [unit|all]              the tests\n"
+)
+
+app = typer.Typer(
+    name="tallystick",
+    help="Kafka to HDFS, exactly once, with proof.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(feed_commands.app, name="feed")
+app.command("plan")(run_commands.plan)
+app.command("land")(run_commands.land)
+app.command("batches")(record_commands.batches)
+app.command("files")(record_commands.files)
+app.command("reconcile")(record_commands.reconcile)
+app.add_typer(ledger_commands.app, name="ledger")

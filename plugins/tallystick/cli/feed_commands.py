@@ -1,0 +1,92 @@
+"""`feed list`, `feed check`, `feed show`: what the feed files say. Asks no service anything."""
+
+from __future__ import annotations
+
+import typer
+import yaml
+
+from tallystick.cli.answers import CLEAN, WRONG_USE, Answer, deliver
+from tallystick.cli.documents import (
+    FeedCheckDocument,
+    FeedListDocument,
+    FeedPart,
+    FeedShowDocument,
+)
+from tallystick.cli.options import FeedArgument, JsonOption
+from tallystick.cli.parts import problem_part
+from tallystick.cli.stage import Stage, stage_of
+from tallystick.cli.text import Block, Table
+from tallystick.settings.feeds import feed_file, load_feed, read_feeds, shown_path
+
+app = typer.Typer(no_args_is_help=True, help="What the feed files say.")
+
+
+@app.command("list")
+def list_feeds(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the feeds. Exit 2 if a file of the folder is wrong."""
+    deliver(lambda: _listed(stage_of(context)), as_json=as_json)
+
+
+@app.command("check")
+def check_feeds(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Check all feed files and tell every problem: file, line, key, value, accepted values."""
+    deliver(lambda: _checked(stage_of(context)), as_json=as_json)
+
+
+@app.command("show")
+def show_feed(context: typer.Context, feed: FeedArgument, as_json: JsonOption = False) -> None:
+    """Show one feed with every default written out, as a feed file."""
+    deliver(lambda: _shown(stage_of(context), feed), as_json=as_json)
+
+
+def _listed(stage: Stage) -> Answer:
+    found = read_feeds(stage.folder)
+    feeds = [
+        FeedPart(
+            feed=feed.name,
+            file=shown_path(feed_file(stage.folder, feed.name)),
+            topic=feed.source.topic,
+            cron=feed.schedule.cron,
+            timezone=feed.schedule.timezone,
+            until=feed.plan.until,
+            root=feed.target.root,
+        )
+        for feed in found.feeds.values()
+    ]
+    document = FeedListDocument(
+        folder=shown_path(stage.folder),
+        feeds=feeds,
+        problems=[problem_part(each) for each in found.problems],
+    )
+    rows = [
+        [each.feed, each.topic, f"{each.cron} {each.timezone}", each.until, each.root, each.file]
+        for each in feeds
+    ]
+    headers = ("feed", "topic", "schedule", "until", "root", "file")
+    nothing = f"{document.folder} holds no feed."
+    blocks: list[Block] = [Table(headers, rows)] if rows else [nothing]
+    notes = [str(each) for each in found.problems]
+    return Answer(document, blocks, WRONG_USE if notes else CLEAN, notes)
+
+
+def _checked(stage: Stage) -> Answer:
+    found = read_feeds(stage.folder)
+    document = FeedCheckDocument(
+        folder=shown_path(stage.folder),
+        feeds=list(found.feeds),
+        problems=[problem_part(each) for each in found.problems],
+    )
+    blocks: list[Block] = [str(each) for each in found.problems]
+    blocks.append(
+        f"{document.folder}: {len(found.feeds)} feed(s) in order, {len(found.problems)} problem(s)."
+    )
+    return Answer(document, blocks, WRONG_USE if found.problems else CLEAN)
+
+
+def _shown(stage: Stage, name: str) -> Answer:
+    feed = load_feed(stage.folder, name)
+    file = shown_path(feed_file(stage.folder, name))
+    written = feed.model_dump(mode="json", by_alias=True)
+    text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
+    document = FeedShowDocument(file=file, feed=written)
+    return Answer(document, [f"# {file}", text.rstrip()])

@@ -1,0 +1,53 @@
+"""Arguments and options that commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, TypeAlias
+
+import typer
+
+from tallystick.domain.window import Window
+from tallystick.errors import ConfigurationError, WindowIncomplete
+from tallystick.settings import notation
+
+FeedArgument: TypeAlias = Annotated[str, typer.Argument(help="The feed's name.")]
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document (docs/cli.md) and nothing else.")
+]
+WindowStart: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="T", help="Start of the window (included), ISO 8601 with an offset."),
+]
+WindowEnd: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="T", help="End of the window (excluded), ISO 8601 with an offset."),
+]
+
+_ACCEPTED = "an instant such as 2026-11-01T06:00:00Z, or a date such as 2026-11-01 (midnight UTC)"
+
+
+def window_of(start: str | None, end: str | None) -> Window | None:
+    """The window, or None when neither end is given.
+
+    Raises WindowIncomplete for half a window, ConfigurationError for a text that is no instant or a
+    window that is empty.
+    """
+    if start is None and end is None:
+        return None
+    if start is None or end is None:
+        missing = "--window-start" if start is None else "--window-end"
+        raise WindowIncomplete(missing, None, "an instant, when the other end is given")
+    from_instant = _instant("--window-start", start)
+    until_instant = _instant("--window-end", end)
+    if from_instant >= until_instant:
+        raise ConfigurationError("--window-end", end, f"an instant after {start}")
+    return Window(from_instant, until_instant)
+
+
+def _instant(option: str, text: str) -> datetime:
+    try:
+        return notation.instant(text)
+    except ValueError as error:
+        reason = f"; {error}" if str(error) else ""
+        raise ConfigurationError(option, text, _ACCEPTED + reason) from None

@@ -1,0 +1,60 @@
+"""Tells on standard error what goes on: live on a terminal, one line per step elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_STORY = "tallystick"
+
+
+@contextlib.contextmanager
+def told(what: str, level: int = logging.INFO) -> Iterator[None]:
+    """Show the package's log from this level on, and that work goes on, until the block ends."""
+    logger = logging.getLogger(_STORY)
+    before = logger.level, logger.propagate
+    with _handler(what) as handler:
+        logger.addHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = False
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+            logger.level, logger.propagate = before
+
+
+@contextlib.contextmanager
+def _handler(what: str) -> Iterator[logging.Handler]:
+    if not sys.stderr.isatty():
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        yield handler
+        return
+    from rich.console import Console  # a pipe never needs it
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, highlight=False)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        progress.add_task(what, total=None)
+        yield _ConsoleHandler(console)
+
+
+class _ConsoleHandler(logging.Handler):
+    """Prints above the live line."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One record, one line or more; nothing in it is taken for markup."""
+        self._console.print(self.format(record), markup=False)

@@ -1,0 +1,89 @@
+"""Text for people: tables on a terminal, plain aligned lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+MOST_ROWS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under headers; a header that ends with `#` is a column of numbers."""
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+Block: TypeAlias = str | Table
+
+
+def number(value: int | None) -> str:
+    """The number with thin groups of three; a dash where there is none.
+
+    >>> number(41200), number(None)
+    ('41 200', '-')
+    """
+    return "-" if value is None else f"{value:,}".replace(",", " ")
+
+
+def show_blocks(blocks: Iterable[Block]) -> None:
+    """Print the blocks on standard output, in the way that fits it."""
+    if sys.stdout.isatty():
+        _show_on_terminal(blocks)
+        return
+    for block in blocks:
+        for line in [block] if isinstance(block, str) else plain_lines(block):
+            print(line)  # noqa: T201  the edge speaks
+    sys.stdout.flush()
+
+
+def plain_lines(table: Table) -> list[str]:
+    """The table as aligned lines, the header first; the rows beyond the bound are counted."""
+    rows, left = _bounded(table)
+    headers = [header.removesuffix("#") for header in table.headers]
+    columns = list(zip(headers, *rows, strict=True))
+    widths = [max(len(cell) for cell in column) for column in columns]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if header.endswith("#") else cell.ljust(width)
+            for header, cell, width in zip(table.headers, row, widths, strict=True)
+        ).rstrip()
+        for row in (headers, *rows)
+    ]
+    return [*lines, left] if left else lines
+
+
+def _show_on_terminal(blocks: Iterable[Block]) -> None:
+    from rich.console import Console  # a pipe never needs it
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for block in blocks:
+        if isinstance(block, str):
+            console.print(Text(block))
+            continue
+        rows, left = _bounded(block)
+        table = RichTable(box=None, pad_edge=False, header_style="bold")
+        for header in block.headers:
+            is_number = header.endswith("#")
+            table.add_column(
+                header.removesuffix("#"), justify="right" if is_number else "left", overflow="fold"
+            )
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row))
+        console.print(table)
+        if left:
+            console.print(Text(left))
+
+
+def _bounded(table: Table) -> tuple[Sequence[Sequence[str]], str]:
+    """The rows that are shown, and a word about the others."""
+    left = len(table.rows) - MOST_ROWS
+    return table.rows[
+        :MOST_ROWS
+    ], f"... and {number(left)} more (--json shows all)" if left > 0 else ""

@@ -1,0 +1,177 @@
+"""Documents as text for people: the same facts as the JSON, in few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tallystick.cli.documents import (
+    BatchesDocument,
+    FilesDocument,
+    FindingPart,
+    LandDocument,
+    LandedBatchPart,
+    PlanDocument,
+    PlannedBatchPart,
+    RangePart,
+    ReconcileDocument,
+    WindowPart,
+)
+from tallystick.cli.text import Block, Table, number
+
+
+def plan_view(document: PlanDocument) -> list[Block]:
+    """What a run would do, one row for each range."""
+    count = len(document.batches)
+    blocks: list[Block] = [
+        f"Feed {document.feed}, topic {document.topic}{_window(document.window)}:"
+        f" {number(document.planned)} of {number(document.wanted)} due offsets in {count}"
+        f" {_batches(count)}, {len(document.adopted)} adopted. Nothing was changed."
+    ]
+    rows = [
+        row
+        for index, batch in enumerate((*document.adopted, *document.batches), start=1)
+        for row in _planned_rows(index, batch)
+    ]
+    if rows:
+        headers = ("batch", "generation#", "partition#", "from#", "until#", "offsets#")
+        blocks.append(Table(headers, rows))
+    return [*blocks, *findings_view(document.findings)]
+
+
+def _planned_rows(index: int, batch: PlannedBatchPart) -> list[list[str]]:
+    name = batch.batch or f"new {index}"
+    return [[name, str(batch.generation), *_range_cells(each)] for each in batch.ranges]
+
+
+def _range_cells(part: RangePart) -> list[str]:
+    span = part.until_offset - part.from_offset
+    return [
+        str(part.partition), number(part.from_offset), number(part.until_offset), number(span)
+    ]  # fmt: skip
+
+
+def land_view(document: LandDocument) -> list[Block]:
+    """What a run did, one row for each batch."""
+    rows = sum(each.rows or 0 for each in document.batches)
+    count = len(document.batches)
+    blocks: list[Block] = [
+        f"Feed {document.feed}, topic {document.topic}{_window(document.window)}:"
+        f" {number(rows)} rows landed in {count} {_batches(count)}."
+        if count
+        else f"Feed {document.feed}, topic {document.topic}{_window(document.window)}:"
+        " nothing is due, nothing was landed."
+    ]
+    if count:
+        headers = ("batch", "outcome", "rows#", "holes#", "files#", "where")
+        blocks.append(Table(headers, [_landed_cells(each) for each in document.batches]))
+    for each in document.batches:
+        if each.error:
+            blocks += [f"error: {each.error.what}", f"next: {each.error.next_step}"]
+    return [*blocks, *findings_view(document.findings)]
+
+
+def _landed_cells(batch: LandedBatchPart) -> list[str]:
+    return [
+        batch.batch,
+        batch.outcome + (" (adopted)" if batch.is_adopted else ""),
+        number(batch.rows),
+        _hole_count(batch.holes),
+        number(batch.files),
+        batch.directory or batch.left_to or "-",
+    ]
+
+
+def batches_view(document: BatchesDocument) -> list[Block]:
+    """All batches, one row each."""
+    if not document.batches:
+        return [f"Feed {document.feed} has no batch yet."]
+    headers = ("batch", "state", "generation#", "window", "partitions#", "offsets#", "rows#",
+               "control#", "aborted#", "compacted#", "attempts#")  # fmt: skip
+    rows = []
+    for each in document.batches:
+        holes = each.holes
+        counts = [number(holes[kind]) if holes else "-" for kind in
+                  ("control", "aborted", "compacted")]  # fmt: skip
+        state = each.state + (f" (held by {each.held_by})" if each.held_by else "")
+        rows.append(
+            [each.batch, state, str(each.generation), _window(each.window).strip() or "-",
+             number(len(each.ranges)), number(each.offsets), number(each.rows), *counts,
+             str(len(each.attempts))]
+        )  # fmt: skip
+    return [Table(headers, rows)]
+
+
+def files_view(document: FilesDocument) -> list[Block]:
+    """All committed files, one row for each partition in each."""
+    if not document.files:
+        return [f"Feed {document.feed} has no committed file yet."]
+    headers = ("path", "partition#", "from#", "until#", "rows#", "bytes#", "published")
+    return [
+        Table(
+            headers,
+            [
+                [each.path, str(each.partition), number(each.from_offset),
+                 number(each.until_offset), number(each.rows), number(each.bytes),
+                 "yes" if each.published else "no"]
+                for each in document.files
+            ],
+        )
+    ]  # fmt: skip
+
+
+def reconcile_view(document: ReconcileDocument) -> list[Block]:
+    """The verdict, every partition's account, and every finding with its next step."""
+    asked = ", ".join(document.levels)
+    blocks: list[Block] = [
+        f"Feed {document.feed}, topic {document.topic}: {document.verdict} (levels {asked})."
+    ]
+    if not document.is_complete:
+        blocks.append("Not everybody answered: what is missing below is unknown, not in order.")
+    rows = [
+        [
+            f"{document.topic}-{each.partition}",
+            str(each.generation),
+            f"[{number(each.first_offset)}, {number(each.frontier)})",
+            each.verdict,
+            f"{number(each.rows)} rows{_hole_words(each.holes)}",
+            number(each.lag),
+        ]
+        for each in document.partitions
+    ]
+    if rows:
+        headers = ("partition", "generation#", "proven", "verdict", "evidence", "lag#")
+        blocks.append(Table(headers, rows))
+    return [*blocks, *findings_view(document.findings)]
+
+
+def findings_view(findings: Sequence[FindingPart]) -> list[Block]:
+    """Each finding in two lines: what it is, and what to do next."""
+    return [
+        line for each in findings for line in (_finding_line(each), f"  next: {each.next_step}")
+    ]
+
+
+def _finding_line(finding: FindingPart) -> str:
+    place = finding.topic if finding.partition is None else f"{finding.topic}-{finding.partition}"
+    if finding.from_offset is not None and finding.until_offset is not None:
+        place += f" [{number(finding.from_offset)}, {number(finding.until_offset)})"
+    return f"{place}  {finding.verdict}  {finding.code} {finding.name}: {finding.cause}"
+
+
+def _window(window: WindowPart | None) -> str:
+    if window is None:
+        return ""
+    return f" [{window.from_instant.isoformat()}, {window.until_instant.isoformat()})"
+
+
+def _batches(count: int) -> str:
+    return "batch" if count == 1 else "batches"
+
+
+def _hole_count(holes: Mapping[str, int] | None) -> str:
+    return "-" if holes is None else number(sum(holes.values()))
+
+
+def _hole_words(holes: Mapping[str, int]) -> str:
+    words = [f"{number(count)} {kind}" for kind, count in holes.items() if count]
+    return " + " + " + ".join(words) if words else ""
