@@ -8,6 +8,16 @@ import pytest
 
 from tests.support.ledger_server import LedgerServer
 
+pytest_plugins = ["tests.support.sandbox_fixtures"]
+SERVICES = {"ledger_server", "sandbox"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever needs a service is marked so: `./tallystick test unit` runs the rest."""
+    for item in items:
+        if SERVICES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("integration")
+
 
 @pytest.fixture(scope="session")
 def ledger_server() -> Iterator[LedgerServer]:

@@ -188,12 +188,12 @@ class ScriptedSpark:
         self.before_write: Callable[[LandingPlan], None] = lambda plan: None
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
-        base = self._store.uri("/")
-        plan_path = "/" + order.plan_uri.removeprefix(base)
+        base = self._store.uri("/landing").removesuffix("/landing")
+        plan_path = order.plan_uri.removeprefix(base)
         plan = LandingPlan.from_json(self._store.read(plan_path).decode())
         started(f"local-{plan.attempt_id[:6]}")
         self.before_write(plan)
-        directory = "/" + plan.output.removeprefix(base)
+        directory = plan.output.removeprefix(base)
         for number, scan in enumerate(plan.scans):
             rows = [
                 {

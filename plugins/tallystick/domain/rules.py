@@ -219,8 +219,8 @@ def frozen_time_index(
 ) -> tuple[Finding, ...]:
     """Partitions where a record from the future keeps every later window's end where it is.
 
-    `after_now` are the first offsets whose timestamp is at or after the clock's now: where that is
-    the cut itself, at or before the frontier, and more is readable, no window will ever move on.
+    `after_now` are the first offsets whose timestamp is after the clock's now: where that is the
+    cut itself, at or before the frontier, and more is readable, no window will ever move on.
     """
     found = []
     for partition, account in sorted(generations.items()):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from tallystick.domain.batch import BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding
@@ -25,6 +26,9 @@ from tallystick.workflows.observing import observe
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
+
+# A producer's clock may be ahead of ours by this much before its records count as from the future.
+_CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +147,8 @@ def _findings(
     found = change_findings(services.feed_name, accounts.generations, changes, seen)
     if not cuts or not any(cut is not None for cut in cuts.values()):
         return found
-    now = services.clock.now()
-    after_now = services.broker.offsets_at(services.topic, now, tuple(seen.snapshot.partitions))
+    future = services.clock.now() + _CLOCKS_MAY_DIFFER
+    after_now = services.broker.offsets_at(services.topic, future, tuple(seen.snapshot.partitions))
     return found + frozen_time_index(
         services.feed_name, accounts.generations, seen.snapshot, cuts=cuts, after_now=after_now
     )
