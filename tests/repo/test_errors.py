@@ -1,0 +1,101 @@
+"""Every error crosses process borders whole, says what happened, and what to do next."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from tallystick import errors
+from tallystick.errors import IngestionError
+from tests.support.repository import ROOT, tracked_modules
+
+EXAMPLES: dict[object, object] = {str: "a text", int: 7, float: 1.5, object: ["a", "value"]}
+SEQUENCE = ("the first", "the second")
+
+
+def _hierarchy(kind: type[IngestionError] = IngestionError) -> Iterator[type[IngestionError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _hierarchy(each)
+
+
+KINDS = sorted({kind for kind in _hierarchy() if kind.__module__ == errors.__name__}, key=str)
+
+
+def _example(kind: type[IngestionError]) -> IngestionError:
+    """An instance with every argument given, by the types of its signature."""
+    if kind.__init__ is Exception.__init__:
+        return kind("a text")
+    hints = get_type_hints(kind.__init__)
+    given = {
+        name: EXAMPLES.get(hints[name], SEQUENCE)
+        for name in inspect.signature(kind.__init__).parameters
+        if name != "self"
+    }
+    return kind(**given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_survives_pickling(kind: type[IngestionError]) -> None:
+    error = _example(kind)
+    again = pickle.loads(pickle.dumps(error))
+
+    assert type(again) is kind
+    assert again.args == error.args
+    assert str(again) == str(error)
+    assert again.__dict__ == error.__dict__
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_says_what_to_do_next(kind: type[IngestionError]) -> None:
+    error = _example(kind)
+
+    assert len(kind.next_step) > 10
+    assert str(error).endswith(kind.next_step)
+    assert len(error.describe()) > 5
+    assert isinstance(kind.retry, bool)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_says_in_its_docstring_when_it_comes(kind: type[IngestionError]) -> None:
+    assert kind.__doc__
+    assert kind.__doc__.strip().endswith(".")
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if len(_example(each).args) > 1])
+def test_an_error_names_every_place_it_was_given(kind: type[IngestionError]) -> None:
+    error = _example(kind)
+    told = [each for each in error.args if each == "a text"]
+
+    assert "a text" in str(error) or not told
+
+
+def test_a_bare_error_speaks_with_its_docstring() -> None:
+    assert str(errors.StorageError()) == (
+        "HDFS did not do what was asked. Read the log above this line."
+    )
+
+
+def _bases_of(path: Path) -> Iterator[tuple[str, set[str]]]:
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        if isinstance(node, ast.ClassDef):
+            yield node.name, {ast.unparse(base).rsplit(".", 1)[-1] for base in node.bases}
+
+
+def test_errors_are_defined_in_one_place() -> None:
+    names = {kind.__name__ for kind in KINDS}
+    elsewhere = [
+        (str(path), name)
+        for path in tracked_modules()
+        if path.parts[:2] == ("plugins", "tallystick") and path.name != "errors.py"
+        for name, bases in _bases_of(path)
+        if bases & names
+    ]
+
+    assert not elsewhere

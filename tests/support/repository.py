@@ -1,0 +1,57 @@
+"""The repository as a reader finds it: tracked files, modules and documents."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """Every file under version control that is there, relative to the repository's root."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    paths = (Path(name) for name in listed.stdout.split("\0") if name)
+    return tuple(path for path in paths if (ROOT / path).is_file())
+
+
+def tracked_modules() -> tuple[Path, ...]:
+    """The Python files among them."""
+    return tuple(path for path in tracked_files() if path.suffix == ".py")
+
+
+def tracked_lines() -> Iterator[tuple[str, str]]:
+    """Every line of every text file, with its place as `path:number`."""
+    for path in tracked_files():
+        try:
+            text = (ROOT / path).read_text()
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), start=1):
+            yield f"{path}:{number}", line
+
+
+def sections_of(document: Path, *, level: int) -> Mapping[str, str]:
+    """The text under each heading of one level, by heading; a heading twice is an error."""
+    mark = "#" * level
+    sections: dict[str, str] = {}
+    heading: str | None = None
+    for line in document.read_text().splitlines():
+        found = re.fullmatch(r"(#+) (.+)", line)
+        if found and found[1] == mark:
+            heading = found[2]
+            if heading in sections:
+                raise ValueError(f"{document} has two headings {heading!r}")
+            sections[heading] = ""
+        elif found and len(found[1]) < level:
+            heading = None
+        elif heading is not None:
+            sections[heading] += line + "\n"
+    return sections
