@@ -93,6 +93,9 @@ class HdfsDaemon(Service):
             # ten minutes.
             "dfs.heartbeat.interval": "1",
             "dfs.namenode.heartbeat.recheck-interval": "10000",
+            # Read by the DataNode when it writes for WebHDFS: closing a small file waits this long
+            # if the block's report isn't in yet, by default 400 ms in every second case.
+            "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
         }
 
 
@@ -176,7 +179,8 @@ class DataNode(HdfsDaemon):
         mine = _jmx(url, "Hadoop:service=DataNode,name=DataNodeInfo")
         if mine is None:
             return "it does not answer"
-        actors = json.loads(mine["BPServiceActorInfo"])
+        # The attribute appears only when the DataNode has begun to look for its NameNode.
+        actors = json.loads(mine.get("BPServiceActorInfo", "[]"))
         if not actors or any(actor["ActorState"] != "RUNNING" for actor in actors):
             return "it is not registered with the NameNode"
         if not self._namenode.live_datanodes():
