@@ -1,8 +1,9 @@
-"""How the slices of a batch become files: big ones split, small ones packed to a target size.
+"""How the slices of a batch become files: big ones split, small ones packed together.
 
 1. Every range is in exactly one scan.
 2. A packed file holds whole slices; a scan packs slices of like size only, so no file grows far
-   beyond the target: Spark shares partitions among files by number, not by size.
+   beyond what it is packed to: Spark shares partitions among files by number, not by size.
+3. A slice that is worth a file of its own gets one: a file is written by one core.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from typing import Final
 from tallystick.domain.landing import Scan
 from tallystick.domain.ranges import OffsetRange
 
-# Slices whose sizes differ by less than this factor share a scan.
+# A slice below this part of the target is small; small ones share files up to the second part. With
+# a target of 256 MiB: slices from 8 MiB on stay alone, smaller ones share files of 32 MiB.
+_SMALL: Final = 1 / 32
+_PACKED: Final = 1 / 8
+# Slices whose sizes differ by less than this factor share a scan; the last class takes the rest.
 _LIKE_SIZE: Final = 4
+_SMALL_CLASSES: Final = 3
 
 
 def pack(
@@ -29,7 +35,7 @@ def pack(
     target_records = max(1, int(target_file_bytes / bytes_per_record))
     classes: defaultdict[int, list[OffsetRange]] = defaultdict(list)
     for each in sorted(ranges):
-        classes[_size_class(each.span, target_records)].append(each)
+        classes[_size_class(each.span, target_records * _SMALL)].append(each)
     return tuple(
         Scan(tuple(classes[size]), target_records, None)
         if size == 0
@@ -38,19 +44,15 @@ def pack(
     )
 
 
-def _size_class(span: int, target_records: int) -> int:
-    """0 for a slice that fills a file alone; then one more for every factor of like size.
-
-    The last class holds everything below 1/64 of the target: two thousand of those are small still.
-    """
-    ratio = target_records / span
+def _size_class(span: int, small_records: float) -> int:
+    """0 for a slice that is worth a file of its own; then one more for every factor of like size."""
     size = 0
-    while ratio > 2 and size < 4:
-        ratio /= _LIKE_SIZE
+    while span < small_records and size < _SMALL_CLASSES:
+        small_records /= _LIKE_SIZE
         size += 1
     return size
 
 
 def _file_count(ranges: Sequence[OffsetRange], target_records: int) -> int:
     total = sum(each.span for each in ranges)
-    return min(len(ranges), max(1, ceil(total / target_records)))
+    return min(len(ranges), ceil(total / max(1, target_records * _PACKED)))
