@@ -45,7 +45,7 @@ def pack(
 
 
 def _size_class(span: int, small_records: float) -> int:
-    """0 for a slice that is worth a file of its own; then one more for every factor of like size."""
+    """0 for a slice worth a file of its own; then one more for every factor of like size."""
     size = 0
     while span < small_records and size < _SMALL_CLASSES:
         small_records /= _LIKE_SIZE
