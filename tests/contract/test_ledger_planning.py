@@ -1,0 +1,552 @@
+"""What the Ledger port promises of planning: the lock, the accounts, changes, claims, adoption."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.generation import GenerationState
+from tallystick.domain.identities import BatchId, FeedName
+from tallystick.domain.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.states import BatchState, RangeState
+from tallystick.domain.window import Window
+from tallystick.errors import ClaimConflict, ConfigurationError, LedgerRefused
+from tests.support.ledger_story import (
+    FEED,
+    HOUR,
+    MINUTE,
+    NO_TIME,
+    NOON,
+    OWNER,
+    RIVAL,
+    TOPIC,
+    TOPIC_ID,
+    LedgerStory,
+    finding_of,
+    opened,
+    snapshot_of,
+)
+from tests.support.ledger_waiting import until_somebody_waits
+
+
+def offsets(from_offset: int, until_offset: int, partition: int = 0) -> OffsetRange:
+    return OffsetRange(TopicPartition(TOPIC, partition), from_offset, until_offset)
+
+
+def lost(story: LedgerStory, from_offset: int, until_offset: int, partition: int = 0) -> LostRange:
+    return LostRange(
+        story.account(partition).generation_id,
+        offsets(from_offset, until_offset, partition),
+        FindingCode.EXPIRED,
+        {"log_start_offset": until_offset},
+    )
+
+
+def cut(
+    story: LedgerStory, batch_id: BatchId, from_offset: int, until_offset: int,
+    becomes: RangeState = RangeState.LOST, partition: int = 0,
+) -> CutClaim:
+    return CutClaim(
+        batch_id,
+        story.account(partition).generation_id,
+        offsets(from_offset, until_offset, partition),
+        becomes,
+        FindingCode.EXPIRED,
+    )
+
+
+def beyond(story: LedgerStory, partition: int = 0) -> list[tuple[int, int]]:
+    return [(each.from_offset, each.until_offset) for each in story.account(partition).beyond]
+
+
+def claims(story: LedgerStory, batch_id: BatchId) -> list[tuple[int, int, int]]:
+    ranges = [each.offsets for each in story.status(batch_id).plan.ranges]
+    return [(each.partition.partition, each.from_offset, each.until_offset) for each in ranges]
+
+
+# Accounts -----------------------------------------------------------------------------------------
+
+
+def test_a_new_feed_has_no_accounts(story: LedgerStory) -> None:
+    accounts = story.ledger.accounts(FEED)
+    assert (dict(accounts.generations), list(accounts.unfinished)) == ({}, [])
+
+
+def test_an_opened_generation_begins_at_its_first_offset(story: LedgerStory) -> None:
+    accounts = story.open({0: (7, 20), 3: (0, 0)})
+    first = accounts.generations[0]
+    assert (first.first_offset, first.frontier, first.last_seen_until) == (7, 7, 20)
+    assert (first.state, first.ordinal, first.topic_id) == (GenerationState.OPEN, 1, TOPIC_ID)
+    assert (first.beyond, first.anchor) == ((), None)
+    assert accounts.generations[3].partition == TopicPartition(TOPIC, 3)
+
+
+def test_accounts_show_what_reaches_past_the_frontier_sorted(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    story.committed((0, 0, 10))
+    story.committed((0, 40, 50))
+    claimed = story.planned((0, 20, 30))
+    story.change(LogChanges(lost=[lost(story, 60, 70)]))
+    assert story.account().frontier == 10
+    assert beyond(story) == [(20, 30), (40, 50), (60, 70)]
+    assert [each.plan.batch_id for each in story.ledger.accounts(FEED).unfinished] == [claimed]
+
+
+def test_accounts_are_those_of_one_feed(story: LedgerStory) -> None:
+    story.open({0: (0, 10)})
+    story.planned((0, 0, 5))
+    assert not story.ledger.accounts(FeedName("other")).generations
+    assert not story.ledger.accounts(FeedName("other")).unfinished
+
+
+def test_two_feeds_may_land_the_same_topic(story: LedgerStory) -> None:
+    story.open({0: (0, 10)})
+    story.committed((0, 0, 10))
+    other = LedgerStory(story.dsn, FeedName("copy"))
+    other.open({0: (0, 10)})
+    other.committed((0, 0, 10))
+    assert other.account().frontier == story.account().frontier == 10
+
+
+def test_committed_batches_are_not_unfinished_for_adoption(story: LedgerStory) -> None:
+    story.open({0: (0, 10)})
+    story.committed((0, 0, 10))
+    assert not story.ledger.accounts(FEED).unfinished
+
+
+def test_a_lease_counts_down_by_the_ledgers_clock(story: LedgerStory) -> None:
+    story.open({0: (0, 10)})
+    story.planned((0, 0, 5))
+    (held,) = story.ledger.accounts(FEED).unfinished
+    assert 50 < held.lease_seconds_left <= 60
+    assert held.holder == OWNER
+    assert (held.state, held.newest_token, held.committed_by) == (BatchState.PLANNED, 0, None)
+
+
+def test_a_batch_that_nobody_holds_has_no_holder(story: LedgerStory) -> None:
+    story.open({0: (0, 10)})
+    story.planned((0, 0, 5), lease=NO_TIME)
+    (free,) = story.ledger.accounts(FEED).unfinished
+    assert (free.holder, free.lease_seconds_left) == (None, 0.0)
+
+
+# Changes ------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_kept_with_every_plan(story: LedgerStory) -> None:
+    story.open({0: (3, 9), 4: (0, 1)})
+    ((partitions, starts, highs, retention),) = story.ask(
+        "SELECT partitions, log_start_offsets, high_watermarks, retention_ms FROM broker_snapshot"
+    )
+    assert (partitions, starts, highs, retention) == ([0, 4], [3, 0], [9, 1], 604_800_000)
+
+
+def test_the_last_seen_end_only_grows_and_only_for_the_same_topic_id(story: LedgerStory) -> None:
+    story.open({0: (0, 10)})
+    assert story.change(LogChanges(), {0: (0, 30)}).generations[0].last_seen_until == 30
+    assert story.change(LogChanges(), {0: (0, 20)}).generations[0].last_seen_until == 30
+    other = story.change(LogChanges(), {0: (0, 99)}, topic_id="topic-id-2")
+    assert other.generations[0].last_seen_until == 30
+
+
+def test_a_lost_range_that_joins_the_frontier_moves_it(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    story.committed((0, 10, 20))
+    accounts = story.change(LogChanges(lost=[lost(story, 0, 10)]))
+    assert accounts.generations[0].frontier == 20
+    assert accounts.generations[0].beyond == ()
+
+
+def test_a_lost_range_behind_a_gap_does_not_move_the_frontier(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    assert story.change(LogChanges(lost=[lost(story, 5, 10)])).generations[0].frontier == 0
+
+
+def test_lost_ranges_are_kept_with_their_code_and_evidence(story: LedgerStory) -> None:
+    story.open({0: (0, 100), 1: (0, 100)})
+    story.change(LogChanges(lost=[lost(story, 0, 4, 1), lost(story, 6, 9), lost(story, 0, 3)]))
+    found = story.ledger.lost(FEED)
+    assert [(str(each), code) for _, each, code in found] == [
+        ("orders-0 [0, 3)", "A1"), ("orders-0 [6, 9)", "A1"), ("orders-1 [0, 4)", "A1")
+    ]
+    assert found[0][0].frontier == 3
+    evidence = story.ask("SELECT loss_evidence FROM offset_range ORDER BY offsets LIMIT 1")
+    assert evidence == [({"log_start_offset": 3},)]
+
+
+def test_a_loss_of_committed_offsets_is_refused(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    story.committed((0, 0, 10))
+    with pytest.raises(ClaimConflict, match=r"orders-0 \[5, 12\) overlaps \[0, 10\)"):
+        story.change(LogChanges(lost=[lost(story, 5, 12)]))
+    assert not story.ledger.lost(FEED)
+
+
+def test_a_cut_takes_the_beginning_of_a_claim(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = story.planned((0, 0, 20), lease=NO_TIME)
+    accounts = story.change(LogChanges(cuts=[cut(story, batch, 0, 5)]))
+    assert claims(story, batch) == [(0, 5, 20)]
+    assert accounts.generations[0].frontier == 5
+    assert [str(each) for _, each, _ in story.ledger.lost(FEED)] == ["orders-0 [0, 5)"]
+
+
+def test_a_cut_takes_the_end_of_a_claim_and_releases_it(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = story.planned((0, 0, 20), lease=NO_TIME)
+    story.change(LogChanges(cuts=[cut(story, batch, 15, 20, RangeState.RELEASED)]))
+    assert claims(story, batch) == [(0, 0, 15)]
+    assert not story.ledger.lost(FEED)
+    assert story.planned((0, 15, 20))
+
+
+def test_a_batch_that_loses_its_last_range_is_abandoned(story: LedgerStory) -> None:
+    story.open({0: (0, 100), 1: (0, 100)})
+    batch = story.planned((0, 0, 20), (1, 0, 5), lease=NO_TIME)
+    story.change(LogChanges(cuts=[cut(story, batch, 0, 20)]))
+    assert story.status(batch).state is BatchState.PLANNED
+    assert claims(story, batch) == [(1, 0, 5)]
+    accounts = story.change(LogChanges(cuts=[cut(story, batch, 0, 5, partition=1)]))
+    assert story.status(batch).state is BatchState.ABANDONED
+    assert not accounts.unfinished
+    assert (story.account(0).frontier, story.account(1).frontier) == (20, 5)
+
+
+def test_one_claim_may_be_cut_into_lost_and_released_parts(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = story.planned((0, 0, 20), lease=NO_TIME)
+    cuts = [cut(story, batch, 0, 5), cut(story, batch, 5, 20, RangeState.RELEASED)]
+    story.change(LogChanges(cuts=cuts))
+    assert story.status(batch).state is BatchState.ABANDONED
+    assert (story.account().frontier, beyond(story)) == (5, [])
+
+
+def test_a_cut_that_would_split_a_claim_in_two_is_refused(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = story.planned((0, 0, 20), lease=NO_TIME)
+    with pytest.raises(LedgerRefused, match=r"can't cut orders-0 \[5, 10\)"):
+        story.change(LogChanges(cuts=[cut(story, batch, 5, 10)]))
+    assert claims(story, batch) == [(0, 0, 20)]
+
+
+def test_a_cut_of_a_batch_that_has_committed_meanwhile_changes_nothing(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    attempt = story.verified((0, 0, 20))
+    zombie = story.another()
+    with story.ledger.planning(FEED, TOPIC) as session:
+        session.accounts()
+        zombie.ledger.commit(attempt)
+        accounts = session.apply(
+            LogChanges(cuts=[cut(zombie, attempt.batch_id, 0, 5)]), snapshot_of({0: (5, 20)}), ()
+        )
+    zombie.ledger.close()
+    assert accounts.generations[0].frontier == 20
+    assert not story.ledger.lost(FEED)
+
+
+def test_a_re_created_topic_closes_one_generation_and_opens_another(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    story.committed((0, 0, 10))
+    live = story.planned((0, 10, 20))
+    old = story.account()
+    accounts = story.change(
+        LogChanges(
+            cuts=[cut(story, live, 10, 20)],
+            lost=[lost(story, 20, 100)],
+            closed=[EndedGeneration(old.generation_id, FindingCode.RECREATED, "another topic id")],
+            opened=[opened(0, ordinal=2, topic_id="topic-id-2")],
+        ),
+        {0: (0, 5)},
+        topic_id="topic-id-2",
+    )
+    new = accounts.generations[0]
+    assert (new.ordinal, new.topic_id, new.frontier, new.last_seen_until) == (2, "topic-id-2", 0, 5)
+    assert story.status(live).state is BatchState.ABANDONED
+    first, second = story.ledger.generations(FEED)[0]
+    assert (first.state, first.frontier) == (GenerationState.CLOSED, 100)
+    assert (second.state, second.generation_id) == (GenerationState.OPEN, new.generation_id)
+    story.committed((0, 0, 5))  # the same numbers again, in another log
+
+
+def test_batches_of_a_closed_generation_are_abandoned_whatever_their_lease(
+    story: LedgerStory,
+) -> None:
+    story.open({0: (0, 100), 1: (0, 100)})
+    attempt = story.verified((0, 0, 20), (1, 0, 5))
+    bystander = story.planned((1, 5, 9))
+    closed = EndedGeneration(story.account().generation_id, FindingCode.RECREATED, "re-created")
+    story.change(LogChanges(closed=[closed]))
+    assert story.status(attempt.batch_id).state is BatchState.ABANDONED
+    assert story.status(bystander).state is BatchState.PLANNED
+    assert (beyond(story, 0), beyond(story, 1)) == ([], [(5, 9)])
+
+
+def test_a_stopped_generation_is_kept_and_takes_no_claim(story: LedgerStory) -> None:
+    story.open({0: (0, 100), 1: (0, 100)})
+    stopped = EndedGeneration(story.account().generation_id, FindingCode.TRUNCATED, "cut")
+    accounts = story.change(LogChanges(stopped=[stopped]))
+    assert accounts.generations[0].state is GenerationState.STOPPED
+    with pytest.raises(LedgerRefused, match="orders-0 is stopped"):
+        story.planned((0, 0, 5))
+    assert story.planned((1, 0, 5))
+
+
+def test_findings_are_recorded_with_the_changes_or_not_at_all(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    story.committed((0, 0, 10))
+    with pytest.raises(ClaimConflict):
+        story.change(LogChanges(lost=[lost(story, 5, 12)]), findings=[finding_of()])
+    assert not story.ledger.findings(FEED)
+    story.change(LogChanges(), findings=[finding_of()])
+    assert len(story.ledger.findings(FEED)) == 1
+
+
+def test_findings_of_a_plan_are_not_older_than_the_plan(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    story.ledger.record_findings(FEED, [finding_of(0, 1)])
+    with story.ledger.planning(FEED, TOPIC) as session:
+        session.apply(LogChanges(), snapshot_of({0: (0, 9)}), [finding_of(0, 2)])
+        frozen = session.freeze(None, [], [], owner=OWNER, lease=MINUTE)
+    old, new = story.ledger.findings(FEED)
+    assert old.first_seen_at < frozen.planned_at <= new.first_seen_at
+
+
+# Freezing -----------------------------------------------------------------------------------------
+
+
+def test_a_frozen_batch_is_read_back_as_it_was_planned(story: LedgerStory) -> None:
+    story.open({0: (0, 100), 1: (0, 100)})
+    batch = story.batch_of((0, 0, 20), (1, 3, 5), window=HOUR)
+    frozen = story.freeze(batch, window=HOUR)
+    assert [each.plan for each in frozen.batches] == [batch]
+    assert story.status(batch.batch_id).plan == batch
+    assert story.status(batch.batch_id).state is BatchState.PLANNED
+
+
+def test_two_plans_cannot_claim_the_same_offset(story: LedgerStory) -> None:
+    story.open({0: (0, 100), 1: (0, 100)})
+    story.planned((0, 0, 20))
+    before = story.ledger.accounts(FEED)
+    with pytest.raises(ClaimConflict, match=r"feed orders: .* orders-0 \[19, 25\) overlaps \[0, 20\)"):
+        story.planned((1, 0, 5), (0, 19, 25))
+    assert story.ledger.accounts(FEED).generations == before.generations
+
+
+def test_a_range_of_another_feeds_generation_is_refused(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    other = LedgerStory(story.dsn, FeedName("copy"))
+    other.open({0: (0, 100)})
+    foreign = other.batch_of((0, 0, 5), generations=story.generations)
+    with pytest.raises(LedgerRefused, match="1 ranges name a foreign generation"):
+        other.freeze(foreign)
+    with pytest.raises(LedgerRefused, match="belong to another feed"):
+        other.freeze(story.batch_of((0, 0, 5)))
+
+
+def test_a_range_before_the_feeds_first_offset_is_refused(story: LedgerStory) -> None:
+    story.open({0: (50, 100)})
+    with pytest.raises(LedgerRefused, match="begins at offset 50"):
+        story.planned((0, 40, 60))
+
+
+def test_a_batch_id_is_never_used_twice(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = story.batch_of((0, 0, 5))
+    story.freeze(batch)
+    with pytest.raises(LedgerRefused, match="make_batches"):
+        story.freeze(batch)
+
+
+def test_planning_is_undone_when_the_block_raises(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = story.batch_of((0, 0, 5))
+
+    def plan_and_fail() -> None:
+        with story.ledger.planning(FEED, TOPIC) as session:
+            session.freeze(None, [batch], [], owner=OWNER, lease=MINUTE)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        plan_and_fail()
+    assert not story.ledger.accounts(FEED).unfinished
+    assert story.planned((0, 0, 5))
+
+
+def test_an_error_that_is_swallowed_inside_the_block_commits_nothing(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    story.planned((0, 0, 5))
+    good, bad = story.batch_of((0, 10, 15)), story.batch_of((0, 0, 5))
+
+    def plan_and_swallow() -> None:
+        with story.ledger.planning(FEED, TOPIC) as session:
+            session.freeze(None, [good], [], owner=OWNER, lease=MINUTE)
+            with pytest.raises(ClaimConflict):
+                session.freeze(None, [bad], [], owner=OWNER, lease=MINUTE)
+
+    with pytest.raises(LedgerRefused, match="an earlier statement"):
+        plan_and_swallow()
+    assert beyond(story) == [(0, 5)]
+
+
+def test_a_feed_that_turns_to_another_topic_is_refused(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    with (
+        pytest.raises(ConfigurationError, match="accepted: orders, which this feed has landed"),
+        story.ledger.planning(FEED, "payments"),
+    ):
+        pytest.fail("the session was entered")
+
+
+# Plans again --------------------------------------------------------------------------------------
+
+
+def test_a_windows_plan_is_open_until_everything_is_published(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    assert story.open_plan(HOUR) is None
+    first, second = story.batch_of((0, 0, 5), window=HOUR), story.batch_of((0, 5, 9), window=HOUR)
+    frozen = story.freeze(first, second, window=HOUR)
+    for batch in (first, second):
+        found = story.open_plan(HOUR)
+        assert found
+        assert (found.plan_id, found.planned_at) == (frozen.plan_id, frozen.planned_at)
+        assert [each.plan for each in found.batches] == [first, second]
+        attempt = story.begin(batch.batch_id)
+        story.verify(attempt)
+        story.ledger.commit(attempt)
+        assert story.open_plan(HOUR), "committed is not published"
+        story.ledger.mark_published(batch.batch_id)
+    assert story.open_plan(HOUR) is None
+
+
+def test_the_newest_revision_of_a_window_counts(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    old = story.planned((0, 0, 5), window=HOUR)
+    newer = story.freeze(window=HOUR)
+    assert newer.batches == []
+    assert story.open_plan(HOUR) is None, "the newest revision has nothing to do"
+    assert story.status(old).state is BatchState.PLANNED
+
+
+def test_a_plan_belongs_to_its_own_window(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    story.planned((0, 0, 5), window=HOUR)
+    assert story.open_plan(Window(HOUR.from_instant, NOON + timedelta(hours=1))) is None
+
+
+def test_a_run_without_a_window_plans_anew(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    story.planned((0, 0, 5))
+    assert story.open_plan(None) is None
+    story.planned((0, 5, 9))
+    revisions = story.ask("SELECT revision FROM plan WHERE window_from IS NULL ORDER BY plan_id")
+    assert revisions == [(1,), (2,)]
+
+
+# Adoption -----------------------------------------------------------------------------------------
+
+
+def test_an_adopted_batch_belongs_to_the_new_plan_until_it_is_done(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    left = story.planned((0, 0, 5), lease=NO_TIME)
+    frozen = story.freeze(adopted=[left], window=HOUR, owner=RIVAL)
+    assert [each.plan.batch_id for each in frozen.adopted] == [left]
+    assert frozen.adopted[0].holder == RIVAL
+    again = story.open_plan(HOUR)
+    assert again
+    assert [each.plan.batch_id for each in again.adopted] == [left]
+    assert [each.offsets.until_offset for each in again.adopted[0].plan.ranges] == [5]
+
+
+def test_an_adopted_batch_is_not_adopted_at_once_by_another_run(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    left = story.planned((0, 0, 5), lease=NO_TIME)
+    story.freeze(adopted=[left], owner=OWNER)
+    assert story.freeze(adopted=[left], owner=RIVAL).adopted == []
+    assert story.status(left).holder == OWNER
+
+
+def test_a_batch_with_a_living_owner_is_not_adopted(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    held = story.planned((0, 0, 5), owner=OWNER)
+    assert story.freeze(adopted=[held], owner=RIVAL).adopted == []
+    assert [each.plan.batch_id for each in story.freeze(adopted=[held]).adopted] == [held]
+
+
+def test_a_batch_that_commits_during_the_plan_is_not_adopted(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    attempt = story.verified((0, 0, 5))
+    zombie = story.another()
+    with story.ledger.planning(FEED, TOPIC) as session:
+        session.accounts()
+        zombie.ledger.commit(attempt)
+        frozen = session.freeze(None, [], [attempt.batch_id], owner=OWNER, lease=MINUTE)
+    zombie.ledger.close()
+    assert frozen.adopted == []
+
+
+def test_a_batch_that_is_being_changed_at_this_moment_is_not_adopted(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    left = story.planned((0, 0, 5), lease=NO_TIME)
+    with story.raw() as zombie, zombie.transaction():
+        zombie.execute("SELECT FROM batch FOR UPDATE")
+        assert story.freeze(adopted=[left]).adopted == []
+
+
+# Two planners -------------------------------------------------------------------------------------
+
+
+def test_two_planners_of_a_feed_take_turns(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    rival = story.another()
+    seen: list[tuple[int, int]] = []
+
+    def plan_the_rest() -> None:
+        with rival.ledger.planning(FEED, TOPIC) as session:
+            accounts = session.accounts()
+            claimed = accounts.generations[0].beyond
+            seen.extend((each.from_offset, each.until_offset) for each in claimed)
+            batch = rival.batch_of((0, 50, 60), generations=accounts.generations)
+            session.freeze(None, [batch], [], owner=RIVAL, lease=MINUTE)
+
+    thread = threading.Thread(target=plan_the_rest)
+    batch = story.batch_of((0, 0, 50))
+    with story.ledger.planning(FEED, TOPIC) as session:
+        thread.start()
+        until_somebody_waits(story)
+        session.freeze(None, [batch], [], owner=OWNER, lease=MINUTE)
+    thread.join(20)
+    rival.ledger.close()
+    assert seen == [(0, 50)], "the second planner sees what the first one claimed"
+    assert beyond(story) == [(0, 50), (50, 60)]
+
+
+def test_planners_of_two_feeds_do_not_wait_for_one_another(story: LedgerStory) -> None:
+    other = LedgerStory(story.dsn, FeedName("copy"))
+    with story.ledger.planning(FEED, TOPIC), other.ledger.planning(FeedName("copy"), TOPIC):
+        pass
+    other.ledger.close()
+
+
+def test_findings_and_attempts_do_not_wait_for_a_planner(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = story.planned((0, 0, 50))
+    beside = story.another()
+    with story.ledger.planning(FEED, TOPIC) as session:
+        session.apply(LogChanges(), snapshot_of({0: (0, 200)}), ())
+        beside.ledger.record_findings(FEED, [finding_of()])
+        attempt = beside.begin(batch)
+        beside.ledger.renew_lease(attempt, MINUTE)
+        assert beside.ledger.batch(batch).state is BatchState.LANDING
+    beside.ledger.close()
+
+
+def test_a_transaction_inside_a_planning_session_is_refused(story: LedgerStory) -> None:
+    with (
+        story.ledger.planning(FEED, TOPIC),
+        pytest.raises(LedgerRefused, match="has a transaction of this ledger open"),
+    ):
+        story.ledger.findings(FEED)

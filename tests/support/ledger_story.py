@@ -1,0 +1,227 @@
+"""A ledger in few words: open logs, plan ranges, begin, verify, commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from secrets import token_hex
+from typing import Any
+
+import psycopg
+from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId, Owner
+from tallystick.domain.landed import FileSlice, LandedFile
+from tallystick.domain.log_changes import Accounts, LogChanges, OpenedGeneration
+from tallystick.domain.manifest import AccountedRange, Manifest, TailAnchor
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.snapshot import BrokerSnapshot, PartitionBounds
+from tallystick.domain.states import HoleClass, Isolation, Verdict
+from tallystick.domain.window import Window
+from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ports.ledger import FrozenPlan
+
+FEED = FeedName("orders")
+TOPIC = "orders"
+CLUSTER, TOPIC_ID = "cluster-1", "topic-id-1"
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+HOUR = Window(NOON - timedelta(hours=1), NOON)
+OWNER, RIVAL = Owner("run 1"), Owner("run 2")
+MINUTE, NO_TIME = timedelta(minutes=1), timedelta(0)
+
+Bounds = Mapping[int, tuple[int, int]]
+"""By partition: log start and high watermark."""
+
+
+def snapshot_of(bounds: Bounds, *, topic_id: str = TOPIC_ID, topic: str = TOPIC) -> BrokerSnapshot:
+    """What the broker says of these partitions."""
+    return BrokerSnapshot(
+        cluster_id=CLUSTER,
+        topic=topic,
+        topic_id=topic_id,
+        taken_at=NOON,
+        partitions={p: PartitionBounds(start, until, until, 0) for p, (start, until) in bounds.items()},
+        is_compacted=False,
+        retention_ms=604_800_000,
+    )
+
+
+def opened(
+    partition: int, first_offset: int = 0, *, ordinal: int = 1, topic_id: str = TOPIC_ID,
+    topic: str = TOPIC,
+) -> OpenedGeneration:
+    """A log to account for from now on."""
+    return OpenedGeneration(
+        TopicPartition(topic, partition), CLUSTER, topic_id, ordinal, first_offset, "first seen"
+    )
+
+
+def finding_of(
+    from_offset: int = 0, until_offset: int = 5, *, partition: int | None = 0,
+    verdict: Verdict = Verdict.PROVEN_LOSS, cause: str = "it is gone.", **evidence: object,
+) -> Finding:
+    """A finding of a loss."""
+    return Finding(
+        code=FindingCode.EXPIRED, verdict=verdict, level=Level.L1, feed=FEED, topic=TOPIC,
+        generation=1, partition=partition, from_offset=from_offset, until_offset=until_offset,
+        cause=cause, next_step="Look.", evidence=evidence,
+    )
+
+
+@dataclass
+class LedgerStory:
+    """A ledger and what a test does with it."""
+
+    dsn: str
+    feed: FeedName = FEED
+    ledger: PostgresLedger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ledger = PostgresLedger(self.dsn)
+
+    def another(self) -> LedgerStory:
+        """The same ledger through another connection: another process, as far as it can tell."""
+        return LedgerStory(self.dsn, self.feed)
+
+    def change(
+        self, changes: LogChanges, bounds: Bounds | None = None, *, topic_id: str = TOPIC_ID,
+        findings: Sequence[Finding] = (),
+    ) -> Accounts:
+        """Apply changes in a planning session of their own."""
+        with self.ledger.planning(self.feed, TOPIC) as session:
+            return session.apply(changes, snapshot_of(bounds or {}, topic_id=topic_id), findings)
+
+    def open(self, bounds: Bounds) -> Accounts:
+        """Account for these partitions, each from its log start."""
+        logs = [opened(partition, start) for partition, (start, _) in bounds.items()]
+        return self.change(LogChanges(opened=logs), bounds)
+
+    @property
+    def generations(self) -> Mapping[int, GenerationAccount]:
+        """The newest generation of each partition."""
+        return self.ledger.accounts(self.feed).generations
+
+    def account(self, partition: int = 0) -> GenerationAccount:
+        """The newest generation of a partition."""
+        return self.generations[partition]
+
+    def batch_of(
+        self, *ranges: tuple[int, int, int], window: Window | None = None,
+        generations: Mapping[int, GenerationAccount] | None = None, topic_id: str = TOPIC_ID,
+        ordinal: int = 1, feed: FeedName | None = None,
+    ) -> BatchPlan:
+        """A batch of ranges given as (partition, from, until)."""
+        known = generations if generations is not None else self.generations
+        return BatchPlan(
+            batch_id=BatchId(token_hex(8)), feed=feed or self.feed, topic=TOPIC, cluster_id=CLUSTER,
+            topic_id=topic_id, ordinal=ordinal, label=window.from_instant if window else NOON,
+            window=window,
+            ranges=tuple(
+                PlannedRange(
+                    known[p].generation_id if p in known else GenerationId(0),
+                    OffsetRange(TopicPartition(TOPIC, p), from_offset, until_offset),
+                )
+                for p, from_offset, until_offset in ranges
+            ),
+        )
+
+    def freeze(
+        self, *batches: BatchPlan, adopted: Sequence[BatchId] = (), window: Window | None = None,
+        owner: Owner = OWNER, lease: timedelta = MINUTE,
+    ) -> FrozenPlan:
+        """Freeze a plan."""
+        with self.ledger.planning(self.feed, TOPIC) as session:
+            return session.freeze(window, batches, adopted, owner=owner, lease=lease)
+
+    def open_plan(self, window: Window | None) -> FrozenPlan | None:
+        """The window's plan while something of it is unfinished."""
+        with self.ledger.planning(self.feed, TOPIC) as session:
+            return session.open_plan(window)
+
+    def planned(
+        self, *ranges: tuple[int, int, int], owner: Owner = OWNER, lease: timedelta = MINUTE,
+        window: Window | None = None,
+    ) -> BatchId:
+        """A new batch of these ranges."""
+        batch = self.batch_of(*ranges, window=window)
+        self.freeze(batch, owner=owner, lease=lease, window=window)
+        return batch.batch_id
+
+    def begin(
+        self, batch_id: BatchId, *, owner: Owner = OWNER, lease: timedelta = MINUTE,
+        attempt_id: str | None = None,
+    ) -> Attempt:
+        """A new attempt."""
+        return self.ledger.begin_attempt(
+            batch_id, attempt_id=AttemptId(attempt_id or token_hex(8)), owner=owner, lease=lease
+        )
+
+    def verify(self, attempt: Attempt, **holes: object) -> Manifest:
+        """Verify all that the batch claims now; `holes` as `manifest_of` takes them."""
+        plan = self.ledger.batch(attempt.batch_id).plan
+        manifest = manifest_of(plan, attempt, **holes)  # type: ignore[arg-type]
+        self.ledger.record_verified(attempt, manifest)
+        return manifest
+
+    def verified(self, *ranges: tuple[int, int, int]) -> Attempt:
+        """An attempt that may commit."""
+        attempt = self.begin(self.planned(*ranges))
+        self.verify(attempt)
+        return attempt
+
+    def committed(self, *ranges: tuple[int, int, int]) -> Attempt:
+        """An attempt that has committed these ranges."""
+        attempt = self.verified(*ranges)
+        self.ledger.commit(attempt)
+        return attempt
+
+    def status(self, batch_id: BatchId) -> BatchStatus:
+        """The batch as it stands."""
+        return self.ledger.batch(batch_id)
+
+    @contextmanager
+    def raw(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        """The database by hand."""
+        connection = psycopg.connect(self.dsn, autocommit=True)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """What a query by hand gives."""
+        with self.raw() as connection:
+            return connection.execute(query.encode()).fetchall()
+
+
+def manifest_of(
+    plan: BatchPlan, attempt: Attempt, *,
+    holes: Mapping[int, Mapping[HoleClass, OffsetRuns]] | None = None,
+    anchored: bool = True, bytes_per_record: int = 10,
+) -> Manifest:
+    """A proof of exactly the planned ranges; `holes` by partition, everything else is rows.
+
+    One file per partition; its anchor is the last offset of the range.
+    """
+    ranges, files = [], []
+    for each in plan.ranges:
+        offsets, partition = each.offsets, each.offsets.partition.partition
+        found = dict((holes or {}).get(partition, {}))
+        count = offsets.span - sum(runs.count for runs in found.values())
+        last = offsets.until_offset - 1
+        anchor = TailAnchor(last, 3, last.to_bytes(16, "big")) if anchored and count else None
+        ranges.append(AccountedRange(each, count, found, anchor))
+        if count:
+            files.append(
+                LandedFile(
+                    f"{plan.batch_id}-{attempt.attempt_id}-{partition:05}.parquet",
+                    count * bytes_per_record,
+                    "crc32c:00000000",
+                    (FileSlice(partition, offsets.from_offset, last, count),),
+                )
+            )
+    return Manifest(plan, attempt, Isolation.READ_COMMITTED, tuple(ranges), tuple(files))
