@@ -28,7 +28,7 @@ class Document(Part):
 
     def as_json(self) -> str:
         """The document on several lines, keys in a fixed order."""
-        return self.model_dump_json(by_alias=True, indent=2)
+        return self.model_dump_json(by_alias=True, indent=2, fallback=str)
 
 
 class WindowPart(Part):

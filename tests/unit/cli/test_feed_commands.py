@@ -1,0 +1,106 @@
+"""`feed list|check|show`: exit codes, both forms, and a shown feed is a feed file again."""
+
+from __future__ import annotations
+
+from tallystick.settings.feeds import load_feed
+from tests.unit.cli.conftest import CommandLine
+
+PROBLEM = "feeds/bad.yaml:4: plan.until: 'noww' is not accepted; accepted: now, window_end"
+
+
+def test_list_without_feeds(cli: CommandLine) -> None:
+    told = cli("feed", "list")
+    assert (told.code, told.out, told.err) == (0, "feeds holds no feed.\n", "")
+
+
+def test_list(cli: CommandLine) -> None:
+    cli.write("orders")
+    cli.write("clicks", until="window_end")
+    told = cli("feed", "list")
+    assert told.code == 0
+    assert told.out.splitlines() == [
+        "feed    topic   schedule       until       root      file",
+        "clicks  orders  0 * * * * UTC  window_end  /landing  feeds/clicks.yaml",
+        "orders  orders  0 * * * * UTC  now         /landing  feeds/orders.yaml",
+    ]
+
+
+def test_a_broken_file_hides_no_other_feed(cli: CommandLine) -> None:
+    cli.write("orders")
+    cli.write("bad", until="noww")
+    told = cli("feed", "list")
+    assert told.code == 2
+    assert "orders" in told.out
+    assert told.err == f"{PROBLEM}\n"
+    document = cli("feed", "list", "--json").json
+    assert [each["feed"] for each in document["feeds"]] == ["orders"]
+    assert document["problems"][0]["line"] == 4
+
+
+def test_check(cli: CommandLine) -> None:
+    cli.write("orders")
+    told = cli("feed", "check")
+    assert (told.code, told.out) == (0, "feeds: 1 feed(s) in order, 0 problem(s).\n")
+    cli.write("bad", until="noww")
+    told = cli("feed", "check")
+    assert told.code == 2
+    assert told.out.splitlines() == [PROBLEM, "feeds: 1 feed(s) in order, 1 problem(s)."]
+
+
+def test_check_as_json(cli: CommandLine) -> None:
+    cli.write("orders")
+    cli.write("bad", until="noww")
+    told = cli("feed", "check", "--json")
+    assert told.code == 2
+    assert told.json == {
+        "format": "tallystick-feed-check-1",
+        "folder": "feeds",
+        "feeds": ["orders"],
+        "problems": [
+            {
+                "file": "feeds/bad.yaml",
+                "line": 4,
+                "key": "plan.until",
+                "what": "is not accepted",
+                "value": "'noww'",
+                "accepted": "now, window_end",
+                "nearest": None,
+            }
+        ],
+    }
+
+
+def test_a_shown_feed_is_a_feed_file_again(cli: CommandLine) -> None:
+    cli.write("orders")
+    feed = load_feed(cli.folder, "orders")
+    told = cli("feed", "show", "orders")
+    assert told.code == 0
+    assert told.out.startswith("# feeds/orders.yaml\nfeed: orders\nsource:\n")
+    cli.write("orders", told.out)
+    assert load_feed(cli.folder, "orders") == feed
+
+
+def test_show_as_json_has_every_default(cli: CommandLine) -> None:
+    cli.write("orders")
+    document = cli("feed", "show", "orders", "--json").json
+    assert document["file"] == "feeds/orders.yaml"
+    assert document["feed"]["target"]["target_file_bytes"] == 256 << 20
+    assert document["feed"]["reconcile"]["scrub_every"] == "7d"
+
+
+def test_an_unknown_feed_is_wrong_use(cli: CommandLine) -> None:
+    cli.write("orders")
+    told = cli("feed", "show", "ordrs")
+    assert told.code == 2
+    assert told.out == ""
+    assert told.err.splitlines() == [
+        "error: feeds: the feed's name is 'ordrs'; accepted: orders.",
+        "next: List the feeds: ./tallystick feed list",
+    ]
+
+
+def test_a_missing_folder_is_wrong_use(cli: CommandLine) -> None:
+    told = cli.with_stage(environ={"TALLYSTICK_FEEDS": "/nowhere"})("feed", "list")
+    assert told.code == 2
+    assert "TALLYSTICK_FEEDS" in told.err
+    assert "/nowhere" in told.err

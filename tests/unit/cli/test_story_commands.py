@@ -1,0 +1,244 @@
+"""Plan, land, batches, files, reconcile over a real ledger and real files."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import pyarrow.parquet as pq
+
+from tallystick.errors import ApplicationFailed
+from tallystick.ports.spark_runner import LandingOrder
+from tallystick.settings.feed import Feed
+from tallystick.workflows.services import Services
+from tests.support.scripted_broker import Kind
+from tests.support.story import Story
+from tests.unit.cli.conftest import CommandLine
+
+WINDOW = ["--window-start", "2026-11-01T06:00:00Z", "--window-end", "2026-11-01T08:00+01:00"]
+
+
+def landed(landing: CommandLine) -> Any:
+    told = landing("land", "orders", "--json")
+    assert told.code == 0, told.err
+    return told.json
+
+
+def test_a_plan_shows_what_is_due_and_changes_nothing(landing: CommandLine, story: Story) -> None:
+    first = landing("plan", "orders", *WINDOW, "--json")
+    assert first.code == 0
+    document = first.json
+    assert document["window"] == {
+        "from_instant": "2026-11-01T06:00:00+00:00",
+        "until_instant": "2026-11-01T07:00:00+00:00",
+    }
+    assert (document["wanted"], document["planned"]) == (22, 22)
+    assert {each["batch"] for each in document["batches"]} == {None}
+    spans = [
+        (each["partition"], each["from_offset"], each["until_offset"])
+        for batch in document["batches"]
+        for each in batch["ranges"]
+    ]
+    assert sum(until - start for _, start, until in spans) == 22
+    assert landing("plan", "orders", *WINDOW, "--json").json == document
+    assert landing("batches", "orders", "--json").json["batches"] == []
+    assert story.staged() == []
+
+
+def test_a_plan_for_people(landing: CommandLine) -> None:
+    lines = landing("plan", "orders").out.splitlines()
+    assert lines[0] == (
+        "Feed orders, topic orders: 22 of 22 due offsets in 3 batches, 0 adopted."
+        " Nothing was changed."
+    )
+    assert lines[1].split() == ["batch", "generation", "partition", "from", "until", "offsets"]
+
+
+def test_land_says_what_it_did(landing: CommandLine, story: Story) -> None:
+    document = landed(landing)
+    assert (document["feed"], document["topic"], document["window"]) == ("orders", "orders", None)
+    assert sum(each["rows"] for each in document["batches"]) == 17
+    assert {each["outcome"] for each in document["batches"]} == {"published"}
+    holes = [each["holes"] for each in document["batches"]]
+    assert {kind: sum(each[kind] for each in holes) for kind in holes[0]} == {
+        "control": 1, "aborted": 4, "compacted": 0
+    }  # fmt: skip
+    assert story.published_offsets() == {0: list(range(10)), 1: list(range(7))}
+    again = landed(landing)
+    assert (again["batches"], again["wanted"]) == ([], 0)
+
+
+def test_land_tells_its_story_on_standard_error(landing: CommandLine) -> None:
+    told = landing("land", "orders")
+    assert told.code == 0
+    assert told.out.startswith("Feed orders, topic orders: 17 rows landed in 3 batches.\n")
+    assert "is published" in told.err
+    assert landing("land", "orders").out == (
+        "Feed orders, topic orders: nothing is due, nothing was landed.\n"
+    )
+
+
+def test_files_say_exactly_what_lies_in_storage(landing: CommandLine, story: Story) -> None:
+    landed(landing)
+    document = landing("files", "orders", "--json").json
+    assert document["feed"] == "orders"
+    found: dict[int, list[int]] = {}
+    for each in document["files"]:
+        path = story.directory / each["path"].removeprefix("/")
+        rows = pq.read_table(path, columns=["partition", "offset"], partitioning=None)
+        offsets = [
+            offset
+            for partition, offset in zip(
+                rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True
+            )
+            if partition == each["partition"]
+        ]
+        assert (each["from_offset"], each["until_offset"]) == (offsets[0], offsets[-1] + 1)
+        assert (each["from"], each["until"]) == (each["from_offset"], each["until_offset"])
+        assert each["rows"] == len(offsets)
+        assert each["bytes"] == path.stat().st_size
+        assert each["published"] is True
+        assert each["generation"] == 1
+        assert each["batch"] in each["path"]
+        found.setdefault(each["partition"], []).extend(offsets)
+    assert {p: sorted(o) for p, o in found.items()} == story.published_offsets()
+
+
+def test_files_for_people(landing: CommandLine) -> None:
+    assert landing("files", "orders").out == "Feed orders has no committed file yet.\n"
+    landed(landing)
+    lines = landing("files", "orders").out.splitlines()
+    assert lines[0].split() == ["path", "partition", "from", "until", "rows", "bytes", "published"]
+    assert all(line.startswith("/landing/orders/gen=1/dt=") for line in lines[1:])
+
+
+def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> None:
+    assert landing("batches", "orders").out == "Feed orders has no batch yet.\n"
+    landed(landing)
+    batches = landing("batches", "orders", "--json").json["batches"]
+    assert [each["state"] for each in batches] == ["published"] * 3
+    for each in batches:
+        assert each["offsets"] == each["rows"] + sum(each["holes"].values())
+        assert each["offsets"] == sum(r["until_offset"] - r["from_offset"] for r in each["ranges"])
+        assert each["rows"] == sum(r["rows"] for r in each["ranges"])
+        assert [attempt["outcome"] for attempt in each["attempts"]] == ["committed"]
+        assert each["attempts"][0]["application"].startswith("local-")
+        assert each["attempts"][0]["owner"].startswith("cli:")
+        assert each["directory"].endswith(f"batch={each['batch']}")
+        assert each["planned_at"] <= each["committed_at"] <= each["published_at"]
+        assert each["committed_at"].endswith("+00:00")
+        assert each["held_by"] is None
+    lines = landing("batches", "orders").out.splitlines()
+    assert len(lines) == 4
+    assert "published" in lines[1]
+
+
+def test_reconcile_is_clean_after_landing(landing: CommandLine) -> None:
+    landed(landing)
+    told = landing("reconcile", "orders", "--json")
+    assert told.code == 0, told.out
+    document = told.json
+    assert (document["verdict"], document["is_complete"]) == ("PROVEN_OK", True)
+    assert document["findings"] == []
+    assert [(each["partition"], each["frontier"], each["lag"], each["rows"]) for each in
+            document["partitions"]] == [(0, 15, 0, 10), (1, 7, 0, 7)]  # fmt: skip
+    assert document["partitions"][0]["holes"] == {"control": 1, "aborted": 4, "compacted": 0}
+    lines = landing("reconcile", "orders").out.splitlines()
+    assert lines[0] == "Feed orders, topic orders: PROVEN_OK (levels L0, L1, L2)."
+    assert "10 rows + 1 control + 4 aborted" in lines[2]
+
+
+def test_reconcile_names_what_is_gone_to_the_offset(landing: CommandLine, story: Story) -> None:
+    landed(landing)
+    paths = {each["path"] for each in landing("files", "orders", "--json").json["files"]}
+    gone = story.directory / min(paths).removeprefix("/")
+    shutil.rmtree(gone.parent)
+    told = landing("reconcile", "orders", "--json")
+    assert told.code == 1
+    finding = told.json["findings"][0]
+    assert (finding["code"], finding["name"]) == ("A8", "phantom commit")
+    assert (finding["generation"], finding["feed"], finding["topic"]) == (1, "orders", "orders")
+    assert isinstance(finding["partition"], int)
+    assert finding["from_offset"] < finding["until_offset"]
+    assert finding["cause"]
+    assert finding["next_step"]
+    text = landing("reconcile", "orders")
+    assert text.code == 1
+    assert "A8 phantom commit: " in text.out
+    assert "\n  next: " in text.out
+
+
+def test_reconcile_could_not_tell_when_the_broker_is_silent(
+    landing: CommandLine, story: Story
+) -> None:
+    landed(landing)
+    story.broker.topic = "another"
+    told = landing("reconcile", "orders", "--json")
+    assert told.code == 3
+    document = told.json
+    assert (document["verdict"], document["is_complete"]) == ("UNKNOWN", False)
+    assert [each["code"] for each in document["findings"]] == ["U1"]
+    assert {each["lag"] for each in document["partitions"]} == {None}
+
+
+def test_land_fails_loudly_after_landing_all_it_can(landing: CommandLine, story: Story) -> None:
+    landed(landing)
+    story.broker.logs[0].append(Kind.RECORD, 20)
+    story.broker.logs[0].log_start_offset = 25
+    told = landing("land", "orders", "--json")
+    assert told.code == 1
+    assert sum(each["rows"] for each in told.json["batches"]) == 10
+    (finding,) = told.json["findings"]
+    assert (finding["code"], finding["partition"]) == ("A1", 0)
+    assert (finding["from_offset"], finding["until_offset"]) == (15, 25)
+
+
+class NoSpark:
+    """A cluster where no application ever ends well."""
+
+    def run(self, order: LandingOrder, *, started: object) -> NoReturn:
+        raise ApplicationFailed(order.batch_id, "application_1", "no executor was given")
+
+
+def test_land_says_which_batches_could_not_be_done(landing: CommandLine, story: Story) -> None:
+    def services_of(feed: Feed, environ: object) -> AbstractContextManager[Services]:
+        return nullcontext(replace(story.services(), feed=feed, spark=NoSpark()))
+
+    broken = landing.with_stage(services_of=services_of)
+    told = broken("land", "orders", "--json")
+    assert told.code == 3
+    for each in told.json["batches"]:
+        assert (each["outcome"], each["rows"], each["directory"]) == ("failed", None, None)
+        assert each["error"]["kind"] == "ApplicationFailed"
+        assert each["error"]["may_retry"] is True
+    text = broken("land", "orders")
+    assert text.code == 3
+    assert "Spark application application_1 failed: no executor was given." in text.out
+    assert story.published_offsets() == {}
+    document = landed(landing)
+    assert {each["is_adopted"] for each in document["batches"]} == {True}
+    attempts = landing("batches", "orders", "--json").json["batches"][0]["attempts"]
+    assert [each["token"] for each in attempts] == [1, 2, 3]
+    assert "no executor was given" in attempts[0]["outcome"]
+
+
+def test_a_feed_that_needs_a_window_says_so(landing: CommandLine) -> None:
+    landing.write("orders", until="window_end")
+    told = landing("land", "orders")
+    assert told.code == 2
+    assert (
+        told.err.splitlines()[-1] == "next: Give a window, or set plan.until: now in the feed file."
+    )
+
+
+def test_the_ledger_s_schema(landing: CommandLine) -> None:
+    status = landing("ledger", "status", "--json")
+    assert status.code == 0
+    assert status.json["is_current"] is True
+    assert status.json["ledger"].startswith("tallystick@127.0.0.1:")
+    assert landing("ledger", "status").out.endswith(": up to date.\n")
+    migrated = landing("ledger", "migrate", "--json")
+    assert (migrated.code, migrated.json["applied"]) == (0, [])
+    assert migrated.json["schema_now"] == status.json["schema_needed"]
