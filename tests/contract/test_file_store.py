@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from tallystick.errors import FileMissing, StorageError, StorageRefused, TargetOccupied
 from tallystick.ports.file_store import FileStore, StoredEntry
 from tallystick.storage.local_directory import LocalFileStore
-from tallystick.storage.web_hdfs import WebHdfsFileStore
+
+pytest_plugins = ["tests.support.store_fixtures"]
 
 ODD_NAMES = [
-    "a b", "p%20q", "100%", "ünï", "a+b", "a&b=c", "a#b", "#LATEST", "q?x", "a;b", "[x]{y}*",
-    "_x", ".x", "'\"", "back\\slash",
+    "a b",
+    "p%20q",
+    "100%",
+    "ünï",
+    "a+b",
+    "a&b=c",
+    "a#b",
+    "#LATEST",
+    "q?x",
+    "a;b",
+    "[x]{y}*",
+    "_x",
+    ".x",
+    "'\"",
+    "back\\slash",
 ]
-
-
-@pytest.fixture(params=["local", pytest.param("webhdfs", marks=pytest.mark.integration)])
-def store(request: pytest.FixtureRequest) -> FileStore:
-    if request.param == "local":
-        return LocalFileStore(request.getfixturevalue("tmp_path") / "store")
-    hdfs = request.getfixturevalue("hdfs")
-    return WebHdfsFileStore([hdfs.webhdfs_url], hdfs.hdfs_url, user=hdfs.user)
-
-
-@pytest.fixture
-def root() -> str:
-    """A directory of the test's own, not made yet."""
-    return f"/contract/{uuid4().hex}"
 
 
 def names(store: FileStore, path: str) -> list[str]:
@@ -81,9 +80,7 @@ class TestFiles:
         assert store.status(f"{root}/c") == StoredEntry("c", True, 0)
 
     @pytest.mark.parametrize("name", ODD_NAMES)
-    def test_a_name_is_kept_whatever_is_in_it(
-        self, store: FileStore, root: str, name: str
-    ) -> None:
+    def test_a_name_is_kept_whatever_is_in_it(self, store: FileStore, root: str, name: str) -> None:
         store.write(f"{root}/{name}/{name}", b"x")
         store.rename_exclusive(f"{root}/{name}", f"{root}/to {name}/{name}")
         assert names(store, f"{root}/to {name}") == [name]

@@ -1,4 +1,4 @@
-"""What a test does to a real HDFS behind the store's back: quotas, permissions, safe mode, open files."""
+"""What a test does to a real HDFS behind the store's back: quotas, rights, safe mode, pauses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import http.client
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -80,9 +81,21 @@ class Superuser:
             connection.putheader("Content-Length", str(len(content) + 1))
             connection.endheaders()
             connection.send(content)
+            self._await_file(path)
             yield
         finally:
             connection.close()
+
+    def _await_file(self, path: str) -> None:
+        """Return when the DataNode has opened the file."""
+        parent, _, name = path.rpartition("/")
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < deadline:
+            listed = self.ask("GET", parent, op="LISTSTATUS").json()["FileStatuses"]["FileStatus"]
+            if name in {each["pathSuffix"] for each in listed}:
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{path} was not opened within {ANSWER_SECONDS} s")
 
     def _admin(self, *arguments: str) -> None:
         command = java(

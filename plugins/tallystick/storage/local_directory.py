@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
@@ -84,7 +84,7 @@ class LocalFileStore:
         """The entries of a directory, sorted by name."""
         local = self._local(path)
         with _translated(path):
-            return sorted((_entry(each) for each in local.iterdir()), key=lambda e: e.name)
+            return sorted(_entries(local), key=lambda entry: entry.name)
 
     def checksum(self, path: str) -> str:
         """SHA-256 of the bytes."""
@@ -107,7 +107,9 @@ class LocalFileStore:
         local = self._local(path)
         with _translated(path):
             if local.is_dir():
-                shutil.rmtree(local)
+                while local.exists():  # others may delete the same, and be quicker
+                    with suppress(FileNotFoundError):
+                        shutil.rmtree(local)
                 return True
             is_there = local.exists()
             local.unlink(missing_ok=True)
@@ -148,6 +150,13 @@ class LocalFileStore:
             yield
         finally:
             os.close(descriptor)
+
+
+def _entries(local: Path) -> Iterator[StoredEntry]:
+    """Entries that are still there when looked at: others write and delete meanwhile."""
+    for each in local.iterdir():
+        with suppress(FileNotFoundError):
+            yield _entry(each)
 
 
 def _entry(local: Path) -> StoredEntry:

@@ -19,8 +19,8 @@ from tallystick.errors import ConfigurationError, StorageRefused, StorageUnavail
 from tallystick.storage.refusals import COME_BACK, Refusal, was_sent, why_no_answer
 
 CONNECT_SECONDS: Final = 3.0
-ANSWER_SECONDS: Final = 10.0
-# No try begins later than this after the first one.
+ANSWER_SECONDS: Final = 8.0
+# No try begins later than this after the first one: with one NameNode all is over in 16 seconds.
 RETRY_SECONDS: Final = 5.0
 
 # What is asked of one client of the `hdfs` package; the raw verbs with strict=False, so that a

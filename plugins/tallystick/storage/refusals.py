@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import requests
+from urllib3.exceptions import NameResolutionError, NewConnectionError
 
 from tallystick.errors import (
     FileMissing,
@@ -135,14 +136,7 @@ class Refusal:
 
 def was_sent(error: requests.RequestException) -> bool:
     """False if the request surely never reached a server, so it can't have done anything."""
-    if isinstance(error, requests.ConnectTimeout):
-        return False
-    reason = getattr(error.args[0], "reason", None) if error.args else None
-    return type(reason).__name__ not in (
-        "NewConnectionError",
-        "NameResolutionError",
-        "ConnectTimeoutError",
-    )
+    return not isinstance(error, requests.ConnectTimeout) and _connecting(error) is None
 
 
 def why_no_answer(error: requests.RequestException) -> str:
@@ -150,11 +144,22 @@ def why_no_answer(error: requests.RequestException) -> str:
     url = error.request.url if error.request is not None else None
     host = urlsplit(url or "").netloc.rpartition("@")[2] or "the server"
     if isinstance(error, requests.exceptions.SSLError):
-        return f"no trusted TLS connection to {host}"
+        return f"there is no trusted TLS connection to {host}"
     if isinstance(error, requests.ConnectTimeout):
-        return f"{host} did not accept a connection in time"
+        return f"{host} took no connection in time"
     if isinstance(error, requests.Timeout):
         return f"{host} did not answer in time"
-    if not was_sent(error):
-        return f"{host} accepts no connections"
-    return f"the connection to {host} broke"
+    match _connecting(error):
+        case None:
+            return f"the connection to {host} broke"
+        case NameResolutionError():
+            # Usual where a NameNode names DataNodes as only the cluster knows them.
+            return f"the host name of {host} is unknown here"
+        case _:
+            return f"{host} takes no connections"
+
+
+def _connecting(error: requests.RequestException) -> NewConnectionError | None:
+    """The failure to connect inside, if that is what it was."""
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return reason if isinstance(reason, NewConnectionError) else None

@@ -124,7 +124,7 @@ def test_the_patience_is_bounded(silence: str) -> None:
 
 
 def test_a_dead_port_is_unavailable() -> None:
-    with pytest.raises(StorageUnavailable, match="accepts no connections") as caught:
+    with pytest.raises(StorageUnavailable, match="takes no connections") as caught:
         store_at(dead_url(), retry_seconds=0.1).read("/a")
     assert caught.value.retry
 

@@ -1,0 +1,26 @@
+"""The file stores that keep one contract; a plugin of the test modules that name it."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from tallystick.ports.file_store import FileStore
+from tallystick.storage.local_directory import LocalFileStore
+from tallystick.storage.web_hdfs import WebHdfsFileStore
+
+
+@pytest.fixture(params=["local", pytest.param("webhdfs", marks=pytest.mark.integration)])
+def store(request: pytest.FixtureRequest) -> FileStore:
+    """A local directory, and a real HDFS."""
+    if request.param == "local":
+        return LocalFileStore(request.getfixturevalue("tmp_path") / "store")
+    hdfs = request.getfixturevalue("hdfs")
+    return WebHdfsFileStore([hdfs.webhdfs_url], hdfs.hdfs_url, user=hdfs.user)
+
+
+@pytest.fixture
+def root() -> str:
+    """A directory of the test's own in the store, not made yet."""
+    return f"/contract/{uuid4().hex}"
