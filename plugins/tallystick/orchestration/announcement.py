@@ -14,7 +14,7 @@ from airflow.sdk import Asset
 from tallystick.domain.batch import BatchPlan
 from tallystick.domain.ranges import OffsetRange, union_of
 
-MOST_RANGES: Final = 100
+MOST_RANGES: Final = 80
 
 
 def asset_of(feed: str) -> Asset:

@@ -75,7 +75,7 @@ def _tasks(feed: Feed) -> None:
             pool=feed.spark.pool,
             map_index_template="{{ task.batch_id }}",
         )
-        verify_and_commit(batch_id, landed.output) >> publish(batch_id)
+        verify_and_commit(batch_id=batch_id, attempt=landed.output) >> publish(batch_id=batch_id)
 
     @task(task_id="announce", trigger_rule=TriggerRule.ALL_DONE, outlets=[asset_of(feed.name)])
     def announce(**context: Any) -> None:

@@ -1,0 +1,387 @@
+"""Whole runs of the DAGs, in this process: which tasks run, are skipped or fail, and what is left.
+
+The ledger and the files are real; Kafka and Spark are scripted, for what they do here can't be had
+from real ones at will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.landing import LandingPlan
+from tallystick.errors import (
+    ApplicationFailed,
+    BrokerUnavailable,
+    IngestionError,
+    PublishedDataMissing,
+    SourceRefused,
+)
+from tallystick.settings.feed import Feed
+from tallystick.workflows.services import Services
+from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
+from tests.support.story import Story
+
+LONG = timedelta(seconds=60)
+NOBODY = timedelta(0)
+OTHER = Owner("another run")
+LANDED = {"batch.land": "success", "batch.verify_and_commit": "success", "batch.publish": "success"}
+LEFT_OUT = dict.fromkeys(LANDED, "skipped")
+AROUND = {"finish": "success", "plan": "success", "sweep": "success", "check": "success"}
+
+pytestmark = [
+    pytest.mark.usefixtures("airflow_database"),
+    # Airflow's own: it runs a small api-server in this process.
+    pytest.mark.filterwarnings("default"),
+]
+
+
+@dataclass
+class Stage:
+    """A feed with four batches, one for each partition, and the trouble that a test writes."""
+
+    story: Story
+    lease: timedelta = LONG
+    failures: dict[int, list[IngestionError]] = field(default_factory=dict)
+    """By partition: what Spark raises instead of landing, one for each attempt."""
+
+    @contextmanager
+    def services_of(self, feed: Feed, spark: object = None) -> Iterator[Services]:
+        """In the place of the adapters that connections would open."""
+        services = self.story.services(lease=self.lease, max_partitions_per_batch=1)
+        scripted = ScriptedSpark(self.story.broker, services.store)
+        scripted.before_write = self._fail
+        try:
+            yield replace(services, spark=scripted)
+        finally:
+            services.ledger.close()
+
+    def _fail(self, plan: LandingPlan) -> None:
+        partition = plan.scans[0].ranges[0].partition.partition
+        if self.failures.get(partition):
+            raise self.failures[partition].pop(0)
+
+    def take_over(self, batch_id: BatchId) -> None:
+        """Another run begins an attempt of the batch, and lives."""
+        with self.services_of(None) as services:  # type: ignore[arg-type]
+            services.ledger.begin_attempt(
+                batch_id, attempt_id=AttemptId(services.new_id()), owner=OTHER, lease=LONG
+            )
+
+
+@pytest.fixture
+def stage(
+    ledger_databases: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Stage:
+    broker = ScriptedBroker("orders", partitions=4)
+    for log in broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    stage = Stage(Story(ledger_databases(), tmp_path, broker))
+    for module in ("ingest_tasks", "land_operator", "reconcile"):
+        monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", stage.services_of)
+    return stage
+
+
+@pytest.fixture
+def dags() -> Any:
+    """Parsed anew for each test, as for each task: a run's form is kept in the DAG's parameters."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    bag = DagBag(known_pools={"default_pool", "spark_local"})
+    for dag in bag.dags.values():
+        for task in dag.tasks:
+            task.retry_delay = timedelta(0)
+    return bag.dags
+
+
+@dataclass
+class Run:
+    """How a run of a DAG ended."""
+
+    state: str
+    tasks: dict[str, str]
+    """By task, with [index] for mapped ones."""
+    tries: dict[str, int]
+    events: list[dict[str, Any]]
+    """The extra of each asset event."""
+
+
+_clock = iter(range(10_000))
+
+
+def run(dag: Any, **conf: Any) -> Run:
+    """The DAG, run once under an interval of its own."""
+    from airflow import settings
+    from airflow.models.asset import AssetEvent
+    from sqlalchemy import select
+
+    logical_date = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(hours=next(_clock))
+    done = dag.test(logical_date=logical_date, run_conf=conf or None)
+    session = settings.Session()
+    found = {
+        ti.task_id if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]": ti
+        for ti in done.get_task_instances(session=session)
+    }
+    events = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == done.run_id))
+    return Run(
+        state=done.state.value,
+        tasks={name: ti.state for name, ti in found.items()},
+        tries={name: ti.try_number for name, ti in found.items()},
+        events=[event.extra for event in events],
+    )
+
+
+def mapped(*batches: dict[str, str]) -> dict[str, str]:
+    return {
+        f"{task}[{index}]": state
+        for index, batch in enumerate(batches)
+        for task, state in batch.items()
+    }
+
+
+def test_a_run_lands_every_batch_and_tells_the_asset(stage: Stage, dags: Any) -> None:
+    found = run(dags["ingest_orders"])
+    assert found.state == "success"
+    assert found.tasks == AROUND | {"announce": "success"} | mapped(*[LANDED] * 4)
+    assert stage.story.published_offsets() == {n: list(range(10)) for n in range(4)}
+    assert found.events == [
+        {
+            "batches": 4,
+            "offsets": 40,
+            "ranges": [
+                {"generation": 1, "partition": n, "from_offset": 0, "until_offset": 10}
+                for n in range(4)
+            ],
+            "ranges_left_out": 0,
+        }
+    ]
+    assert stage.story.staged() == []
+
+
+def test_nothing_to_land_is_a_green_run_without_an_event(stage: Stage, dags: Any) -> None:
+    run(dags["ingest_orders"])
+    found = run(dags["ingest_orders"])
+    assert found.state == "success"
+    assert found.tasks == AROUND | {"announce": "skipped"} | LEFT_OUT
+    assert found.events == []
+
+
+def test_a_dry_run_changes_nothing_and_skips_all_the_rest(stage: Stage, dags: Any) -> None:
+    found = run(dags["ingest_orders"], dry_run=True)
+    assert found.state == "success"
+    skipped = dict.fromkeys(("announce", "sweep", "check"), "skipped")
+    assert found.tasks == {"finish": "success", "plan": "success"} | LEFT_OUT | skipped
+    with stage.services_of(None) as services:  # type: ignore[arg-type]
+        assert services.ledger.batches(services.feed_name) == []
+        assert services.ledger.generations(services.feed_name) == {}
+    assert not stage.story.directory.joinpath("landing").exists()
+
+
+def test_one_failed_batch_stops_no_other_and_fails_the_run(stage: Stage, dags: Any) -> None:
+    stage.failures[1] = [SourceRefused("topic orders", "not authorised")]
+    found = run(dags["ingest_orders"])
+    failed = dict.fromkeys(LANDED, "upstream_failed") | {"batch.land": "failed"}
+    assert found.state == "failed"
+    assert found.tasks == (
+        AROUND | {"announce": "success", "check": "failed"} | mapped(LANDED, failed, LANDED, LANDED)
+    )
+    assert found.tries["batch.land[1]"] == found.tries["check"] == 1
+    assert [each["partition"] for each in found.events[0]["ranges"]] == [0, 2, 3]
+
+    assert run(dags["ingest_orders"]).state == "success"
+    assert stage.story.published_offsets() == {n: list(range(10)) for n in range(4)}
+
+
+def test_what_may_pass_is_tried_again_and_lands_once(stage: Stage, dags: Any) -> None:
+    stage.failures[2] = [ApplicationFailed("b", "local-1", "a node died")] * 2
+    found = run(dags["ingest_orders"])
+    assert found.state == "success"
+    assert found.tries["batch.land[2]"] == 3
+    assert found.tries["batch.land[0]"] == 1
+    assert stage.story.published_offsets() == {n: list(range(10)) for n in range(4)}
+    with stage.services_of(None) as services:  # type: ignore[arg-type]
+        attempts = [len(each.attempts) for each in services.ledger.batches(services.feed_name)]
+    assert sorted(attempts) == [1, 1, 1, 3]
+
+
+def test_a_batch_that_another_run_holds_is_skipped(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tallystick.workflows import planning
+
+    really = planning.plan_feed
+
+    def plan_then_lose_one(services: Services, *rest: Any) -> planning.PlanReport:
+        report = really(services, *rest)
+        stage.take_over(report.all_batches[3].batch_id)
+        return report
+
+    stage.lease = NOBODY
+    monkeypatch.setattr(planning, "plan_feed", plan_then_lose_one)
+    found = run(dags["ingest_orders"])
+    assert found.state == "success"
+    assert found.tasks == (
+        AROUND | {"announce": "success"} | mapped(LANDED, LANDED, LANDED, LEFT_OUT)
+    )
+    assert found.tries["batch.land[3]"] == 1
+    assert sorted(stage.story.published_offsets()) == [0, 1, 2]
+
+
+def test_a_batch_that_was_taken_over_is_skipped_before_its_commit(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tallystick.workflows import verification
+
+    really, lost = verification.verify_and_commit, []
+
+    def lose_the_first(services: Services, attempt: Any) -> Any:
+        if not lost:
+            lost.append(attempt.batch_id)
+            stage.take_over(attempt.batch_id)
+        return really(services, attempt)
+
+    stage.lease = NOBODY
+    monkeypatch.setattr(verification, "verify_and_commit", lose_the_first)
+    found = run(dags["ingest_orders"])
+    assert found.state == "success"
+    states = sorted(state for task, state in found.tasks.items() if task.startswith("batch.verify"))
+    assert states == ["skipped", "success", "success", "success"]
+    with stage.services_of(None) as services:  # type: ignore[arg-type]
+        assert services.ledger.committed_batch(lost[0]) is None
+
+
+def test_trouble_of_an_earlier_batch_does_not_stop_the_landing(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tallystick.workflows import publishing
+
+    def missing(services: Services) -> None:
+        raise PublishedDataMissing("b", "/landing/_staging/b", "/landing/orders/b")
+
+    monkeypatch.setattr(publishing, "finish", missing)
+    found = run(dags["ingest_orders"])
+    assert found.state == "failed"
+    assert found.tasks == (
+        AROUND
+        | {"finish": "failed", "announce": "success", "check": "failed"}
+        | mapped(*[LANDED] * 4)
+    )
+
+
+def test_a_plan_that_fails_lands_nothing_and_fails_the_run(stage: Stage, dags: Any) -> None:
+    stage.story.broker.topic = "another"
+    found = run(dags["ingest_orders"])
+    assert found.state == "failed"
+    assert found.tries["plan"] == 1
+    assert found.tasks == (
+        AROUND
+        | dict.fromkeys(LANDED, "upstream_failed")
+        | {"plan": "failed", "announce": "skipped", "check": "failed"}
+    )
+
+
+def test_a_loss_fails_the_check_after_everything_was_landed(stage: Stage, dags: Any) -> None:
+    run(dags["ingest_orders"])
+    for log in stage.story.broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    stage.story.broker.logs[0].log_start_offset = 13
+    found = run(dags["ingest_orders"])
+    assert found.state == "failed"
+    assert found.tasks == (
+        AROUND | {"announce": "success", "check": "failed"} | mapped(*[LANDED] * 4)
+    )
+    assert found.tries["check"] == 1
+    assert stage.story.published_offsets()[0] == [*range(10), *range(13, 20)]
+    assert run(dags["ingest_orders"]).state == "success"
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        pytest.param({"window_start": "2026-11-01T00:00:00Z"}, id="half a window"),
+        pytest.param(
+            {"window_start": "2026-11-02T00:00:00Z", "window_end": "2026-11-01T00:00:00Z"},
+            id="a window that runs backwards",
+        ),
+    ],
+)
+def test_a_wrong_window_fails_the_plan_at_once(
+    stage: Stage, dags: Any, conf: dict[str, str]
+) -> None:
+    found = run(dags["ingest_orders"], **conf)
+    assert found.state == "failed"
+    assert (found.tasks["plan"], found.tries["plan"]) == ("failed", 1)
+
+
+def test_the_forms_window_names_the_batch(stage: Stage, dags: Any) -> None:
+    run(
+        dags["ingest_orders"],
+        window_start="2026-10-03T04:00:00+00:00",
+        window_end="2026-10-03T05:00:00+00:00",
+    )
+    with stage.services_of(None) as services:  # type: ignore[arg-type]
+        plans = [each.status.plan for each in services.ledger.batches(services.feed_name)]
+    assert {plan.label for plan in plans} == {datetime(2026, 10, 3, 4, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize("missing", ["kafka", "webhdfs", "ledger", "spark"])
+def test_a_missing_connection_fails_the_plan_at_once_by_its_name(
+    dags: Any, missing: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    connections = {
+        "kafka": '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}',
+        "webhdfs": (
+            '{"conn_type": "webhdfs", "host": "127.0.0.1", "port": 1, "login": "me",'
+            ' "extra": {"fs": "hdfs://127.0.0.1:1"}}'
+        ),
+        "ledger": '{"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "t"}',
+        "spark": '{"conn_type": "spark", "host": "local[2,4]"}',
+    }
+    for name, text in connections.items():
+        if name != missing:
+            monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}_DEFAULT", text)
+    found = run(dags["ingest_orders"])
+    assert found.state == "failed"
+    assert (found.tasks["plan"], found.tries["plan"]) == ("failed", 1)
+    assert f"connection '{missing}_default' does not exist" in caplog.text
+
+
+def test_reconcile_says_what_it_found(stage: Stage, dags: Any) -> None:
+    run(dags["ingest_orders"])
+    found = run(dags["reconcile_orders"])
+    assert found.state == "success"
+    assert found.tries == {"reconcile": 1}
+
+
+def test_reconcile_fails_at_once_on_a_loss(stage: Stage, dags: Any) -> None:
+    run(dags["ingest_orders"])
+    gone = next(stage.story.directory.joinpath("landing").rglob("*.parquet"))
+    gone.unlink()
+    found = run(dags["reconcile_orders"])
+    assert found.state == "failed"
+    assert found.tries == {"reconcile": 1}
+
+
+def test_reconcile_asks_a_silent_witness_again(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(dags["ingest_orders"])
+    really, asked = stage.story.broker.snapshot, []
+
+    def silent_once(topic: str) -> Any:
+        asked.append(topic)
+        if len(asked) == 1:
+            raise BrokerUnavailable("broker:9092", "timed out")
+        return really(topic)
+
+    monkeypatch.setattr(stage.story.broker, "snapshot", silent_once)
+    found = run(dags["reconcile_orders"])
+    assert found.state == "success"
+    assert found.tries == {"reconcile": 2}
