@@ -112,7 +112,7 @@ class Sandbox:
                 )
             if purge:
                 self.postgres.purge()
-                _purge(self.directory)
+                self._purge()
         return before
 
     def kill(self) -> None:
@@ -213,6 +213,13 @@ class Sandbox:
         if done.returncode != 0:
             raise ServiceFailed("the ledger", "could not be migrated", log)
 
+    def _purge(self) -> None:
+        """Delete what services wrote, and nothing else: other things lie beside it."""
+        folders = {"logs", "hdfs", "airflow", *(service.name for service in self.services)}
+        for name in folders:
+            shutil.rmtree(self.directory / name, ignore_errors=True)
+        (self.directory / "state.json").unlink(missing_ok=True)
+
     def _write_connections(self) -> None:
         found = {**client_variables(self), **airflow_connections(self)}
         write_private(connections_file(self.directory), json.dumps(found, indent=1, sort_keys=True))
@@ -245,14 +252,3 @@ def _checked(only: Iterable[str] | None) -> list[str]:
     if "airflow" in wanted:
         wanted.append("postgres")
     return [name for name in GROUPS if name in wanted]
-
-
-def _purge(directory: Path) -> None:
-    """Delete what services wrote; what set-up fetched stays."""
-    kept = {"jars", "setup.lock", "jars.lock", "lock", "state.lock"}
-    for entry in directory.iterdir():
-        if entry.name not in kept:
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                os.unlink(entry)

@@ -88,6 +88,10 @@ class Postgres(Service):
 
     @override
     def prepare(self) -> None:
+        if self.run_as is not None:
+            _ensure_user(self.run_as)
+        self._area.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._give(self._area)
         if not (self._data / "PG_VERSION").exists():
             self._initialise()
         self._clear_stale_lock()
@@ -188,16 +192,12 @@ class Postgres(Service):
 
     @cached_property
     def _area(self) -> Path:
-        """The directory of the data, owned and reachable by the user that the server runs as."""
+        """The directory of the data, where the user that the server runs as can reach it."""
         inside = self.home.directory / self.name
-        if self.run_as is not None:
-            _ensure_user(self.run_as)
-            if not _may_enter(self.home.directory):
-                digest = hashlib.sha256(str(self.home.directory).encode()).hexdigest()[:12]
-                inside = Path("/var/tmp") / f"tallystick-postgres-{digest}"
-        inside.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._give(inside)
-        return inside
+        if self.run_as is None or _may_enter(self.home.directory):
+            return inside
+        digest = hashlib.sha256(str(self.home.directory).encode()).hexdigest()[:12]
+        return Path("/var/tmp") / f"tallystick-postgres-{digest}"
 
     def _give(self, path: Path) -> None:
         if self.run_as is not None:

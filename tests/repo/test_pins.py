@@ -79,7 +79,8 @@ def test_this_environment_holds_the_pins() -> None:
 
 
 def test_the_compiled_pins_name_no_host_and_no_path() -> None:
-    assert not re.search(r"https?:|--(extra-)?index|--find-links|file:|\s/", REQUIREMENTS.read_text())
+    private = r"https?:|--(extra-)?index|--find-links|file:|\s/"
+    assert not re.search(private, REQUIREMENTS.read_text())
 
 
 @pytest.mark.parametrize("service", SERVICES)
