@@ -14,6 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
 from tallystick.storage.local_directory import LocalFileStore
 from tallystick.storage.web_hdfs import WebHdfsFileStore
+
+Columns = tuple[np.ndarray, np.ndarray]
 
 DIRECTORY = "/tallystick-bench/read-back"
 # What 128 MB of row group hold at 200 bytes a record.
@@ -39,21 +42,16 @@ def main() -> None:
             if arguments.webhdfs
             else LocalFileStore(Path(scratch))
         )
-        shapes = {
-            "dense": lambda first, rows: np.arange(first, first + rows),
-            "every tenth missing": lambda first, rows: _sparse(first, rows),
-            "shuffled": lambda first, rows: np.random.default_rng(7).permutation(rows) + first,
-        }
         where = arguments.webhdfs or "a local directory"
         print(
             f"{where}; {os.cpu_count()} cores, Python {platform.python_version()},"
             f" pyarrow {pa.__version__}, numpy {np.__version__}"
         )
-        for name, offsets_of in shapes.items():
+        for name, shape in SHAPES.items():
             store.delete(DIRECTORY)
             per_file = arguments.rows // arguments.files
             for file in range(arguments.files):
-                content = _file(file, offsets_of(1_000, per_file))
+                content = _file(*shape(file, per_file))
                 store.write(f"{DIRECTORY}/part-{file}.parquet", content)
             _measure(name, store, per_file * arguments.files, arguments.runs)
         store.delete(DIRECTORY)
@@ -76,19 +74,42 @@ def _measure(name: str, store: LocalFileStore | WebHdfsFileStore, rows: int, run
     )
 
 
-def _sparse(first: int, rows: int) -> np.ndarray:
-    wanted = np.arange(first, first + rows * 10 // 9 + 10)
-    return wanted[wanted % 10 != 0][:rows]
+def _dense(file: int, rows: int) -> Columns:
+    return np.full(rows, file), np.arange(rows)
 
 
-def _file(partition: int, offsets: np.ndarray) -> bytes:
+def _sparse(file: int, rows: int) -> Columns:
+    offsets = np.arange(rows * 10 // 9 + 10)
+    return np.full(rows, file), offsets[offsets % 10 != 0][:rows]
+
+
+def _many(file: int, rows: int) -> Columns:
+    """Two thousand small slices in each file."""
+    slices = np.arange(rows) * 2_000 // rows
+    return slices + file * 2_000, np.arange(rows)
+
+
+def _shuffled(file: int, rows: int) -> Columns:
+    """As no landing writes them: every row is a run."""
+    return np.full(rows, file), np.random.default_rng(7).permutation(rows)
+
+
+SHAPES: dict[str, Callable[[int, int], Columns]] = {
+    "dense": _dense,
+    "every tenth missing": _sparse,
+    "2,000 slices a file": _many,
+    "shuffled": _shuffled,
+}
+
+
+def _file(partitions: np.ndarray, offsets: np.ndarray) -> bytes:
     rows = len(offsets)
     table = pa.table(
         {
             "topic": pa.array(["bench"])
             .dictionary_encode()
             .take(pa.array(np.zeros(rows, np.int32))),
-            "partition": pa.array(np.full(rows, partition, np.int32)),
+            "partition": pa.array(partitions.astype(np.int32)),
             "offset": pa.array(offsets.astype(np.int64)),
             "timestamp": pa.array(offsets * 1000, pa.timestamp("us", tz="UTC")),
             "value": pa.array([b"v" * 50] * rows, pa.binary()),
