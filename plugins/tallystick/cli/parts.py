@@ -100,6 +100,7 @@ def batch_part(record: BatchRecord, root: str) -> BatchPart:
         for kind, runs in each.holes.items():
             totals[kind] += runs.count
     is_accounted = bool(record.ranges)
+    is_held = status.state.is_unfinished and status.lease_seconds_left > 0
     return BatchPart(
         batch=plan.batch_id,
         state=status.state.value,
@@ -108,7 +109,7 @@ def batch_part(record: BatchRecord, root: str) -> BatchPart:
         planned_at=record.planned_at,
         committed_at=record.committed_at,
         published_at=record.published_at,
-        held_by=status.holder if status.lease_seconds_left > 0 else None,
+        held_by=status.holder if is_held else None,
         directory=str(BatchPath.of(root, plan)),
         offsets=plan.span,
         rows=sum(each.record_count for each in record.ranges) if is_accounted else None,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_STORY = "tallystick"
+_STORY: Final = "tallystick"
+_MILLISECONDS: Final = re.compile(r"\d+ms")
 
 
 @contextlib.contextmanager
@@ -20,6 +22,7 @@ def told(what: str, level: int = logging.INFO) -> Iterator[None]:
     logger = logging.getLogger(_STORY)
     before = logger.level, logger.propagate
     with _handler(what) as handler:
+        handler.addFilter(_Once())
         logger.addHandler(handler)
         logger.setLevel(level)
         logger.propagate = False
@@ -27,7 +30,8 @@ def told(what: str, level: int = logging.INFO) -> Iterator[None]:
             yield
         finally:
             logger.removeHandler(handler)
-            logger.level, logger.propagate = before
+            logger.setLevel(before[0])
+            logger.propagate = before[1]
 
 
 @contextlib.contextmanager
@@ -45,6 +49,23 @@ def _handler(what: str) -> Iterator[logging.Handler]:
     with Progress(*columns, console=console, transient=True) as progress:
         progress.add_task(what, total=None)
         yield _ConsoleHandler(console)
+
+
+class _Once(logging.Filter):
+    """Lets a warning or an error pass once: Kafka's client says the same ten times a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """True for what was not said before in these very words, milliseconds aside."""
+        if record.levelno < logging.WARNING:
+            return True
+        words = _MILLISECONDS.sub("", record.getMessage())
+        is_new = words not in self._said
+        self._said.add(words)
+        return is_new
 
 
 class _ConsoleHandler(logging.Handler):

@@ -105,18 +105,20 @@ def files_view(document: FilesDocument) -> list[Block]:
     """All committed files, one row for each partition in each."""
     if not document.files:
         return [f"Feed {document.feed} has no committed file yet."]
-    headers = ("path", "partition#", "from#", "until#", "rows#", "bytes#", "published")
-    return [
-        Table(
-            headers,
-            [
-                [each.path, str(each.partition), number(each.from_offset),
-                 number(each.until_offset), number(each.rows), number(each.bytes),
-                 "yes" if each.published else "no"]
-                for each in document.files
-            ],
-        )
-    ]  # fmt: skip
+    headers = ("partition#", "from#", "until#", "rows#", "bytes#", "published", "path")
+    rows = [
+        [
+            str(each.partition),
+            number(each.from_offset),
+            number(each.until_offset),
+            number(each.rows),
+            number(each.bytes),
+            "yes" if each.published else "no",
+            each.path,
+        ]
+        for each in document.files
+    ]
+    return [Table(headers, rows)]
 
 
 def reconcile_view(document: ReconcileDocument) -> list[Block]:

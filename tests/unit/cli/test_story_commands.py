@@ -110,8 +110,8 @@ def test_files_for_people(landing: CommandLine) -> None:
     assert landing("files", "orders").out == "Feed orders has no committed file yet.\n"
     landed(landing)
     lines = landing("files", "orders").out.splitlines()
-    assert lines[0].split() == ["path", "partition", "from", "until", "rows", "bytes", "published"]
-    assert all(line.startswith("/landing/orders/gen=1/dt=") for line in lines[1:])
+    assert lines[0].split() == ["partition", "from", "until", "rows", "bytes", "published", "path"]
+    assert all(" yes        /landing/orders/gen=1/dt=" in line for line in lines[1:])
 
 
 def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> None:

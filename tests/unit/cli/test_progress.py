@@ -1,0 +1,51 @@
+"""What is told while work goes on: on a terminal and elsewhere, each trouble once."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+
+import pytest
+
+from tallystick.cli.progress import told
+
+LOG = logging.getLogger("tallystick.somewhere")
+
+
+class Stream(io.StringIO):
+    def __init__(self, is_terminal: bool) -> None:
+        super().__init__()
+        self.is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_the_story_is_told_on_standard_error(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    stream = Stream(is_terminal)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("COLUMNS", "200")
+    with told("landing orders"):
+        LOG.info("batch %s [bold]", 7)
+        LOG.debug("a detail")
+        for milliseconds in (0, 3):
+            LOG.error("connect failed (after %dms)", milliseconds)
+    LOG.error("after the end")
+    text = stream.getvalue()
+    assert "batch 7 [bold]" in text
+    assert text.count("connect failed") == 1
+    assert "a detail" not in text
+    assert "after the end" not in text
+    assert ("landing orders" in text) == is_terminal
+
+
+def test_the_loggers_are_left_as_they_were() -> None:
+    logger = logging.getLogger("tallystick")
+    before = (logger.level, logger.propagate, list(logger.handlers))
+    with told("x", logging.ERROR):
+        assert logger.level == logging.ERROR
+    assert (logger.level, logger.propagate, list(logger.handlers)) == before
