@@ -174,7 +174,7 @@ def _pieces(offsets: OffsetRange, most: int) -> Iterator[OffsetRange]:
 def _filled(
     layer: Sequence[PlannedRange], limits: PlanLimits
 ) -> Iterator[tuple[PlannedRange, ...]]:
-    """One range per partition comes in; batches within both limits go out, in the same order."""
+    """Batches within both limits, in the order of the layer: one range per partition, never none."""
     batch: list[PlannedRange] = []
     span = 0
     for each in layer:
@@ -184,5 +184,4 @@ def _filled(
             batch, span = [], 0
         batch.append(each)
         span += each.offsets.span
-    if batch:
-        yield tuple(batch)
+    yield tuple(batch)

@@ -9,7 +9,7 @@ rules and returns findings with exact offsets; an empty answer means that these 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from tallystick.domain.batch import BatchStatus
@@ -296,15 +296,3 @@ def could_not_tell(feed: str, topic: str, *, what: str, reason: str, seen_at: da
         next_step=f"Run again when it answers: ./tallystick reconcile {feed}",
         evidence={"seen_at": seen_at.isoformat()},
     )
-
-
-def committed_gaps(
-    generations: Mapping[int, GenerationAccount],
-) -> Iterator[tuple[GenerationAccount, OffsetRange]]:
-    """Gaps behind the frontier's end: offsets below something accounted for, and in nothing."""
-    for account in generations.values():
-        position = account.frontier
-        for each in account.beyond:
-            if each.from_offset > position:
-                yield account, OffsetRange(account.partition, position, each.from_offset)
-            position = max(position, each.until_offset)

@@ -1,0 +1,275 @@
+"""Reconciliation as a table: every rule's verdict per row, and why. Neighbours differ in one fact.
+
+A code that a row doesn't name must stay silent there: false alarms are defects of the same rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tallystick.domain.batch import BatchStatus
+from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation, log_changes
+from tallystick.domain.rules import (
+    change_findings,
+    could_not_tell,
+    frozen_time_index,
+    lost_finding,
+    standing_findings,
+    stopped_finding,
+    unfinished_batches,
+    unread_partitions,
+)
+from tallystick.domain.snapshot import PartitionBounds
+from tallystick.domain.states import BatchState, Verdict
+from tests.support.builders import (
+    BATCH,
+    FEED,
+    NOON,
+    TOPIC,
+    TOPIC_ID,
+    a_range,
+    a_snapshot,
+    a_status,
+    an_account,
+    bounds,
+    by_partition,
+    planned,
+)
+
+LANDED = an_account(frontier=5, anchor_offset=4)
+STOPPED = replace(LANDED, state=GenerationState.STOPPED)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What ledger and broker say of partition 0, and of a window's end."""
+
+    account: GenerationAccount | None = LANDED
+    now: PartitionBounds | None = field(default_factory=lambda: bounds(0, 9))
+    anchor: AnchorCheck = AnchorCheck.INTACT
+    topic_id: str = TOPIC_ID
+    unfinished: tuple[BatchStatus, ...] = ()
+    unpublished: tuple[str, ...] = ()
+    cut: int | None = None
+    after_now: int | None = None
+
+    def findings(self) -> list[Finding]:
+        """What every rule says."""
+        accounts = Accounts(by_partition(self.account) if self.account else {}, self.unfinished)
+        seen = Observation(
+            a_snapshot({0: self.now} if self.now else {}, topic_id=self.topic_id),
+            {0: self.anchor},
+            {0: 0},
+        )
+        changes = log_changes(accounts, seen)
+        known, snapshot = accounts.generations, seen.snapshot
+        return [
+            *change_findings(FEED, known, changes, seen),
+            *standing_findings(FEED, known, seen),
+            *unread_partitions(FEED, known, snapshot),
+            *unfinished_batches(FEED, TOPIC, self.unfinished, self.unpublished),
+            *frozen_time_index(
+                FEED, known, snapshot, cuts={0: self.cut}, after_now={0: self.after_now}
+            ),
+        ]
+
+
+def _told(findings: Iterable[Finding]) -> dict[str, str]:
+    """Code to verdict and interval."""
+    told: dict[str, str] = {}
+    for each in findings:
+        interval = "" if each.from_offset is None else f" [{each.from_offset}, {each.until_offset})"
+        says = f"{each.verdict.value}{interval}"
+        told[each.code.value] = ", ".join(filter(None, [told.get(each.code.value), says]))
+    return told
+
+
+CLAIMED = an_account(frontier=5, beyond=[(5, 9)])
+LEFT = a_status(planned(5, 9))
+HELD = a_status(planned(5, 9), lease_seconds_left=60.0)
+LOSS, UNKNOWN = Verdict.PROVEN_LOSS.value, Verdict.UNKNOWN.value
+
+ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
+    ("clean", Facts(), {}, "landed up to 5, more to come"),
+    ("all landed", Facts(now=bounds(0, 5)), {}, "nothing behind, nothing ahead"),
+    ("idle and expired", Facts(now=bounds(5, 5)), {}, "everything was landed before it expired"),
+    ("young", Facts(account=an_account(), now=bounds(0, 0)), {}, "an empty topic is no trouble"),
+    (
+        "an open transaction",
+        Facts(now=bounds(0, 9, last_stable_offset=5)),
+        {},
+        "what is not stable yet is not lost",
+    ),
+    # A1
+    ("retention won", Facts(now=bounds(8, 9)), {"A1": f"{LOSS} [5, 8)"}, "log start passed 5"),
+    ("retention just there", Facts(now=bounds(5, 9)), {}, "equal is still readable"),
+    (
+        "middle missing",
+        Facts(account=an_account(frontier=5, beyond=[(8, 9)])),
+        {},
+        "a gap is due, not lost, while it can be read",
+    ),
+    (
+        "middle missing and expired",
+        Facts(account=an_account(frontier=5, beyond=[(8, 9)]), now=bounds(9, 9)),
+        {"A1": f"{LOSS} [5, 8)"},
+        "the largest end hides it from a smaller mind",
+    ),
+    (
+        "expired under a claim nobody holds",
+        Facts(account=CLAIMED, now=bounds(8, 9), unfinished=(LEFT,)),
+        {"A1": f"{LOSS} [5, 8)", "N3": UNKNOWN},
+        "the claim's rest can still be landed",
+    ),
+    (
+        "expired under a claim that is held",
+        Facts(account=CLAIMED, now=bounds(8, 9), unfinished=(HELD,)),
+        {},
+        "it may have been read in time",
+    ),
+    # A3, A4
+    ("cut", Facts(now=bounds(0, 4)), {"A3": f"{LOSS} [4, 5)"}, "the end fell behind the frontier"),
+    ("cut to nothing", Facts(now=bounds(0, 0)), {"A3": f"{LOSS} [0, 5)"}, "the whole log is gone"),
+    (
+        "cut under a claim",
+        Facts(account=CLAIMED, now=bounds(0, 8), unfinished=(HELD,)),
+        {"A3": f"{LOSS} [8, 9)"},
+        "a claim that is released is no loss",
+    ),
+    (
+        "cut and grown again",
+        Facts(anchor=AnchorCheck.DIFFERS),
+        {"A4": f"{LOSS} [4, 5)"},
+        "another record lies where the last landed one was",
+    ),
+    (
+        "cut and grown, nothing landed by us",
+        Facts(account=an_account(frontier=5), anchor=AnchorCheck.DIFFERS),
+        {"A4": LOSS},
+        "no anchor names the place",
+    ),
+    ("anchor gone", Facts(anchor=AnchorCheck.GONE), {"A4": UNKNOWN}, "no evidence is never OK"),
+    (
+        "anchor gone that never was",
+        Facts(account=an_account(frontier=5), anchor=AnchorCheck.GONE),
+        {},
+        "no record landed yet",
+    ),
+    (
+        "stopped before, still cut",
+        Facts(account=STOPPED, now=bounds(0, 4)),
+        {"A3": f"{LOSS} [4, 5)"},
+        "said as long as it lasts",
+    ),
+    (
+        "stopped before, grown since",
+        Facts(account=STOPPED),
+        {"A4": f"{LOSS} [4, 5)"},
+        "the cut can't be seen any more",
+    ),
+    (
+        "stopped before, not in the snapshot",
+        Facts(account=STOPPED, now=None),
+        {"A4": f"{LOSS} [4, 5)"},
+        "nothing contradicts what was found",
+    ),
+    # A5
+    (
+        "re-created",
+        Facts(topic_id="topic-id-2"),
+        {"A5": UNKNOWN},
+        "what was produced after the last look is not known",
+    ),
+    (
+        "re-created with a tail",
+        Facts(account=replace(LANDED, last_seen_until=7), topic_id="topic-id-2"),
+        {"A5": f"{LOSS} [5, 7), {UNKNOWN}"},
+        "the tail was seen and never landed",
+    ),
+    # N1
+    ("unread", Facts(account=None), {"N1": f"{UNKNOWN} [0, 9)"}, "nobody has looked yet"),
+    # N3
+    ("left behind", Facts(account=CLAIMED, unfinished=(LEFT,)), {"N3": UNKNOWN}, "no lease"),
+    ("at work", Facts(account=CLAIMED, unfinished=(HELD,)), {}, "slow is not dead"),
+    ("not shown", Facts(unpublished=(BATCH,)), {"N3": UNKNOWN}, "committed, not published"),
+    (
+        "committed, said once",
+        Facts(unfinished=(replace(LEFT, state=BatchState.COMMITTED),), unpublished=(BATCH,)),
+        {"N3": UNKNOWN},
+        "a committed batch needs no lease",
+    ),
+    # Z5
+    (
+        "a record from the future",
+        Facts(cut=5, after_now=5),
+        {"Z5": f"{UNKNOWN} [5, 9)"},
+        "no later window's end will ever pass it",
+    ),
+    ("a window that ends now", Facts(cut=5, after_now=7), {}, "later records are as late as that"),
+    ("the future is not reached", Facts(cut=6, after_now=6), {}, "offset 5 can still be landed"),
+    (
+        "the future is last",
+        Facts(now=bounds(0, 5), cut=5, after_now=5),
+        {},
+        "nothing piles up behind it",
+    ),
+    ("no record that late", Facts(cut=None, after_now=None), {}, "then everything is due"),
+    (
+        "a record from the future, stopped",
+        Facts(account=replace(STOPPED, anchor=None), now=bounds(0, 9), cut=5, after_now=5),
+        {"A4": LOSS},
+        "a stopped partition has another trouble",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in ROWS]
+)
+def test_what_is_found(facts: Facts, expected: Mapping[str, str], why: str) -> None:
+    assert _told(facts.findings()) == expected, why
+
+
+def test_every_row_tells_in_words_what_happened_and_what_next() -> None:
+    findings = [each for _, facts, _, _ in ROWS for each in facts.findings()]
+
+    assert findings
+    assert all(each.cause.endswith(".") for each in findings)
+    assert all(len(each.next_step) > 20 for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (FindingCode.EXPIRED, "the log start passed these offsets"),
+        (FindingCode.PURGED, "deleted on purpose"),
+        (FindingCode.RECREATED, "the topic was re-created"),
+        (FindingCode.TRUNCATED, "can be read nowhere any more"),
+    ],
+)
+def test_a_recorded_loss_names_its_cause(code: FindingCode, words: str) -> None:
+    found = lost_finding(FEED, LANDED, a_range(5, 8), code.value, {"log_start_offset": 8})
+
+    assert (found.code, found.verdict) == (code, Verdict.PROVEN_LOSS)
+    assert words in found.cause
+    assert found.evidence == {"log_start_offset": 8}
+    assert (found.from_offset, found.until_offset) == (5, 8)
+
+
+def test_a_stopped_partition_can_be_told_of_without_the_broker() -> None:
+    found = stopped_finding(FEED, STOPPED, None, FindingCode.TRUNCATED, "found before")
+
+    assert _told([found]) == {"A3": f"{LOSS} [4, 5)"}
+
+
+def test_a_silent_witness_is_unknown() -> None:
+    found = could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON)
+
+    assert _told([found]) == {"U1": UNKNOWN}
+    assert found.cause == "HDFS could not be asked: in safe mode."
+    assert found.evidence == {"seen_at": "2026-11-01T12:00:00+00:00"}

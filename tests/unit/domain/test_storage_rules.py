@@ -1,0 +1,120 @@
+"""Level L2: the ledger's files against what storage shows. The numbers are its invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.landed import FileSlice
+from tallystick.domain.states import Verdict
+from tallystick.domain.storage_rules import (
+    StoredFile,
+    ledger_behind,
+    missing_or_changed,
+    stray_files,
+)
+from tests.support.builders import FEED, TOPIC, a_file, a_manifest
+
+ONE = a_file("one.parquet", FileSlice(0, 0, 4, 5), FileSlice(1, 7, 8, 2), length_bytes=1_000)
+TWO = a_file("two.parquet", FileSlice(0, 5, 8, 4), length_bytes=900)
+MANIFEST = a_manifest(files=(ONE, TWO))
+AS_COMMITTED = {
+    "one.parquet": StoredFile(1_000, ONE.checksum),
+    "two.parquet": StoredFile(900, TWO.checksum),
+}
+
+# 1: what storage shows, every finding with its partition and interval, and why.
+ROWS: list[tuple[str, Mapping[str, StoredFile], list[str], str]] = [
+    ("as committed", AS_COMMITTED, [], "length and checksum agree"),
+    (
+        "one missing",
+        {"two.parquet": AS_COMMITTED["two.parquet"]},
+        ["A8 0 [0, 5)", "A8 1 [7, 9)"],
+        "every slice of the file is named",
+    ),
+    ("all missing", {}, ["A8 0 [0, 5)", "A8 1 [7, 9)", "A8 0 [5, 9)"], "the directory is gone"),
+    (
+        "one shorter",
+        AS_COMMITTED | {"two.parquet": StoredFile(899, None)},
+        ["C1 0 [5, 9)"],
+        "the checksum need not be asked",
+    ),
+    (
+        "one longer",
+        AS_COMMITTED | {"two.parquet": StoredFile(901, None)},
+        ["C1 0 [5, 9)"],
+        "appended to",
+    ),
+    (
+        "one changed",
+        AS_COMMITTED | {"two.parquet": StoredFile(900, "crc32c:ffffffff")},
+        ["C1 0 [5, 9)"],
+        "same length, other bytes",
+    ),
+    (
+        "one without a checksum",
+        AS_COMMITTED | {"two.parquet": StoredFile(900, None)},
+        ["C1 0 [5, 9)"],
+        "no evidence is never OK",
+    ),
+    (
+        "one more",
+        AS_COMMITTED | {"three.parquet": StoredFile(5, None)},
+        [],
+        "a stray is another rule's business",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in ROWS]
+)
+def test_what_is_missing_or_changed(
+    stored: Mapping[str, StoredFile], expected: list[str], why: str
+) -> None:
+    found = list(missing_or_changed(MANIFEST, "/landing/orders", stored))
+    told = [
+        f"{each.code.value} {each.partition} [{each.from_offset}, {each.until_offset})"
+        for each in found
+    ]
+
+    assert told == expected, why
+    assert all(each.verdict is Verdict.PROVEN_LOSS for each in found)
+    assert all("/landing/orders/" in each.cause for each in found)
+
+
+def test_a_changed_file_names_both_sides() -> None:
+    (length,) = missing_or_changed(
+        MANIFEST, "/d", AS_COMMITTED | {"two.parquet": StoredFile(1, None)}
+    )
+    (checksum,) = missing_or_changed(
+        MANIFEST, "/d", AS_COMMITTED | {"two.parquet": StoredFile(900, "crc32c:ffffffff")}
+    )
+
+    assert length.cause == "/d/two.parquet has 1 bytes, 900 were committed."
+    assert checksum.cause == (
+        "/d/two.parquet has checksum crc32c:ffffffff, crc32c:00000000 was committed."
+    )
+
+
+def test_a_stray_is_suspected_and_never_deleted() -> None:
+    # 2
+    (found,) = stray_files(FEED, TOPIC, ["/landing/orders/copy.parquet"])
+
+    assert (found.code, found.verdict) == (FindingCode.STRAY_FILE, Verdict.SUSPECTED)
+    assert "delete nothing" in found.next_step.lower()
+    assert found.evidence == {"path": "/landing/orders/copy.parquet"}
+
+
+def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
+    # 3
+    (found,) = ledger_behind(FEED, TOPIC, ["/landing/orders/gen=1/_tally.json"])
+
+    assert (found.code, found.verdict) == (FindingCode.LEDGER_BEHIND, Verdict.UNKNOWN)
+    assert found.next_step.startswith("Land nothing")
+
+
+def test_nothing_found_is_nothing_said() -> None:
+    assert stray_files(FEED, TOPIC, []) == ledger_behind(FEED, TOPIC, []) == ()
