@@ -174,7 +174,7 @@ def _pieces(offsets: OffsetRange, most: int) -> Iterator[OffsetRange]:
 def _filled(
     layer: Sequence[PlannedRange], limits: PlanLimits
 ) -> Iterator[tuple[PlannedRange, ...]]:
-    """Batches within both limits, in the order of the layer: one range per partition, never none."""
+    """Batches within both limits, in the layer's order: one range per partition, never none."""
     batch: list[PlannedRange] = []
     span = 0
     for each in layer:
