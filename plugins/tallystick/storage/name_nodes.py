@@ -60,6 +60,7 @@ class NameNodes:
         self._retry_seconds = retry_seconds
         self._first = 0
         self._clients = []
+        self._sessions: list[requests.Session] = []
         for url in _checked(urls):
             session = requests.Session()
             # No proxy, no .netrc: the cluster is addressed directly, with the given credentials.
@@ -76,6 +77,12 @@ class NameNodes:
             # The package normalises paths and expands '#LATEST' in them; ours are final.
             client.resolve = _as_it_is
             self._clients.append(client)
+            self._sessions.append(session)
+
+    def close(self) -> None:
+        """Close the connections; a later request opens new ones."""
+        for session in self._sessions:
+            session.close()
 
     def ask(self, path: str, action: Ask) -> requests.Response:
         """The answer to a request that may be made twice; raises our error for a refusal."""

@@ -72,6 +72,10 @@ class WebHdfsFileStore:
             retry_seconds=retry_seconds,
         )
 
+    def close(self) -> None:
+        """Close the connections; a later verb opens new ones."""
+        self._name_nodes.close()
+
     def uri(self, path: str) -> str:
         """The path with scheme and authority, not escaped: Hadoop takes a URI's path literally."""
         return self._file_system + checked(path)

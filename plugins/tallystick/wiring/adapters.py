@@ -106,6 +106,7 @@ def open_services(
             user=hdfs.user,
             password=hdfs.password.get_secret_value() if hdfs.password else None,
         )
+        stack.callback(store.close)
         yield Services(
             feed=feed,
             ledger=ledger,
