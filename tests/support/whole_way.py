@@ -1,0 +1,151 @@
+"""A feed on real services: Kafka, HDFS, ledger, and Spark in a warm session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import requests
+
+from tallystick.domain.identities import Owner
+from tallystick.domain.landing import LandingPlan
+from tallystick.domain.window import Window
+from tallystick.ports.spark_runner import LandingOrder
+from tallystick.settings.connections import connection_in
+from tallystick.settings.feed import Feed
+from tallystick.spark.landing import land
+from tallystick.wiring import open_services
+from tallystick.workflows.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.services import Services
+from tests.support.kafka_records import Record, records_in
+from tests.support.landed_files import names_in, rows_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Hook = Callable[[LandingPlan], None]
+
+
+@dataclass
+class SessionRunner:
+    """Runs the landing function in a warm session: the port's second way, as Spark Connect will."""
+
+    spark: SparkSession
+    before: Hook = lambda plan: None
+    after: Hook = lambda plan: None
+
+    def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
+        text = self.spark.read.text(order.plan_uri, wholetext=True).head()
+        assert text is not None
+        plan = LandingPlan.from_json(text["value"])
+        started(f"session-{order.attempt_id[:8]}")
+        self.before(plan)
+        land(self.spark, plan)
+        self.after(plan)
+
+
+@dataclass
+class Way:
+    """One feed from its topic to its directory."""
+
+    topic: str
+    environ: Mapping[str, str]
+    spark: SparkSession
+    name: str = field(default_factory=lambda: f"feed-{uuid4().hex[:8]}")
+
+    @property
+    def root(self) -> str:
+        return f"/way/{self.name}"
+
+    def feed(self, *, source: Mapping[str, Any] | None = None, **parts: Any) -> Feed:
+        return Feed.model_validate(
+            {
+                "feed": self.name,
+                "source": {"topic": self.topic} | dict(source or {}),
+                "schedule": {"cron": "0 * * * *", "start_date": datetime(2026, 11, 1, tzinfo=UTC)},
+                "target": {"root": self.root, "replication": 1},
+            }
+            | parts
+        )
+
+    @contextmanager
+    def services(
+        self, runner: SessionRunner | None = None, feed: Feed | None = None, **changes: Any
+    ) -> Iterator[Services]:
+        with open_services(
+            feed or self.feed(),
+            lambda conn_id: connection_in(self.environ, conn_id),
+            spark=runner or SessionRunner(self.spark),
+        ) as services:
+            yield replace(services, **changes)
+
+    def land(
+        self,
+        runner: SessionRunner | None = None,
+        window: Window | None = None,
+        feed: Feed | None = None,
+        **changes: Any,
+    ) -> RunReport:
+        with self.services(runner, feed, **changes) as services:
+            return land_feed(services, window, Owner("test"))
+
+    def landed(self, runner: SessionRunner | None = None, **more: Any) -> RunReport:
+        """A run in which no batch failed."""
+        report = self.land(runner, **more)
+        assert not report.errors, report.errors
+        return report
+
+    def reconciled(self) -> ReconcileReport:
+        with self.services() as services:
+            return reconcile(services)
+
+    def rows(self, generation: int = 1) -> list[Record]:
+        """Every row that a reader of the plain tree sees, doubles included, sorted by place."""
+        url = self.environ["WEBHDFS_URL"]
+        found: list[Record] = []
+        for directory in self._batches(f"{self.root}/{self.name}/gen={generation}"):
+            found += rows_in(url, directory)
+        return sorted(found, key=lambda each: (each.partition, each.offset))
+
+    def files(self) -> list[str]:
+        """Names of all published data files."""
+        url = self.environ["WEBHDFS_URL"]
+        return [
+            name
+            for generation in names_in(url, f"{self.root}/{self.name}")
+            for directory in self._batches(f"{self.root}/{self.name}/{generation}")
+            for name in names_in(url, directory)
+            if name.endswith(".parquet")
+        ]
+
+    def produced(
+        self, ranges: Mapping[int, tuple[int, int]], isolation: str = "read_committed"
+    ) -> list[Record]:
+        """The same offsets as librdkafka reads them."""
+        servers = self.environ["KAFKA_BOOTSTRAP_SERVERS"]
+        return records_in(servers, self.topic, ranges, isolation)
+
+    def staged(self) -> list[str]:
+        """Batches that have something left in staging."""
+        return self._names(f"{self.root}/_staging")
+
+    def _batches(self, generation: str) -> list[str]:
+        return [
+            f"{generation}/{day}/{hour}/{batch}"
+            for day in self._names(generation)
+            for hour in self._names(f"{generation}/{day}")
+            for batch in self._names(f"{generation}/{day}/{hour}")
+        ]
+
+    def _names(self, path: str) -> list[str]:
+        try:
+            return names_in(self.environ["WEBHDFS_URL"], path)
+        except requests.HTTPError as failure:
+            if failure.response.status_code != 404:
+                raise
+            return []
