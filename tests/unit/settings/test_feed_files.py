@@ -408,7 +408,8 @@ def test_an_unknown_feed_is_told_with_the_nearest_names(folder: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_feed(folder, "ordrs")
     assert str(caught.value) == (
-        "feeds: the feed's name is 'ordrs'; accepted: orders. List the feeds: ./tallystick feed list"
+        "feeds: the feed's name is 'ordrs'; accepted: orders."
+        " List the feeds: ./tallystick feed list"
     )
     with pytest.raises(ConfigurationError, match="accepted: clicks, orders"):
         load_feed(folder, "zzz")
