@@ -7,6 +7,17 @@ import json
 import pytest
 
 from tallystick.errors import ConnectionMissing
+from tests.support.story import a_feed
+
+CONNECTIONS = {
+    "kafka_default": '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}',
+    "webhdfs_default": (
+        '{"conn_type": "webhdfs", "host": "127.0.0.1", "port": 1, "login": "me",'
+        ' "extra": {"fs": "hdfs://127.0.0.1:1"}}'
+    ),
+    "ledger_default": '{"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "t"}',
+    "spark_default": '{"conn_type": "spark", "host": "local[2,4]"}',
+}
 
 
 def test_every_part_of_a_connection_is_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,3 +56,17 @@ def test_a_missing_connection_is_named_and_never_replaced(monkeypatch: pytest.Mo
     assert "spark_default" in str(caught.value)
     assert "AIRFLOW_CONN_SPARK_DEFAULT" in str(caught.value)
     assert not caught.value.retry
+
+
+@pytest.mark.parametrize("missing", CONNECTIONS)
+@pytest.mark.filterwarnings("default")  # of libraries that the adapters bring along
+def test_every_connection_is_looked_up_before_anything_is_opened(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tallystick.orchestration.connections import services_of
+
+    for name, text in CONNECTIONS.items():
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", text)
+    monkeypatch.delenv(f"AIRFLOW_CONN_{missing.upper()}")
+    with pytest.raises(ConnectionMissing, match=missing), services_of(a_feed()):
+        pass
