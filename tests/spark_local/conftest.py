@@ -1,0 +1,38 @@
+"""One Spark session for all tests of this directory, with the settings of a real landing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tallystick.spark.command import landing_conf
+from tests.spark_local.planner import Planner
+from tests.support.spark_place import JARS, PLACE
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A warm session, as spark-submit would make it, on a cluster with odd defaults."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    odd = {
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.sql.parquet.outputTimestampType": "INT96",
+        "spark.sql.parquet.writeLegacyFormat": "true",
+        "spark.sql.files.maxRecordsPerFile": "7",
+        "spark.sql.ansi.enabled": "false",
+    }
+    builder = SparkSession.builder.master(PLACE.master).config("spark.jars", ",".join(JARS))
+    for name, value in (odd | landing_conf(PLACE, {})).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def planner(kafka: str, hdfs: Any) -> Planner:
+    return Planner(kafka, hdfs.hdfs_url, hdfs.webhdfs_url)

@@ -1,0 +1,18 @@
+"""Where tests run Spark: on this machine, with the connector's jars that set-up fetched."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from tallystick.spark.command import SparkPlace
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+JARS: Final = tuple(
+    str(each) for each in sorted((ROOT / ".sandbox/jars/spark-kafka").glob("*.jar"))
+)
+APPLICATION: Final = ROOT / "spark_jobs" / "land.py"
+PLACE: Final = SparkPlace(
+    master="local[2,4]", jars=JARS, spark_submit=str(Path(sys.prefix) / "bin" / "spark-submit")
+)
