@@ -5,7 +5,9 @@ What a service is, its own module says.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -40,11 +42,16 @@ class Home:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
+    def outside(self, name: str) -> Path:
+        """A directory for what cannot live below the state directory; always the same, not made."""
+        digest = hashlib.sha256(str(self.directory).encode()).hexdigest()[:12]
+        return Path("/var/tmp") / f"tallystick-{name}-{digest}"
+
 
 class Service(ABC):
     """One server process with everything it starts."""
 
-    ready_seconds = 90.0
+    ready_seconds = 180.0  # a bound for machines that are busy with other things
     grace_seconds = 15.0
     stop_signal = signal.SIGTERM
 
@@ -81,6 +88,10 @@ class Service(ABC):
         Called each time it became ready, so all may be there already. Most services need nothing.
         """
         return
+
+    def purge(self) -> None:
+        """Delete its data and configuration; it must not run."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def environment(self) -> Mapping[str, str]:
         """The environment it runs in."""
@@ -185,6 +196,13 @@ class Service(ABC):
 
     def _forget_ended(self) -> None:
         self.home.state.remember_sessions(self.name, self._with_members())
+
+
+def make_private(folder: Path) -> None:
+    """Make a directory in a place that is open to all. Raises SandboxError if it is not ours."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.is_symlink() or (folder.stat().st_uid != os.geteuid() and os.geteuid() != 0):
+        raise SandboxError(f"{folder} is not ours. Next: remove it, or move the sandbox")
 
 
 def java(

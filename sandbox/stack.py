@@ -111,7 +111,6 @@ class Sandbox:
                     f"processes {left} could not be ended. Next: look at them with ps, then repeat"
                 )
             if purge:
-                self.postgres.purge()
                 self._purge()
         return before
 
@@ -215,8 +214,9 @@ class Sandbox:
 
     def _purge(self) -> None:
         """Delete what services wrote, and nothing else: other things lie beside it."""
-        folders = {"logs", "hdfs", "airflow", *(service.name for service in self.services)}
-        for name in folders:
+        for service in self.services:
+            service.purge()
+        for name in ("logs", "hdfs", "airflow"):
             shutil.rmtree(self.directory / name, ignore_errors=True)
         (self.directory / "state.json").unlink(missing_ok=True)
 

@@ -48,13 +48,13 @@ def tail_of(log: Path) -> str:
 
 
 @contextlib.contextmanager
-def only_one(lock_file: Path) -> Iterator[None]:
-    """Hold the lock file; a second caller waits, and says so. The holder's death frees it."""
+def only_one(lock_file: Path, *, meanwhile: str) -> Iterator[None]:
+    """Hold the lock file, freed by the holder's death; a second caller says so and waits."""
     lock_file.parent.mkdir(parents=True, exist_ok=True)
     with lock_file.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("another tallystick is setting up here; waiting for it")
+            say(meanwhile)
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -24,7 +24,7 @@ def ensure_environment() -> Path:
     """The Python of an environment that holds exactly what requirements.txt pins."""
     wanted = _stamp()
     if not _is_current(wanted):
-        with only_one(SETUP_LOCK):
+        with only_one(SETUP_LOCK, meanwhile="waiting for another tallystick that sets up here"):
             if not _is_current(wanted):
                 _make(wanted)
     return PYTHON

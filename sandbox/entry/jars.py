@@ -28,7 +28,7 @@ def ensure_jars(service: str) -> Path:
     wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
     if _is_current(target, wanted):
         return target
-    with only_one(FETCHED / "jars.lock"):
+    with only_one(FETCHED / "jars.lock", meanwhile=f"the jars of {service} come next"):
         if not _is_current(target, wanted):
             _fetch(pom, target, wanted)
     return target

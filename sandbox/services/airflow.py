@@ -37,7 +37,6 @@ HTTP_CREATED, HTTP_CONFLICT = 201, 409
 class Component(Service):
     """One of Airflow's processes; ready when the health page shows a heartbeat since its start."""
 
-    ready_seconds = 180.0
     # The scheduler would wait for running tasks, and LocalExecutor's workers ignore SIGTERM: then
     # the session is killed.
     grace_seconds = 12.0

@@ -5,9 +5,11 @@ from __future__ import annotations
 import grp
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -17,7 +19,7 @@ from typing_extensions import override
 from sandbox.entry.jars import ensure_jars
 from sandbox.errors import ServiceFailed
 from sandbox.ports import HOST
-from sandbox.service import Home, Service, java
+from sandbox.service import Home, Service, java, make_private
 
 HEAP = "-Xmx256m"
 # Starts with half the work; daemons of one machine never need the second compiler.
@@ -71,15 +73,15 @@ class HdfsDaemon(Service):
     def _core_site(self) -> dict[str, str]:
         return {
             "fs.defaultFS": f"hdfs://{HOST}:{self.home.ports['namenode']}",
-            "hadoop.tmp.dir": str(self.home.folder("hdfs", "tmp")),
+            "hadoop.tmp.dir": str(storage_of(self.home) / "tmp"),
         }
 
     def _hdfs_site(self) -> dict[str, str]:
         ports = self.home.ports
         return {
             "dfs.replication": "1",
-            "dfs.namenode.name.dir": (self.home.directory / "hdfs" / "name").as_uri(),
-            "dfs.datanode.data.dir": (self.home.directory / "hdfs" / "data").as_uri(),
+            "dfs.namenode.name.dir": (storage_of(self.home) / "name").as_uri(),
+            "dfs.datanode.data.dir": (storage_of(self.home) / "data").as_uri(),
             "dfs.namenode.http-address": f"{HOST}:{ports['namenode-http']}",
             "dfs.datanode.address": f"{HOST}:{ports['datanode']}",
             "dfs.datanode.http.address": f"{HOST}:{ports['datanode-http']}",
@@ -122,11 +124,13 @@ class NameNode(HdfsDaemon):
     @override
     def prepare(self) -> None:
         super().prepare()
-        formatted = self.home.directory / "hdfs" / "formatted"
+        storage = storage_of(self.home)
+        formatted = storage / "formatted"
         if formatted.exists():
             return
+        make_private(storage)
         for leftover in ("name", "data"):  # of a format that was killed
-            shutil.rmtree(self.home.directory / "hdfs" / leftover, ignore_errors=True)
+            shutil.rmtree(storage / leftover, ignore_errors=True)
         with self.log.open("ab") as out:
             done = subprocess.run(
                 self._java("-format", "-nonInteractive"),
@@ -138,6 +142,11 @@ class NameNode(HdfsDaemon):
         if done.returncode != 0:
             raise ServiceFailed(self.name, "could not format its storage", self.log)
         formatted.touch()
+
+    @override
+    def purge(self) -> None:
+        super().purge()
+        shutil.rmtree(storage_of(self.home), ignore_errors=True)
 
     @override
     def missing(self) -> str | None:
@@ -186,6 +195,17 @@ class DataNode(HdfsDaemon):
         if not self._namenode.live_datanodes():
             return "the NameNode counts no live DataNode"
         return "the NameNode is in safe mode" if self._namenode.in_safe_mode() else None
+
+
+def storage_of(home: Home) -> Path:
+    """Where both daemons keep their data.
+
+    A DataNode takes its directory's URL for a format string: a space, a percent sign or an umlaut
+    kills it. Such state directories get their HDFS data elsewhere.
+    """
+    if re.fullmatch(r"[A-Za-z0-9._/-]+", str(home.directory)):
+        return home.directory / "hdfs" / "storage"
+    return home.outside("hdfs")
 
 
 class Hdfs:

@@ -8,7 +8,6 @@ checkout, data and programs lie below /var/tmp.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import pwd
@@ -17,6 +16,7 @@ import signal
 import stat
 import subprocess
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 
 import psutil
@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from sandbox.errors import SandboxError, ServiceFailed
 from sandbox.ports import HOST
-from sandbox.service import Home, Service
+from sandbox.service import Home, Service, make_private
 
 SERVER_USER = "embedded_postgres"
 SUPERUSER = "postgres"
@@ -90,7 +90,7 @@ class Postgres(Service):
     def prepare(self) -> None:
         if self.run_as is not None:
             _ensure_user(self.run_as)
-        self._area.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._area)
         self._give(self._area)
         if not (self._data / "PG_VERSION").exists():
             self._initialise()
@@ -117,10 +117,6 @@ class Postgres(Service):
         with self._connect() as admin:
             for name in DATABASES:
                 self._provide(admin, name)
-
-    def purge(self) -> None:
-        """Delete the data, also where it lies outside the state directory."""
-        shutil.rmtree(self._area, ignore_errors=True)
 
     def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(self.admin_dsn, connect_timeout=CONNECT_SECONDS, autocommit=True)
@@ -196,8 +192,7 @@ class Postgres(Service):
         inside = self.home.directory / self.name
         if self.run_as is None or _may_enter(self.home.directory):
             return inside
-        digest = hashlib.sha256(str(self.home.directory).encode()).hexdigest()[:12]
-        return Path("/var/tmp") / f"tallystick-postgres-{digest}"
+        return self.home.outside(self.name)
 
     def _give(self, path: Path) -> None:
         if self.run_as is not None:
@@ -214,18 +209,21 @@ class Postgres(Service):
             raise SandboxError(
                 "the package embedded-postgres is missing. Next: start the sandbox by ./tallystick"
             )
-        original = Path(package.origin).parent / "pginstall"
-        if self.run_as is None or _may_enter(original / "bin"):
-            return original
-        copied = self._area / "programs"
+        site = Path(package.origin).parents[1]
+        inside = Path("embedded_postgres", "pginstall")
+        if self.run_as is None or _may_enter(site / inside / "bin"):
+            return site / inside
+        copied = self._area / f"programs-{version('embedded-postgres')}"
         if not copied.exists():
             fresh = self._area / "programs.fresh"
             shutil.rmtree(fresh, ignore_errors=True)
-            shutil.copytree(original, fresh, symlinks=True)
+            shutil.copytree(site / inside, fresh / inside, symlinks=True)
+            # Libraries that the programs look for beside their package.
+            shutil.copytree(site / "embedded_postgres.libs", fresh / "embedded_postgres.libs")
             for path in (fresh, *fresh.rglob("*")):
                 self._give(path)
             fresh.rename(copied)
-        return copied
+        return copied / inside
 
 
 def _may_enter(directory: Path) -> bool:

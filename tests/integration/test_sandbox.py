@@ -284,7 +284,7 @@ def listening_beyond_loopback(pids: list[int]) -> list[str]:
 
 
 def pretend_reboot(directory: Path) -> None:
-    """Leave what a machine leaves that crashed and came up: numbers that are somebody else's now."""
+    """Leave what a machine leaves that crashed and came up: numbers that are reused now."""
     file = directory / "state.json"
     state = json.loads(file.read_text())
     for sessions in state["sessions"].values():
