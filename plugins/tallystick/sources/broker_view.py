@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Final, Self
 
 from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.record_hash import record_hash
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.snapshot import BrokerSnapshot, RecordEvidence
 from tallystick.domain.states import HoleClass, Isolation
@@ -22,15 +21,14 @@ from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import HoleWalk
 from tallystick.sources.leader_reads import LeaderReads
-from tallystick.sources.record_batches import BatchUnreadable, batches_in, record_in
+from tallystick.sources.record_batches import BatchUnreadable
+from tallystick.sources.record_evidence import RecordSearch
 from tallystick.sources.topic_bounds import TopicBounds
 
 # A lone hole needs one small batch; a run of markers needs all that lies between them.
 _SMALLEST_FETCH_BYTES: Final = 64 * 1024
 _LARGEST_FETCH_BYTES: Final = 8 * 1024 * 1024
 _GROWTH: Final = 4
-# The broker sends a whole batch, however small the bound.
-_ONE_BATCH_BYTES: Final = 1
 
 
 class KafkaBrokerView:
@@ -119,39 +117,8 @@ class KafkaBrokerView:
         return {kind: runs for kind, runs in kept.items() if runs}
 
     def records_at(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, RecordEvidence]:
-        """The record at one offset of each partition; partitions whose record is gone are absent."""
-        found = {
-            partition: self.record_at(TopicPartition(topic, partition), offset)
-            for partition, offset in offsets.items()
-        }
-        return {partition: record for partition, record in found.items() if record}
-
-    def record_at(self, partition: TopicPartition, offset: int) -> RecordEvidence | None:
-        """The record at exactly this offset, an aborted one too: the content is what matters."""
-        answer = self._leaders.fetch(
-            partition, offset, Isolation.READ_UNCOMMITTED, max_bytes=_ONE_BATCH_BYTES
-        )
-        if answer is None:
-            return None
-        try:
-            for batch in batches_in(answer.records):
-                record = record_in(batch, offset)
-                if record is not None:
-                    return RecordEvidence(
-                        offset=offset,
-                        leader_epoch=batch.leader_epoch if batch.leader_epoch >= 0 else None,
-                        content_hash=record_hash(
-                            partition=partition.partition,
-                            offset=offset,
-                            timestamp_ms=record.timestamp_ms,
-                            key=record.key,
-                            value=record.value,
-                            headers=record.headers,
-                        ),
-                    )
-        except BatchUnreadable as failure:
-            raise SourceRefused(f"the record of {partition} at {offset}", str(failure)) from failure
-        return None
+        """The records at exactly these offsets, aborted ones too: the content is what matters."""
+        return RecordSearch(self._leaders, topic, offsets).found()
 
     def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
         """Where the leader's log leaves this epoch: the end of the largest epoch up to it.

@@ -14,7 +14,7 @@ here, asking is done elsewhere. A hole is explained by what lies in the log, nev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tallystick.domain.runs import OffsetRuns
@@ -87,7 +87,7 @@ class HoleWalk:
         for batch in batches_in(answer.records):
             is_aborted = aborts.is_aborted(batch) if aborts else False
             self.bare.extend(self._holes_below(batch.base_offset))
-            pairs = list(self._holes_below(batch.until_offset))
+            pairs = self._holes_below(batch.until_offset)
             if pairs:
                 self._explain(batch, pairs, is_aborted=is_aborted)
         if not answer.records:
@@ -98,17 +98,21 @@ class HoleWalk:
             self.pass_over(self.holes.until_offsets[-1])
         return self._run - first_run
 
-    def _holes_below(self, until_offset: int) -> Iterator[tuple[int, int]]:
+    def _holes_below(self, until_offset: int) -> Pairs:
         """The holes from the position up to the offset; the position moves there."""
-        while self._run < len(self.holes):
-            lower = max(self._position, self.holes.from_offsets[self._run])
-            upper = min(until_offset, self.holes.until_offsets[self._run])
+        found: Pairs = []
+        if until_offset <= self._position:
+            return found
+        starts, untils, run = self.holes.from_offsets, self.holes.until_offsets, self._run
+        while run < len(starts) and starts[run] < until_offset:
+            lower, upper = max(self._position, starts[run]), min(until_offset, untils[run])
             if lower < upper:
-                yield lower, upper
-            if self.holes.until_offsets[self._run] > until_offset:
+                found.append((lower, upper))
+            if untils[run] > until_offset:
                 break
-            self._run += 1
-        self._position = max(self._position, until_offset)
+            run += 1
+        self._run, self._position = run, until_offset
+        return found
 
     def _explain(self, batch: RecordBatch, pairs: Pairs, *, is_aborted: bool) -> None:
         if batch.is_control:

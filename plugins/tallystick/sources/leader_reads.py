@@ -1,41 +1,33 @@
-"""Raw reads from a partition's leader by kafka-python's protocol layer: batches, aborts, epochs.
+"""What partition leaders give: record batches with aborted transactions, first offsets, epoch ends.
 
-Each request names the leader epoch that its metadata gave, so a broker that only believes to lead
-is found out. A leader that moved is looked up again, within bounds. Nothing here joins a group,
-keeps a position, or makes a topic.
+Each request names the leader epoch that metadata gave, so a broker that only believes to lead is
+found out. A leader that moved is looked up again, within bounds. Nothing here joins a group, keeps
+a position, or makes a topic.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kafka import errors as kafka_errors
-from kafka.net.compat import KafkaNetClient
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.states import Isolation
-from tallystick.errors import BrokerUnavailable, SourceRefused
 from tallystick.sources.broker_answers import (
-    NO_ERROR,
     OFFSET_OUT_OF_RANGE,
     PATIENCE_SECONDS,
-    AskAgain,
     SecondsLeft,
     patiently,
-    raise_for_code,
 )
 from tallystick.sources.client_properties import ClientProperties
 from tallystick.sources.hole_walk import AbortedTransaction, FetchAnswer
+from tallystick.sources.leader_connections import Leader, LeaderConnections
 
-# A fetch answer may be as large as one batch of any size; the protocol's own bound is 2 GB.
-_LARGEST_ANSWER_BYTES: Final = 2**31 - 1
 _NO_REPLICA: Final = -1
 _EARLIEST: Final = -2
+_ANY_BYTES: Final = 2**31 - 1
 _LEVELS: Final[Mapping[Isolation, int]] = {
     Isolation.READ_UNCOMMITTED: 0,
     Isolation.READ_COMMITTED: 1,
@@ -43,43 +35,28 @@ _LEVELS: Final[Mapping[Isolation, int]] = {
 # An empty answer below the readable end is believed when it comes this many times.
 _EMPTY_ANSWERS: Final = 3
 
-_CONNECT_SECONDS: Final = 5
-_REFUSALS: Final = (
-    kafka_errors.AuthorizationError,
-    kafka_errors.SaslAuthenticationFailedError,
-    kafka_errors.UnsupportedSaslMechanismError,
-    kafka_errors.UnsupportedVersionError,
-)
-
-# At DEBUG these write every byte sent, passwords of SASL PLAIN among them.
-_TALKATIVE: Final = ("kafka.net", "kafka.protocol")
-
 
 @dataclass(frozen=True, slots=True)
-class Leader:
-    """Who leads a partition, and since which term."""
+class Place:
+    """Where to fetch in one partition, and how much at most."""
 
-    node_id: int
-    epoch: int
+    partition: int
+    offset: int
+    max_bytes: int
 
 
 class LeaderReads:
-    """Requests to leaders over one client, opened at the first request."""
+    """Requests to leaders; connections open at the first one."""
 
     def __init__(
         self, properties: ClientProperties, *, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
-        self._properties = properties
         self._patience_seconds = patience_seconds
-        self._client: Any = None
-        self._leaders: dict[TopicPartition, Leader] = {}
+        self._connections = LeaderConnections(properties, request_seconds=patience_seconds)
 
     def close(self) -> None:
         """Close the connections; a later request opens new ones."""
-        self._leaders.clear()
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        self._connections.close()
 
     def fetch(
         self, partition: TopicPartition, offset: int, isolation: Isolation, *, max_bytes: int
@@ -89,24 +66,50 @@ class LeaderReads:
         Empty records mean that no batch lies between the offset and the answer's readable end.
         """
         empty_answers = 0
+        place = Place(partition.partition, offset, max_bytes)
 
         def question(left: SecondsLeft) -> FetchAnswer | None:
             nonlocal empty_answers
-            answer = self._fetched(partition, offset, isolation, max_bytes, left)
+            leader = self._connections.leader(partition.topic, partition.partition, left)
+            found = self._fetched(partition.topic, leader.node_id, {place: leader}, isolation, left)
+            if partition.partition not in found:  # a broker over its quota leaves everything out
+                raise self._connections.again(f"the answer leaves {partition} out")
+            answer = found[partition.partition]
             if answer and not answer.records and offset < answer.readable_until:
                 empty_answers += 1
                 if empty_answers < _EMPTY_ANSWERS:
-                    reason = f"{partition} gave no records at {offset}"
-                    raise AskAgain(BrokerUnavailable(self._properties.servers, reason))
+                    raise self._connections.again(f"{partition} gave no records at {offset}")
             return answer
 
-        return patiently(question, seconds=self._patience_seconds)
+        return self._patiently(question)
+
+    def fetch_some(self, topic: str, places: Iterable[Place]) -> Mapping[int, FetchAnswer | None]:
+        """Answers for partitions of the first place's leader; the others are absent.
+
+        Uncommitted records too. As in `fetch`, None is out of range; but here a batch may be cut
+        off, because the broker sends at least one whole batch for one partition only.
+        """
+        wanted = list(places)
+
+        def question(left: SecondsLeft) -> Mapping[int, FetchAnswer | None]:
+            leaders = self._connections.leaders(topic, left)
+            first = self._connections.leader(topic, wanted[0].partition, left)
+            led = {each: leaders[each.partition] for each in wanted if each.partition in leaders}
+            asked = {
+                each: leader for each, leader in led.items() if leader.node_id == first.node_id
+            }
+            found = self._fetched(topic, first.node_id, asked, Isolation.READ_UNCOMMITTED, left)
+            if not found:
+                raise self._connections.again(f"the answer leaves all of {topic!r} out")
+            return found
+
+        return self._patiently(question)
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         """First offset that the leader still has (included)."""
 
         def question(left: SecondsLeft) -> int:
-            leader = self._leader(partition, left)
+            leader = self._connections.leader(partition.topic, partition.partition, left)
             topic = ListOffsetsRequest.ListOffsetsTopic
             asked = topic.ListOffsetsPartition(
                 partition_index=partition.partition,
@@ -119,18 +122,16 @@ class LeaderReads:
                 isolation_level=0,
                 topics=[topic(name=partition.topic, partitions=[asked])],
             )
-            answer = self._sent(leader.node_id, request, left)
-            found = self._only(answer.topics, partition)
-            self._check(found.error_code, partition, "first offset")
+            found = self._only(leader, request, partition, "first offset", left)
             return int(found.offset)
 
-        return patiently(question, seconds=self._patience_seconds)
+        return self._patiently(question)
 
     def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
         """End (excluded) of the leader's largest epoch up to this one; None if it knows none."""
 
         def question(left: SecondsLeft) -> int | None:
-            leader = self._leader(partition, left)
+            leader = self._connections.leader(partition.topic, partition.partition, left)
             topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
             asked = topic.OffsetForLeaderPartition(
                 partition=partition.partition,
@@ -142,131 +143,80 @@ class LeaderReads:
                 replica_id=_NO_REPLICA,
                 topics=[topic(topic=partition.topic, partitions=[asked])],
             )
-            answer = self._sent(leader.node_id, request, left)
-            found = self._only(answer.topics, partition)
-            self._check(found.error_code, partition, f"end of epoch {leader_epoch}")
+            found = self._only(leader, request, partition, f"end of epoch {leader_epoch}", left)
             return int(found.end_offset) if found.end_offset >= 0 else None
 
-        return patiently(question, seconds=self._patience_seconds)
+        return self._patiently(question)
 
     def _fetched(
         self,
-        partition: TopicPartition,
-        offset: int,
+        topic: str,
+        node_id: int,
+        places: Mapping[Place, Leader],
         isolation: Isolation,
-        max_bytes: int,
         left: SecondsLeft,
-    ) -> FetchAnswer | None:
-        leader = self._leader(partition, left)
-        topic = FetchRequest.FetchTopic
-        asked = topic.FetchPartition(
-            partition=partition.partition,
-            fetch_offset=offset,
-            partition_max_bytes=max_bytes,
-            log_start_offset=-1,
-            current_leader_epoch=leader.epoch,
-        )
+    ) -> dict[int, FetchAnswer | None]:
+        """The answers of one request to one broker, by partition; raises for the first error."""
+        asked = FetchRequest.FetchTopic
+        partitions = [
+            asked.FetchPartition(
+                partition=each.partition,
+                fetch_offset=each.offset,
+                partition_max_bytes=each.max_bytes,
+                log_start_offset=-1,
+                current_leader_epoch=leader.epoch,
+            )
+            for each, leader in places.items()
+        ]
         request = FetchRequest(
             min_version=4,
             max_version=11,
             replica_id=_NO_REPLICA,
             max_wait_ms=0,
             min_bytes=0,
-            max_bytes=max_bytes,
+            # Bounded by partition: a bound here would starve those behind one oversized batch.
+            max_bytes=_ANY_BYTES,
             isolation_level=_LEVELS[isolation],
             session_id=0,
             session_epoch=-1,
             forgotten_topics_data=[],
             rack_id="",
-            topics=[topic(topic=partition.topic, partitions=[asked])],
+            topics=[asked(topic=topic, partitions=partitions)],
         )
-        answer = self._sent(leader.node_id, request, left)
-        self._check(answer.error_code or NO_ERROR, partition, "fetch")
-        found = self._only(answer.responses, partition)
-        if found.error_code == OFFSET_OUT_OF_RANGE:
-            return None
-        self._check(found.error_code, partition, f"fetch at {offset}")
-        is_committed = isolation is Isolation.READ_COMMITTED
-        return FetchAnswer(
-            records=found.records or b"",
-            aborted=[
-                AbortedTransaction(each.producer_id, each.first_offset)
-                for each in (found.aborted_transactions or ())
-            ],
-            readable_until=found.last_stable_offset if is_committed else found.high_watermark,
-        )
-
-    def _leader(self, partition: TopicPartition, left: SecondsLeft) -> Leader:
-        known = self._leaders.get(partition)
-        if known is None:
-            known = self._leaders[partition] = self._looked_up(partition, left)
-        return known
-
-    def _looked_up(self, partition: TopicPartition, left: SecondsLeft) -> Leader:
-        topic = MetadataRequest.MetadataRequestTopic
-        request = MetadataRequest(
-            min_version=9,
-            max_version=12,
-            topics=[topic(name=partition.topic)],
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
-        )
-        client = self._opened()
-        node_id = client.least_loaded_node(bootstrap_fallback=True)
-        answer = self._sent(node_id, request, left)
-        client.cluster.update_metadata(answer)  # makes the brokers' addresses known
-        self._check(answer.topics[0].error_code, partition, "metadata")
-        for each in answer.topics[0].partitions:
-            if each.partition_index == partition.partition and each.leader_id >= 0:
-                return Leader(each.leader_id, each.leader_epoch)
-        raise AskAgain(BrokerUnavailable(self._properties.servers, f"{partition} has no leader"))
-
-    def _sent(self, node_id: Any, request: Any, left: SecondsLeft) -> Any:
-        """The answer; after a failed connection the next request opens a new client."""
-        client, servers = self._opened(), self._properties.servers
-        try:
-            future = client.send(node_id, request)
-            client.poll(timeout_ms=left() * 1000, future=future)
-            if future.succeeded():
-                return future.value
-            raise future.exception or kafka_errors.KafkaTimeoutError("no answer in time")
-        except _REFUSALS as failure:
-            self.close()
-            raise SourceRefused(f"the connection to {servers}", str(failure)) from failure
-        except (kafka_errors.KafkaError, OSError) as failure:
-            self.close()
-            reason = str(failure) or type(failure).__name__
-            raise AskAgain(BrokerUnavailable(servers, reason)) from failure
-
-    def _opened(self) -> Any:
-        if self._client is None:
-            for name in _TALKATIVE:
-                logging.getLogger(name).setLevel(logging.INFO)
-            self._client = KafkaNetClient(
-                **self._properties.kafka_python,
-                receive_message_max_bytes=_LARGEST_ANSWER_BYTES,
-                socket_connection_setup_timeout_ms=_CONNECT_SECONDS * 1000,
-                request_timeout_ms=int(self._patience_seconds * 1000),
+        answer = self._connections.send(node_id, request, left)
+        self._connections.check(answer.error_code, topic, f"fetch from {topic!r}")
+        found: dict[int, FetchAnswer | None] = {}
+        for each in (part for answered in answer.responses for part in answered.partitions):
+            if each.error_code == OFFSET_OUT_OF_RANGE:
+                found[each.partition_index] = None
+                continue
+            self._connections.check(
+                each.error_code, topic, f"fetch from {topic}-{each.partition_index}"
             )
-        return self._client
+            found[each.partition_index] = _answer(each, isolation)
+        return found
 
-    def _only(self, topics: Any, partition: TopicPartition) -> Any:
-        """The one partition that was asked for; a broker over its quota answers with none."""
-        for topic in topics:
-            for found in topic.partitions:
-                return found
-        raise AskAgain(
-            BrokerUnavailable(self._properties.servers, f"the answer leaves {partition} out")
-        )
+    def _only(
+        self, leader: Leader, request: Any, partition: TopicPartition, asked: str, left: SecondsLeft
+    ) -> Any:
+        """The answer for the one partition that was asked for."""
+        answer = self._connections.send(leader.node_id, request, left)
+        for found in (part for answered in answer.topics for part in answered.partitions):
+            self._connections.check(found.error_code, partition.topic, f"{asked} of {partition}")
+            return found
+        raise self._connections.again(f"the answer leaves {partition} out")
 
-    def _check(self, code: int, partition: TopicPartition, asked: str) -> None:
-        if code == NO_ERROR:
-            return
-        self._leaders.pop(partition, None)
-        raise_for_code(
-            code,
-            kafka_errors.for_code(code).__name__,
-            topic=partition.topic,
-            servers=self._properties.servers,
-            asked=f"{asked} of {partition}",
-        )
+    def _patiently(self, question: Any) -> Any:
+        return patiently(question, seconds=self._patience_seconds)
+
+
+def _answer(part: Any, isolation: Isolation) -> FetchAnswer:
+    is_committed = isolation is Isolation.READ_COMMITTED
+    return FetchAnswer(
+        records=part.records or b"",
+        aborted=[
+            AbortedTransaction(each.producer_id, each.first_offset)
+            for each in (part.aborted_transactions or ())
+        ],
+        readable_until=part.last_stable_offset if is_committed else part.high_watermark,
+    )

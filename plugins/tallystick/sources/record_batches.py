@@ -108,6 +108,13 @@ def batches_in(records: bytes | memoryview) -> Iterator[RecordBatch]:
         position = following
 
 
+def bytes_of_first_batch(records: bytes | memoryview) -> int | None:
+    """Size of the first batch, whole or cut off; None where not even its length is there."""
+    if len(records) < _UNCOUNTED_BYTES:
+        return None
+    return _UNCOUNTED_BYTES + int(_LENGTH.unpack_from(records, 8)[0])
+
+
 def is_abort_marker(batch: RecordBatch) -> bool:
     """True for the marker that ends an aborted transaction; one whose record is gone is none."""
     if not batch.is_control or batch.record_count == 0:

@@ -101,11 +101,13 @@ class TopicBounds:
     ) -> Mapping[int, int | None]:
         """First offset with a timestamp at or after this one; None where there is none."""
         spec = OffsetSpec.for_timestamp(timestamp_ms)
-        found = self._patiently(
-            lambda left: self._offsets(
-                topic, partitions, spec, IsolationLevel.READ_UNCOMMITTED, left
-            )
-        )
+        uncommitted = IsolationLevel.READ_UNCOMMITTED
+
+        def question(left: SecondsLeft) -> Mapping[int, _Offset]:
+            self._identity(topic, left)  # tells a missing topic from one without leaders
+            return self._offsets(topic, partitions, spec, uncommitted, left)
+
+        found = self._patiently(question)
         return {each: None if at.offset < 0 else at.offset for each, at in found.items()}
 
     def _bounds(
@@ -113,12 +115,15 @@ class TopicBounds:
     ) -> tuple[TopicIdentity, Mapping[int, PartitionBounds]]:
         """One try: start of the log first, then the last stable offset, then the high watermark.
 
-        Each of the three only grows, and at any instant start <= stable <= high (the broker lifts
-        the stable offset when the start passes it: UnifiedLog.maybeIncrementFirstUnstableOffset).
-        Asked in this order they come out in order, however the log moves in between: what is
-        reported as the start was the start, and all below the reported ends was readable. With the
-        start asked last, retention in between could report a start above the end. Only a new leader
-        can turn the order; then the epochs differ or the offsets do, and all is asked again.
+        Each of the three only grows while the leader stays. Asked in this order, what is reported
+        as the start was the start, all below the reported ends was readable, and start and stable
+        offset never pass the high watermark, however the log moves in between. With the start asked
+        last, retention in between could report a start above the end. A new leader can turn the
+        order; then the epochs differ or the offsets do, and all is asked again.
+
+        A stable offset below the log start is real: records of an open transaction were purged.
+        Nothing below the start is to be seen, so the start is taken; a stable offset that falls
+        behind a frontier would look like a truncated log.
 
         The latest offset under read_uncommitted is the high watermark, not the leader's log end:
         the log end is for replicas alone (Partition.fetchOffsetForTimestamp in the broker).
@@ -135,13 +140,13 @@ class TopicBounds:
             raise self._again(f"two metadata answers differ for {topic!r}: {before}, then {after}")
         found: dict[int, PartitionBounds] = {}
         for each in asked:
-            ordered = start[each].offset <= stable[each].offset <= high[each].offset
-            if not ordered or stable[each].leader_epoch != high[each].leader_epoch:
+            is_ordered = max(start[each].offset, stable[each].offset) <= high[each].offset
+            if not is_ordered or stable[each].leader_epoch != high[each].leader_epoch:
                 raise self._again(f"the leader of {topic}-{each} changed while it was asked")
             found[each] = PartitionBounds(
                 log_start_offset=start[each].offset,
                 high_watermark=high[each].offset,
-                last_stable_offset=stable[each].offset,
+                last_stable_offset=max(start[each].offset, stable[each].offset),
                 leader_epoch=high[each].leader_epoch,
             )
         return after, found

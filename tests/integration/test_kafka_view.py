@@ -1,0 +1,288 @@
+"""What a snapshot says of real topics, and what the view says of single records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from tallystick.domain.ranges import TopicPartition
+from tallystick.domain.record_hash import record_hash
+from tallystick.domain.snapshot import PartitionBounds, RecordEvidence
+from tallystick.domain.states import Isolation
+from tallystick.errors import TopicUnknown
+from tallystick.sources.broker_view import KafkaBrokerView
+from tests.support.kafka_producers import AWKWARD, Message, TransactionalProducer, messages, produce
+from tests.support.kafka_reading import Seen, seen_records
+from tests.support.kafka_topics import (
+    ANY_TIME,
+    LARGE,
+    add_partitions,
+    create_topic,
+    purge,
+    recreate_topic,
+)
+
+pytestmark = pytest.mark.integration
+
+NOW = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
+CODECS = ("gzip", "snappy", "lz4", "zstd")
+
+
+@pytest.fixture
+def view(kafka: str) -> Iterator[KafkaBrokerView]:
+    with KafkaBrokerView({"bootstrap.servers": kafka}, now=lambda: NOW) as view:
+        yield view
+
+
+def hash_of(seen: Seen, partition: int = 0) -> bytes:
+    return record_hash(
+        partition=partition,
+        offset=seen.offset,
+        timestamp_ms=seen.timestamp_ms,
+        key=seen.key,
+        value=seen.value,
+        headers=seen.headers,
+    )
+
+
+def record_at(
+    view: KafkaBrokerView, topic: str, offset: int, *, partition: int = 0
+) -> RecordEvidence | None:
+    return view.records_at(topic, {partition: offset}).get(partition)
+
+
+def test_a_new_topic_has_empty_partitions(kafka: str, view: KafkaBrokerView) -> None:
+    topic = create_topic(kafka, partitions=3, config={"retention.ms": "60000"})
+    found = view.snapshot(topic)
+    assert found.topic == topic
+    assert found.taken_at == NOW
+    assert found.cluster_id == AdminClient({"bootstrap.servers": kafka}).list_topics().cluster_id
+    assert len(found.topic_id) == 22
+    assert found.partitions == {each: PartitionBounds(0, 0, 0, 0) for each in range(3)}
+    assert found.retention_ms == 60_000
+    assert not found.is_compacted
+
+
+@pytest.mark.parametrize(
+    ("config", "is_compacted", "retention_ms"),
+    [
+        ({"cleanup.policy": "delete", "retention.ms": "-1"}, False, None),
+        ({"cleanup.policy": "compact", "retention.ms": "1000"}, True, None),
+        ({"cleanup.policy": "compact,delete", "retention.ms": "90000"}, True, 90_000),
+    ],
+)
+def test_the_snapshot_tells_how_records_may_go(
+    kafka: str,
+    view: KafkaBrokerView,
+    config: dict[str, str],
+    is_compacted: bool,
+    retention_ms: int | None,
+) -> None:
+    found = view.snapshot(create_topic(kafka, config=config))
+    assert (found.is_compacted, found.retention_ms) == (is_compacted, retention_ms)
+
+
+def test_an_open_transaction_holds_the_last_stable_offset(
+    kafka: str, view: KafkaBrokerView
+) -> None:
+    topic = create_topic(kafka)
+    producer = TransactionalProducer(kafka, topic).commit(messages(3)).open(messages(5))
+    bounds = view.snapshot(topic).partitions[0]
+    assert bounds == PartitionBounds(0, 9, 4, 0)
+    assert bounds.readable_until(Isolation.READ_COMMITTED) == 4
+    assert bounds.readable_until(Isolation.READ_UNCOMMITTED) == 9
+    producer.end()
+    assert view.snapshot(topic).partitions[0] == PartitionBounds(0, 10, 10, 0)
+
+
+def test_the_log_start_passes_an_open_transaction_together_with_the_stable_end(
+    kafka: str, view: KafkaBrokerView
+) -> None:
+    topic = create_topic(kafka)
+    TransactionalProducer(kafka, topic).open(messages(5))
+    purge(kafka, topic, {0: 3})
+    assert view.snapshot(topic).partitions[0] == PartitionBounds(3, 5, 3, 0)
+
+
+def test_a_purged_log_starts_later(kafka: str, view: KafkaBrokerView) -> None:
+    topic = create_topic(kafka, partitions=2)
+    produce(kafka, topic, messages(10), partition=1)
+    purge(kafka, topic, {1: 10})
+    found = view.snapshot(topic).partitions
+    assert found == {0: PartitionBounds(0, 0, 0, 0), 1: PartitionBounds(10, 10, 10, 0)}
+
+
+def test_added_partitions_are_in_the_next_snapshot(kafka: str, view: KafkaBrokerView) -> None:
+    topic = create_topic(kafka)
+    first = view.snapshot(topic)
+    add_partitions(kafka, topic, 4)
+    second = view.snapshot(topic)
+    assert second.topic_id == first.topic_id
+    assert list(second.partitions) == [0, 1, 2, 3]
+
+
+def test_a_recreated_topic_has_another_id_and_no_old_bounds(
+    kafka: str, view: KafkaBrokerView
+) -> None:
+    topic = create_topic(kafka, partitions=3)
+    produce(kafka, topic, messages(10))
+    first = view.snapshot(topic)
+    recreate_topic(kafka, topic, partitions=2)
+    produce(kafka, topic, messages(4))
+    second = view.snapshot(topic)
+    assert second.topic_id != first.topic_id
+    assert second.cluster_id == first.cluster_id
+    assert second.partitions == {0: PartitionBounds(0, 4, 4, 0), 1: PartitionBounds(0, 0, 0, 0)}
+    assert record_at(view, topic, 7) is None
+
+
+def test_many_partitions_are_asked_at_once(kafka: str, view: KafkaBrokerView) -> None:
+    topic = create_topic(kafka, partitions=250)
+    produce(kafka, topic, messages(2), partition=249)
+    found = view.snapshot(topic).partitions
+    assert list(found) == list(range(250))
+    assert found[249].high_watermark == 2
+
+
+def test_a_missing_topic_is_unknown_and_stays_missing(kafka: str, view: KafkaBrokerView) -> None:
+    topic = "never-made"
+    with pytest.raises(TopicUnknown, match=r"'never-made' does not exist .* Create the topic"):
+        view.snapshot(topic)
+    with pytest.raises(TopicUnknown):
+        record_at(view, topic, 0)
+    with pytest.raises(TopicUnknown):
+        view.offsets_at(topic, NOW, [0])
+    assert topic not in AdminClient({"bootstrap.servers": kafka}).list_topics().topics
+
+
+def test_offsets_at_an_instant(kafka: str, view: KafkaBrokerView) -> None:
+    topic = create_topic(kafka, partitions=2, config={"retention.ms": "-1"})
+    start = int(NOW.timestamp() * 1000)
+    sent = [Message(b"v", timestamp_ms=start + 1000 * n) for n in range(10)]
+    produce(kafka, topic, sent)
+
+    def at(seconds: float) -> int | None:
+        return view.offsets_at(topic, NOW + timedelta(seconds=seconds), [0])[0]
+
+    assert at(-5) == 0
+    assert at(3) == 3
+    assert at(3.0001) == 4
+    assert at(9) == 9
+    assert at(9.001) is None
+    assert view.offsets_at(topic, NOW, [0, 1]) == {0: 0, 1: None}
+    assert view.offsets_at(topic, NOW, []) == {}
+    assert view.offsets_at(topic, datetime(1960, 1, 1, tzinfo=UTC), [0]) == {0: 0}
+
+
+def test_one_record_far_in_the_future_is_the_answer_for_every_later_instant(
+    kafka: str, view: KafkaBrokerView
+) -> None:
+    topic = create_topic(kafka, config=ANY_TIME)
+    future = int((NOW + timedelta(days=9000)).timestamp() * 1000)
+    produce(kafka, topic, [Message(b"late", timestamp_ms=future), *messages(5)])
+    assert view.offsets_at(topic, NOW + timedelta(days=8000), [0]) == {0: 0}
+
+
+def test_evidence_of_a_record_is_what_a_consumer_would_hash(
+    kafka: str, view: KafkaBrokerView
+) -> None:
+    topic = create_topic(kafka, partitions=2, config=ANY_TIME | LARGE)
+    produce(kafka, topic, AWKWARD, partition=1)
+    seen = seen_records(kafka, topic, partition=1)
+    assert [each.value for each in seen] == [each.value for each in AWKWARD]
+    for each in seen:
+        found = record_at(view, topic, each.offset, partition=1)
+        assert found is not None
+        assert (found.offset, found.leader_epoch) == (each.offset, 0)
+        assert found.content_hash == hash_of(each, partition=1)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("compressed_by", ["producer", "broker"])
+def test_evidence_is_the_same_under_every_codec(
+    kafka: str, view: KafkaBrokerView, codec: str, compressed_by: str
+) -> None:
+    """The broker compresses by Java's libraries, the producer by C's: snappy has two framings."""
+    by_broker = compressed_by == "broker"
+    topic = create_topic(kafka, config={"compression.type": codec if by_broker else "producer"})
+    sent = [Message(f"{n}-".encode() * 200, b"k", [("h", b"x" * 50)]) for n in range(300)]
+    produce(kafka, topic, sent, config={} if by_broker else {"compression.type": codec})
+    seen = seen_records(kafka, topic)
+    assert len(seen) == 300
+    for each in (seen[0], seen[150], seen[299]):
+        found = record_at(view, topic, each.offset)
+        assert found is not None
+        assert found.content_hash == hash_of(each)
+
+
+def test_under_log_append_time_a_record_has_the_time_of_its_batch(
+    kafka: str, view: KafkaBrokerView
+) -> None:
+    topic = create_topic(kafka, config={"message.timestamp.type": "LogAppendTime"})
+    produce(kafka, topic, [Message(b"v", timestamp_ms=1000 + n) for n in range(5)])
+    seen = seen_records(kafka, topic)
+    assert all(each.timestamp_ms > 1_000_000_000_000 for each in seen)
+    for each in seen:
+        found = record_at(view, topic, each.offset)
+        assert found is not None
+        assert found.content_hash == hash_of(each)
+
+
+def test_an_aborted_record_is_a_record_and_a_marker_is_none(
+    kafka: str, view: KafkaBrokerView
+) -> None:
+    topic = create_topic(kafka)
+    TransactionalProducer(kafka, topic).abort(messages(3)).open(messages(2))
+    seen = {each.offset: each for each in seen_records(kafka, topic, isolation="read_uncommitted")}
+    assert list(seen) == [0, 1, 2, 4, 5]
+    for offset in range(7):
+        found = record_at(view, topic, offset)
+        if offset in seen:
+            assert found is not None
+            assert found.content_hash == hash_of(seen[offset])
+        else:
+            assert found is None
+    assert record_at(view, topic, 10_000) is None
+
+
+def test_a_record_below_the_log_start_is_gone(kafka: str, view: KafkaBrokerView) -> None:
+    topic = create_topic(kafka)
+    produce(kafka, topic, messages(10))
+    assert record_at(view, topic, 4) is not None
+    purge(kafka, topic, {0: 5})
+    assert record_at(view, topic, 4) is None
+    assert record_at(view, topic, 5) is not None
+
+
+def test_records_of_many_partitions_come_together(kafka: str, view: KafkaBrokerView) -> None:
+    """Small batches, batches larger than a request asks for at first, and offsets without any."""
+    topic = create_topic(kafka, partitions=24, config=LARGE)
+    for partition in range(0, 24, 2):
+        size = 10 if partition % 4 else 900_000
+        sent = [Message(bytes([n]) * size) for n in range(3)]
+        produce(kafka, topic, sent, partition=partition)
+    found = view.records_at(topic, dict.fromkeys(range(24), 2))
+    assert sorted(found) == list(range(0, 24, 2))
+    for partition, evidence in found.items():
+        last = seen_records(kafka, topic, partition=partition)[2]
+        assert evidence == RecordEvidence(2, 0, hash_of(last, partition=partition))
+    assert view.records_at(topic, {}) == {}
+
+
+def test_the_end_of_a_leader_epoch(kafka: str, view: KafkaBrokerView) -> None:
+    topic = create_topic(kafka)
+    produce(kafka, topic, messages(10))
+    assert view.epoch_end(TopicPartition(topic, 0), 0) == 10
+    assert view.epoch_end(TopicPartition(topic, 0), 5) is None
+
+
+def test_a_closed_view_opens_again(kafka: str, view: KafkaBrokerView) -> None:
+    topic = create_topic(kafka)
+    produce(kafka, topic, messages(1))
+    for _ in range(2):
+        assert view.snapshot(topic).partitions[0].high_watermark == 1
+        assert record_at(view, topic, 0) is not None
+        view.close()
