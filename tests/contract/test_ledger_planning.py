@@ -331,7 +331,8 @@ def test_two_plans_cannot_claim_the_same_offset(story: LedgerStory) -> None:
     story.open({0: (0, 100), 1: (0, 100)})
     story.planned((0, 0, 20))
     before = story.ledger.accounts(FEED)
-    with pytest.raises(ClaimConflict, match=r"feed orders: .* orders-0 \[19, 25\) overlaps \[0, 20\)"):
+    overlap = r"feed orders: .* orders-0 \[19, 25\) overlaps \[0, 20\)"
+    with pytest.raises(ClaimConflict, match=overlap):
         story.planned((1, 0, 5), (0, 19, 25))
     assert story.ledger.accounts(FEED).generations == before.generations
 

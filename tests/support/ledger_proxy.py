@@ -41,7 +41,7 @@ class _Wire:
 class LedgerProxy:
     """Forwards a local port to the server; cuts the wire at the first request with the marker."""
 
-    def __init__(self, port: int, cut: Cut = Cut.NOWHERE, *, marker: bytes = b"COMMIT") -> None:
+    def __init__(self, port: int, cut: Cut = Cut.NOWHERE, *, marker: bytes = b"COMMIT\0") -> None:
         self.cut, self._marker = cut, marker
         self._target = port
         self._may_deliver, self._delivered = threading.Event(), threading.Event()

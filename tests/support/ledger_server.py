@@ -19,6 +19,7 @@ from typing import Final
 
 import psycopg
 from psycopg import sql
+
 from tallystick.ledger.migrations import migrate
 
 _SERVER_USER: Final = "embedded_postgres"
@@ -34,6 +35,7 @@ _SETTINGS: Final = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "autovacuum": "off",
+    "scram_iterations": "1",  # a test connects often
     "log_line_prefix": "%m [%p] %d ",
 }
 
@@ -68,6 +70,7 @@ class LedgerServer:
                 extra_groups=[] if self._user else None, start_new_session=True,
             )
         self._wait_until_ready()
+        self.execute("postgres", f"ALTER ROLE postgres PASSWORD '{self.admin_password}'")
         self.execute("postgres", f"CREATE ROLE tallystick LOGIN PASSWORD '{self.password}'")
         self.create("ledger_template")
         migrate(self.dsn("ledger_template"))

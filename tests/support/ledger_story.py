@@ -10,6 +10,7 @@ from secrets import token_hex
 from typing import Any
 
 import psycopg
+
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount
@@ -44,7 +45,10 @@ def snapshot_of(bounds: Bounds, *, topic_id: str = TOPIC_ID, topic: str = TOPIC)
         topic=topic,
         topic_id=topic_id,
         taken_at=NOON,
-        partitions={p: PartitionBounds(start, until, until, 0) for p, (start, until) in bounds.items()},
+        partitions={
+            partition: PartitionBounds(start, until, until, 0)
+            for partition, (start, until) in bounds.items()
+        },
         is_compacted=False,
         retention_ms=604_800_000,
     )

@@ -162,6 +162,14 @@ class PostgresLedger:
         with self._connection.reading() as transaction:
             return reading.generations(transaction, feed)
 
+    def fold(self, feed: FeedName) -> int:
+        """How many ranges now stand for several: contiguous, published, below their frontier.
+
+        Offsets, counts and proofs stay as they are; the history only takes fewer rows.
+        """
+        with self._connection.writing() as transaction:
+            return transaction.change("fold_ranges", feed=feed)
+
     def close(self) -> None:
         """Give the connection back; the next use opens another."""
         self._connection.close()

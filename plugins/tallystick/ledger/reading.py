@@ -38,8 +38,8 @@ def batches(transaction: Transaction, feed: FeedName) -> list[BatchRecord]:
     for row in transaction.rows("attempts", feed=feed):
         attempts[row.batch_id].append(_attempt_record(row))
     rows = transaction.rows("batches", feed=feed)
-    statuses = batch_statuses(transaction, rows)
     manifests = manifests_of(transaction, [row.batch_id for row in rows])
+    statuses = batch_statuses(transaction, rows, manifests)
     return [
         BatchRecord(
             status=status,

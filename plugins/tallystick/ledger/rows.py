@@ -91,11 +91,15 @@ def manifests_of(
     return {BatchId(row.batch_id): manifest_of(row) for row in rows}
 
 
-def batch_statuses(transaction: Transaction, rows: Sequence[Any]) -> list[BatchStatus]:
+def batch_statuses(
+    transaction: Transaction,
+    rows: Sequence[Any],
+    proofs: Mapping[BatchId, Manifest] | None = None,
+) -> list[BatchStatus]:
     """Batches as they stand, in the order of the rows.
 
     Unfinished ones have the ranges that they still claim, committed ones those of their proof,
-    abandoned ones none.
+    abandoned ones none. `proofs` are those of the committed ones, where they were read already.
     """
     committed = [row.batch_id for row in rows if row.committed_by is not None]
     open_ids = [
@@ -103,7 +107,7 @@ def batch_statuses(transaction: Transaction, rows: Sequence[Any]) -> list[BatchS
         for row in rows
         if row.committed_by is None and row.state != BatchState.ABANDONED.value
     ]
-    manifests = manifests_of(transaction, committed)
+    manifests = manifests_of(transaction, committed) if proofs is None else proofs
     claimed: dict[BatchId, list[PlannedRange]] = {}
     for claim in claims_of(transaction, open_ids) if open_ids else ():
         planned = PlannedRange(claim.generation_id, claim.offsets)

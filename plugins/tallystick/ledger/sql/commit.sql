@@ -9,7 +9,7 @@ SELECT verification_id, attempt_id, manifest, sha256 FROM verification
 UPDATE batch
    SET state = 'committed', committed_by = :attempt_id, committed_at = clock_timestamp(),
        commit_number = nextval('commit_number'), record_count = :record_count,
-       hole_count = :hole_count, byte_count = :byte_count
+       hole_count = :hole_count, byte_count = :byte_count, holder = NULL, lease_until = NULL
  WHERE batch_id = :batch_id AND state = 'verified' AND newest_token = :token
    AND verification_id = :verification_id;
 

@@ -1,14 +1,15 @@
 -- name: supersede_findings
 -- The same interval with another verdict: the old statement is closed, and stays readable.
+-- Null is compared as -1, which no offset is: only equality can be hashed.
 UPDATE finding f SET state = 'superseded'
   FROM unnest(:codes::text[], :verdicts::text[], :topics::text[], :generations::integer[],
               :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[])
        AS seen(code, verdict, topic, generation, partition, from_offset, until_offset)
  WHERE f.feed = :feed AND f.state = 'open' AND f.code = seen.code AND f.topic = seen.topic
-   AND f.generation IS NOT DISTINCT FROM seen.generation
-   AND f.partition IS NOT DISTINCT FROM seen.partition
-   AND f.from_offset IS NOT DISTINCT FROM seen.from_offset
-   AND f.until_offset IS NOT DISTINCT FROM seen.until_offset
+   AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
+   AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
+   AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
+   AND coalesce(f.until_offset, -1) = coalesce(seen.until_offset, -1)
    AND f.verdict <> seen.verdict::verdict;
 
 -- name: record_findings

@@ -381,9 +381,8 @@ CREATE TABLE offset_range (
   loss_code     text,
   loss_evidence jsonb,
   recorded_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-  CONSTRAINT offset_range_not_empty CHECK (NOT isempty(offsets)),
-  CONSTRAINT offset_range_bounded CHECK (
-        NOT lower_inf(offsets) AND NOT upper_inf(offsets)
+  CONSTRAINT offset_range_is_one CHECK (
+        NOT isempty(offsets) AND NOT lower_inf(offsets) AND NOT upper_inf(offsets)
     AND lower_inc(offsets) AND NOT upper_inc(offsets)
     AND lower(offsets) >= 0),
   CONSTRAINT offset_range_claim_has_batch CHECK (state <> 'claimed' OR batch_id IS NOT NULL),
@@ -412,7 +411,10 @@ DECLARE
 BEGIN
   IF TG_OP = 'INSERT' THEN
     SELECT * INTO log FROM generation g WHERE g.generation_id = NEW.generation_id;
-    IF NEW.state = 'committed' THEN
+    -- Below the frontier all is committed or lost already: there a row can only stand for others
+    -- that are removed with it.
+    IF NEW.state = 'committed'
+       AND (NEW.batch_id IS NOT NULL OR upper(NEW.offsets) > log.frontier) THEN
       RAISE EXCEPTION 'a range is claimed before it is committed' USING ERRCODE = 'TS002';
     END IF;
     IF NEW.state = 'claimed' AND log.state <> 'open' THEN
@@ -441,8 +443,30 @@ BEGIN
 END $$;
 CREATE TRIGGER offset_range_guard BEFORE INSERT OR UPDATE ON offset_range
   FOR EACH ROW EXECUTE FUNCTION guard_range();
-CREATE TRIGGER offset_range_kept BEFORE DELETE OR TRUNCATE ON offset_range
+CREATE TRIGGER offset_range_kept BEFORE TRUNCATE ON offset_range
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
+
+CREATE FUNCTION guard_folding() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  gone record;
+BEGIN
+  SELECT * INTO gone FROM old_rows o
+   WHERE o.state <> 'committed'
+      OR NOT EXISTS (SELECT FROM offset_range r
+                      WHERE r.generation_id = o.generation_id AND r.state = 'committed'
+                        AND r.offsets @> o.offsets)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten',
+      gone.offsets, gone.generation_id USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NULL;
+END $$;
+COMMENT ON FUNCTION guard_folding() IS
+  'A committed range may only be removed by the statement that enters one which holds all its offsets.';
+CREATE TRIGGER offset_range_folded AFTER DELETE ON offset_range
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_folding();
 
 CREATE FUNCTION guard_frontier() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,0 +1,175 @@
+"""What a broker snapshot changes in the ledger: cuts, losses, ended and opened generations.
+
+Performs what `LogChanges` decided, in the order named there; decides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+
+from tallystick.domain.generation import GenerationState
+from tallystick.domain.identities import FeedName
+from tallystick.domain.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import RangeState
+from tallystick.errors import LedgerRefused
+from tallystick.ledger.connection import Transaction
+from tallystick.ledger.cuts import SplitClaims, split_claims
+from tallystick.ledger.rows import claims_of
+
+
+def record_snapshot(transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot) -> int:
+    """The id under which the snapshot is kept."""
+    partitions = sorted(snapshot.partitions)
+    bounds = [snapshot.partitions[each] for each in partitions]
+    recorded = transaction.one(
+        "record_snapshot",
+        feed=feed,
+        taken_at=snapshot.taken_at,
+        cluster_id=snapshot.cluster_id,
+        topic=snapshot.topic,
+        topic_id=snapshot.topic_id,
+        is_compacted=snapshot.is_compacted,
+        retention_ms=snapshot.retention_ms,
+        partitions=partitions,
+        log_start_offsets=[each.log_start_offset for each in bounds],
+        high_watermarks=[each.high_watermark for each in bounds],
+        last_stable_offsets=[each.last_stable_offset for each in bounds],
+        leader_epochs=[each.leader_epoch for each in bounds],
+    )
+    return int(recorded.snapshot_id)
+
+
+def apply_changes(
+    transaction: Transaction, feed: FeedName, changes: LogChanges, snapshot: BrokerSnapshot
+) -> None:
+    """Cuts, then losses, then ended, then opened generations; then how far each log reaches."""
+    batch_ids, closing_ids = _locked_batches(transaction, feed, changes)
+    transaction.rows("lock_living_generations", feed=feed)
+    _cut(transaction, changes.cuts, batch_ids)
+    _lose(transaction, changes.lost)
+    _end(transaction, feed, changes.closed, GenerationState.CLOSED)
+    _end(transaction, feed, changes.stopped, GenerationState.STOPPED)
+    if closing_ids:
+        transaction.change("release_claims", batch_ids=closing_ids)
+    if batch_ids:
+        transaction.change("abandon_empty_batches", batch_ids=batch_ids)
+    _open(transaction, feed, changes)
+    transaction.change(
+        "see_high_watermarks",
+        feed=feed,
+        cluster_id=snapshot.cluster_id,
+        topic_id=snapshot.topic_id,
+        partitions=list(snapshot.partitions),
+        high_watermarks=[each.high_watermark for each in snapshot.partitions.values()],
+    )
+
+
+def _locked_batches(
+    transaction: Transaction, feed: FeedName, changes: LogChanges
+) -> tuple[list[str], list[str]]:
+    """The unfinished batches that lose something, and among them those of a closed generation.
+
+    A batch that was committed since the accounts were read is not among them: its offsets are
+    landed, and nothing of it is cut.
+    """
+    cut_ids = sorted({each.batch_id for each in changes.cuts})
+    closed_ids = [each.generation_id for each in changes.closed]
+    if not cut_ids and not closed_ids:
+        return [], []
+    rows = transaction.rows(
+        "lock_batches_to_change", feed=feed, batch_ids=cut_ids, closed_ids=closed_ids
+    )
+    return [row.batch_id for row in rows], [row.batch_id for row in rows if row.claims_closed]
+
+
+def _cut(transaction: Transaction, cuts: Sequence[CutClaim], batch_ids: Sequence[str]) -> None:
+    if not cuts or not batch_ids:
+        return
+    claims = claims_of(transaction, batch_ids)
+    transaction.partitions = {each.generation_id: str(each.offsets.partition) for each in claims}
+    split = split_claims(claims, cuts)
+    _shrink(transaction, split)
+    _advance(transaction, {each.claim.generation_id for each in split.changed})
+
+
+def _shrink(transaction: Transaction, split: SplitClaims) -> None:
+    changed, entered = split.changed, split.entered
+    transaction.change(
+        "shrink_claims",
+        range_ids=[each.claim.range_id for each in changed],
+        from_offsets=[each.offsets.from_offset for each in changed],
+        until_offsets=[each.offsets.until_offset for each in changed],
+        states=[each.state.value for each in changed],
+        loss_codes=[each.loss_code for each in changed],
+    )
+    transaction.change(
+        "insert_ranges",
+        generation_ids=[each.claim.generation_id for each in entered],
+        from_offsets=[each.offsets.from_offset for each in entered],
+        until_offsets=[each.offsets.until_offset for each in entered],
+        states=[each.state.value for each in entered],
+        batch_ids=[each.claim.batch_id for each in entered],
+        loss_codes=[each.loss_code for each in entered],
+        loss_evidences=[None for _ in entered],
+    )
+
+
+def _lose(transaction: Transaction, lost: Sequence[LostRange]) -> None:
+    if not lost:
+        return
+    transaction.partitions = {each.generation_id: str(each.offsets.partition) for each in lost}
+    transaction.change(
+        "insert_ranges",
+        generation_ids=[each.generation_id for each in lost],
+        from_offsets=[each.offsets.from_offset for each in lost],
+        until_offsets=[each.offsets.until_offset for each in lost],
+        states=[RangeState.LOST.value for _ in lost],
+        batch_ids=[None for _ in lost],
+        loss_codes=[each.code.value for each in lost],
+        loss_evidences=[json.dumps(dict(each.evidence), default=str) for each in lost],
+    )
+    _advance(transaction, {each.generation_id for each in lost})
+
+
+def _advance(transaction: Transaction, generation_ids: Collection[int]) -> None:
+    transaction.change("advance_frontiers", generation_ids=sorted(generation_ids))
+
+
+def _end(
+    transaction: Transaction,
+    feed: FeedName,
+    ended: Sequence[EndedGeneration],
+    state: GenerationState,
+) -> None:
+    if not ended:
+        return
+    changed = transaction.change(
+        "end_generations",
+        feed=feed,
+        state=state.value,
+        generation_ids=[each.generation_id for each in ended],
+        codes=[each.code.value for each in ended],
+        reasons=[each.reason for each in ended],
+    )
+    if changed != len(ended):
+        named = ", ".join(str(each.generation_id) for each in ended)
+        raise LedgerRefused("end_generations", f"not all of {named} belong to feed {feed}")
+
+
+def _open(transaction: Transaction, feed: FeedName, changes: LogChanges) -> None:
+    opened = changes.opened
+    if not opened:
+        return
+    transaction.change(
+        "open_generations",
+        feed=feed,
+        topics=[each.partition.topic for each in opened],
+        partitions=[each.partition.partition for each in opened],
+        cluster_ids=[each.cluster_id for each in opened],
+        topic_ids=[each.topic_id for each in opened],
+        ordinals=[each.ordinal for each in opened],
+        first_offsets=[each.first_offset for each in opened],
+        reasons=[each.reason for each in opened],
+    )

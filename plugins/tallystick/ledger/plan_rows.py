@@ -1,0 +1,112 @@
+"""A plan's batches into the ledger and out of it: entered, claimed, adopted, read again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from tallystick.domain.batch import BatchPlan, BatchStatus
+from tallystick.domain.identities import BatchId, FeedName, Owner, PlanId
+from tallystick.domain.window import Window
+from tallystick.errors import LedgerRefused
+from tallystick.ledger.connection import Transaction
+from tallystick.ledger.rows import batch_statuses
+from tallystick.ports.ledger import FrozenPlan
+
+
+def frozen_plan(transaction: Transaction, plan_id: int, planned_at: datetime) -> FrozenPlan:
+    """The plan as it stands now: its own batches and the adopted ones, each in its order."""
+    rows = transaction.rows("plan_batches", plan_id=plan_id)
+    own: list[BatchStatus] = []
+    adopted: list[BatchStatus] = []
+    for row, status in zip(rows, batch_statuses(transaction, rows), strict=True):
+        (adopted if row.is_adopted else own).append(status)
+    return FrozenPlan(PlanId(plan_id), planned_at, own, adopted)
+
+
+def make_plan(
+    transaction: Transaction,
+    feed: FeedName,
+    plan_id: int,
+    window: Window | None,
+    batches: Sequence[BatchPlan],
+    adopted: Sequence[BatchId],
+    *,
+    owner: Owner,
+    lease: timedelta,
+) -> None:
+    """Enter the batches, claim their ranges, take over the adopted ones; raises ClaimConflict."""
+    foreign = [each.batch_id for each in batches if (each.feed, each.window) != (feed, window)]
+    if foreign:
+        raise LedgerRefused("make_batches", f"{foreign} belong to another feed or window")
+    if batches:
+        _enter(transaction, feed, plan_id, batches, owner, lease)
+        _claim(transaction, feed, batches)
+    taken = _adopted(transaction, feed, adopted, owner, lease)
+    own = [each.batch_id for each in batches]
+    for batch_ids, is_adopted in ((own, False), (taken, True)):
+        if batch_ids:
+            transaction.change(
+                "join_batches", plan_id=plan_id, batch_ids=batch_ids, is_adopted=is_adopted
+            )
+
+
+def _enter(
+    transaction: Transaction,
+    feed: FeedName,
+    plan_id: int,
+    batches: Sequence[BatchPlan],
+    owner: Owner,
+    lease: timedelta,
+) -> None:
+    transaction.change(
+        "make_batches",
+        feed=feed,
+        plan_id=plan_id,
+        owner=owner,
+        lease=lease,
+        batch_ids=[each.batch_id for each in batches],
+        topics=[each.topic for each in batches],
+        cluster_ids=[each.cluster_id for each in batches],
+        topic_ids=[each.topic_id for each in batches],
+        ordinals=[each.ordinal for each in batches],
+        labels=[each.label for each in batches],
+    )
+
+
+def _claim(transaction: Transaction, feed: FeedName, batches: Sequence[BatchPlan]) -> None:
+    claims = [(batch.batch_id, each) for batch in batches for each in batch.ranges]
+    if not claims:
+        return
+    transaction.partitions = {
+        each.generation_id: str(each.offsets.partition) for _, each in claims
+    }
+    entered = transaction.change(
+        "claim_ranges",
+        feed=feed,
+        batch_ids=[batch_id for batch_id, _ in claims],
+        generation_ids=[each.generation_id for _, each in claims],
+        partitions=[each.offsets.partition.partition for _, each in claims],
+        from_offsets=[each.offsets.from_offset for _, each in claims],
+        until_offsets=[each.offsets.until_offset for _, each in claims],
+    )
+    if entered != len(claims):
+        missing = len(claims) - entered
+        raise LedgerRefused("claim_ranges", f"{missing} ranges name a foreign generation")
+
+
+def _adopted(
+    transaction: Transaction,
+    feed: FeedName,
+    batch_ids: Sequence[BatchId],
+    owner: Owner,
+    lease: timedelta,
+) -> list[BatchId]:
+    """The batches that were really taken over, in the order they were given."""
+    if not batch_ids:
+        return []
+    rows = transaction.rows(
+        "adopt_batches", feed=feed, owner=owner, lease=lease, batch_ids=list(batch_ids)
+    )
+    taken = {row.batch_id for row in rows}
+    return [each for each in batch_ids if each in taken]
