@@ -13,6 +13,17 @@ from tallystick.spark.command import landing_conf
 from tests.spark_local.planner import Planner
 from tests.support.spark_place import JARS, PLACE
 
+# PySpark leaves the sockets of collected results to the garbage collector.
+PYSPARK_SOCKETS = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(PYSPARK_SOCKETS)
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tallystick.domain.findings import FindingCode
@@ -18,7 +19,6 @@ from tallystick.errors import SourceChanged, TopicUnknown, VerificationFailed
 from tallystick.workflows.run import RunReport
 from tests.support.kafka_producers import (
     AWKWARD,
-    Message,
     TransactionalProducer,
     empty_transaction,
     messages,
@@ -250,8 +250,10 @@ def test_empty_and_never_written_partitions_are_silent(new_way: NewWay, kafka: s
 
 def test_quiet_partitions_share_files(new_way: NewWay, kafka: str) -> None:
     way = new_way(partitions=100)
+    producer = Producer({"bootstrap.servers": kafka})
     for partition in range(100):
-        produce(kafka, way.topic, [Message(b"one")], partition=partition)
+        producer.produce(way.topic, b"one", partition=partition)
+    producer.flush()
     way.landed()
     assert len(way.files()) == 1
     assert len(way.rows()) == 100

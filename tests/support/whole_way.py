@@ -14,9 +14,11 @@ import requests
 from tallystick.domain.identities import Owner
 from tallystick.domain.landing import LandingPlan
 from tallystick.domain.window import Window
+from tallystick.errors import ApplicationFailed
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
+from tallystick.spark.causes import cause_of
 from tallystick.spark.landing import land
 from tallystick.wiring import open_services
 from tallystick.workflows.reconciliation import ReconcileReport, reconcile
@@ -45,7 +47,11 @@ class SessionRunner:
         plan = LandingPlan.from_json(text["value"])
         started(f"session-{order.attempt_id[:8]}")
         self.before(plan)
-        land(self.spark, plan)
+        try:
+            land(self.spark, plan)
+        except Exception as error:
+            cause = cause_of(str(error))
+            raise ApplicationFailed(order.batch_id, order.attempt_id, cause) from error
         self.after(plan)
 
 
@@ -117,7 +123,7 @@ class Way:
         url = self.environ["WEBHDFS_URL"]
         return [
             name
-            for generation in names_in(url, f"{self.root}/{self.name}")
+            for generation in self._names(f"{self.root}/{self.name}")
             for directory in self._batches(f"{self.root}/{self.name}/{generation}")
             for name in names_in(url, directory)
             if name.endswith(".parquet")
