@@ -15,7 +15,8 @@ from tallystick.domain.states import Isolation
 from tallystick.errors import TopicUnknown
 from tallystick.sources.broker_view import KafkaBrokerView
 from tests.support.kafka_producers import AWKWARD, Message, TransactionalProducer, messages, produce
-from tests.support.kafka_reading import Seen, seen_records
+from tests.support.kafka_reading import seen_records
+from tests.support.kafka_records import Record
 from tests.support.kafka_topics import (
     ANY_TIME,
     LARGE,
@@ -37,9 +38,9 @@ def view(kafka: str) -> Iterator[KafkaBrokerView]:
         yield view
 
 
-def hash_of(seen: Seen, partition: int = 0) -> bytes:
+def hash_of(seen: Record) -> bytes:
     return record_hash(
-        partition=partition,
+        partition=seen.partition,
         offset=seen.offset,
         timestamp_ms=seen.timestamp_ms,
         key=seen.key,
@@ -197,7 +198,7 @@ def test_evidence_of_a_record_is_what_a_consumer_would_hash(
         found = record_at(view, topic, each.offset, partition=1)
         assert found is not None
         assert (found.offset, found.leader_epoch) == (each.offset, 0)
-        assert found.content_hash == hash_of(each, partition=1)
+        assert found.content_hash == hash_of(each)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -268,7 +269,7 @@ def test_records_of_many_partitions_come_together(kafka: str, view: KafkaBrokerV
     assert sorted(found) == list(range(0, 24, 2))
     for partition, evidence in found.items():
         last = seen_records(kafka, topic, partition=partition)[2]
-        assert evidence == RecordEvidence(2, 0, hash_of(last, partition=partition))
+        assert evidence == RecordEvidence(2, 0, hash_of(last))
     assert view.records_at(topic, {}) == {}
 
 

@@ -15,6 +15,8 @@ _FRAMED: Final = {LZ4: "lz4", ZSTD: "zstd"}
 # Java's client writes snappy in the framing of org.xerial.snappy, librdkafka writes one bare block.
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
+# A snappy copy of 64 bytes takes 3: a block that claims more is damaged, and no memory is taken.
+_SNAPPY_MOST: Final = 64
 
 
 class CodecUnknown(ValueError):
@@ -61,4 +63,6 @@ def _snappy_block(block: memoryview) -> bytes:
         shift += 7
         if byte < 0x80:
             break
+    if length > _SNAPPY_MOST * max(1, len(block)):
+        raise ValueError(f"snappy block of {len(block)} bytes claims {length} plain ones")
     return bytes(pyarrow.decompress(block, decompressed_size=length, codec="snappy", asbytes=True))

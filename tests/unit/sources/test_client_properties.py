@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tallystick.errors import ConfigurationError
+from tallystick.sources.broker_view import KafkaBrokerView
+from tallystick.sources.client_properties import TRANSLATED, client_properties
+
+SERVERS = {"bootstrap.servers": "one:9092, two:9092"}
+SASL = SERVERS | {
+    "security.protocol": "sasl_plaintext",
+    "sasl.mechanisms": "scram-sha-256",
+    "sasl.username": "reader",
+    "sasl.password": "open sesame",
+}
+
+
+def test_servers_alone() -> None:
+    found = client_properties(SERVERS)
+    assert found.servers == "one:9092,two:9092"
+    assert found.librdkafka["bootstrap.servers"] == "one:9092, two:9092"
+    assert found.librdkafka["client.id"] == "tallystick"
+    assert found.kafka_python == {
+        "bootstrap_servers": ["one:9092", "two:9092"],
+        "client_id": "tallystick",
+        "security_protocol": "PLAINTEXT",
+        "ssl_check_hostname": True,
+    }
+
+
+def test_sasl_is_said_to_both_libraries() -> None:
+    found = client_properties(SASL)
+    assert found.librdkafka["security.protocol"] == "SASL_PLAINTEXT"
+    assert found.librdkafka["sasl.mechanism"] == "SCRAM-SHA-256"
+    assert found.librdkafka["sasl.password"] == "open sesame"
+    assert found.kafka_python["security_protocol"] == "SASL_PLAINTEXT"
+    assert found.kafka_python["sasl_mechanism"] == "SCRAM-SHA-256"
+    assert found.kafka_python["sasl_plain_username"] == "reader"
+    assert found.kafka_python["sasl_plain_password"] == "open sesame"
+
+
+def test_tls_is_said_to_both_libraries(tmp_path: Path) -> None:
+    pem = tmp_path / "ca.pem"
+    pem.touch()
+    given = SERVERS | {
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(pem),
+        "ssl.endpoint.identification.algorithm": "none",
+        "ssl.key.password": "secret",
+    }
+    found = client_properties(given)
+    assert found.librdkafka["ssl.endpoint.identification.algorithm"] == "none"
+    assert found.kafka_python["ssl_check_hostname"] is False
+    assert found.kafka_python["ssl_cafile"] == str(pem)
+    assert found.kafka_python["ssl_password"] == "secret"
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "words"),
+    [
+        ({}, "bootstrap.servers", "host:port"),
+        ({"bootstrap.servers": "a:1,,b:2"}, "bootstrap.servers", "host:port"),
+        (SERVERS | {"group.id": "mine"}, "group.id", "only these: bootstrap.servers"),
+        (SERVERS | {"auto.offset.reset": "latest"}, "auto.offset.reset", "only these"),
+        (SERVERS | {"debug": "all"}, "debug", "only these"),
+        (SERVERS | {"security.protocol": "TLS"}, "security.protocol", "PLAINTEXT, SSL, SASL_"),
+        (
+            SASL | {"sasl.mechanism": "GSSAPI"},
+            "sasl.mechanism",
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (SASL | {"sasl.password": ""}, "sasl.password", "a value, for SASL_PLAINTEXT"),
+        (SASL | {"sasl.password": 17}, "sasl.password", "a text"),
+        (
+            SERVERS | {"ssl.ca.location": "/no/such.pem"},
+            "ssl.ca.location",
+            "a PEM file that exists",
+        ),
+        (
+            SERVERS | {"ssl.endpoint.identification.algorithm": "HTTP"},
+            "ssl.endpoint.identification.algorithm",
+            "https, none",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_named(given: dict[str, str], key: str, words: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        KafkaBrokerView(given, now=lambda: NotImplemented)
+    assert caught.value.setting == key
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        SASL | {"sasl.passwort": "open sesame"},
+        SASL | {"sasl.mechanism": "NTLM"},
+        SASL | {"sasl.username": ""},
+        SASL | {"ssl.key.password": ["open sesame"]},
+        SASL | {"security.protocol": "none"},
+    ],
+)
+def test_no_error_shows_a_secret(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        client_properties(given)
+    assert "open sesame" not in f"{caught.value!s} {caught.value!r}"
+
+
+def test_no_repr_shows_a_secret() -> None:
+    view = KafkaBrokerView(SASL, now=lambda: NotImplemented)
+    shown = f"{view!r} {client_properties(SASL)!r} {view!s}"
+    assert "open sesame" not in shown
+    assert "reader" not in shown
+    assert "one:9092,two:9092" in shown
+
+
+def test_every_property_has_a_name_in_both_libraries() -> None:
+    from kafka.net.manager import KafkaConnectionManager
+
+    assert set(TRANSLATED.values()) <= set(KafkaConnectionManager.DEFAULT_CONFIG)

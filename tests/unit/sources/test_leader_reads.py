@@ -1,0 +1,269 @@
+"""Answers that no broker gives on demand: a moved leader, a fenced epoch, a quota, a cut batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka import errors as kafka_errors
+from kafka.future import Future
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from tallystick.domain.ranges import TopicPartition
+from tallystick.domain.states import Isolation
+from tallystick.errors import BrokerUnavailable, SourceRefused, TopicUnknown
+from tallystick.sources import leader_connections
+from tallystick.sources.client_properties import client_properties
+from tallystick.sources.hole_walk import AbortedTransaction
+from tallystick.sources.leader_reads import LeaderReads, Place
+from tallystick.sources.record_evidence import RecordSearch
+from tests.support.kafka_batches import a_batch
+
+TOPIC = TopicPartition("orders", 0)
+COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
+NOT_LEADER, FENCED, UNKNOWN_EPOCH, OUT_OF_RANGE, UNKNOWN_TOPIC, DENIED = 6, 74, 75, 1, 3, 29
+
+
+def metadata(leaders: Mapping[int, tuple[int, int]], *, code: int = 0) -> Any:
+    partitions = [
+        SimpleNamespace(partition_index=each, leader_id=node, leader_epoch=epoch)
+        for each, (node, epoch) in leaders.items()
+    ]
+    return SimpleNamespace(topics=[SimpleNamespace(error_code=code, partitions=partitions)])
+
+
+def part(
+    partition: int = 0,
+    *,
+    code: int = 0,
+    records: bytes | None = None,
+    aborted: Sequence[tuple[int, int]] | None = None,
+    high: int = 100,
+    stable: int = 90,
+) -> Any:
+    return SimpleNamespace(
+        partition_index=partition,
+        error_code=code,
+        records=records,
+        aborted_transactions=aborted
+        and [SimpleNamespace(producer_id=a, first_offset=b) for a, b in aborted],
+        high_watermark=high,
+        last_stable_offset=stable,
+    )
+
+
+def fetched(*parts: Any, code: int = 0) -> Any:
+    responses = [SimpleNamespace(partitions=list(parts))] if parts else []
+    return SimpleNamespace(error_code=code, responses=responses)
+
+
+class ScriptedClient:
+    """Gives the answers of one script per kind of request, the last of them for ever."""
+
+    def __init__(self, **scripts: Sequence[Any]) -> None:
+        self._scripts = {name: list(script) for name, script in scripts.items()}
+        self.cluster = SimpleNamespace(update_metadata=lambda answer: None)
+        self.sent: list[tuple[Any, Any]] = []
+        self.opened = self.closed = 0
+
+    def least_loaded_node(self, *, bootstrap_fallback: bool) -> str:
+        return "bootstrap-0"
+
+    def send(self, node_id: Any, request: Any) -> Future:
+        self.sent.append((node_id, request))
+        kinds = {MetadataRequest: "metadata", FetchRequest: "fetch", ListOffsetsRequest: "offsets"}
+        script = self._scripts[kinds[type(request)]]
+        answer = script.pop(0) if len(script) > 1 else script[0]
+        if isinstance(answer, Exception):
+            return Future().failure(answer)
+        return Future().success(answer)
+
+    def poll(self, *, timeout_ms: float, future: Future) -> None:
+        assert timeout_ms > 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def fetches(self) -> list[tuple[Any, list[tuple[int, int, int]]]]:
+        """Node, and partition, offset and epoch of what was asked there."""
+        return [
+            (
+                node,
+                [
+                    (each.partition, each.fetch_offset, each.current_leader_epoch)
+                    for each in request.topics[0].partitions
+                ],
+            )
+            for node, request in self.sent
+            if isinstance(request, FetchRequest)
+        ]
+
+
+@pytest.fixture
+def reads_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedClient], LeaderReads]:
+    def reads_of(client: ScriptedClient) -> LeaderReads:
+        def opened(**properties: object) -> ScriptedClient:
+            client.opened += 1
+            return client
+
+        monkeypatch.setattr(leader_connections, "KafkaNetClient", opened)
+        given = client_properties({"bootstrap.servers": "one:9092"})
+        return LeaderReads(given, patience_seconds=0.3)
+
+    return reads_of
+
+
+Reads = Callable[[ScriptedClient], LeaderReads]
+LED = metadata({0: (1, 5)})
+DATA = part(records=b"batch", aborted=[(7, 3)])
+
+
+def test_the_leader_is_looked_up_once(reads_of: Reads) -> None:
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(DATA)])
+    reads = reads_of(client)
+    for _ in range(2):
+        answer = reads.fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+        assert answer is not None
+        assert (answer.records, answer.readable_until) == (b"batch", 90)
+        assert answer.aborted == [AbortedTransaction(7, 3)]
+    assert len(client.sent) == 3
+    assert client.fetches() == [(1, [(0, 3, 5)])] * 2
+    plain = reads.fetch(TOPIC, 3, UNCOMMITTED, max_bytes=10)
+    assert plain is not None
+    assert plain.readable_until == 100
+
+
+@pytest.mark.parametrize("code", [NOT_LEADER, FENCED, UNKNOWN_EPOCH])
+def test_a_moved_leader_is_looked_up_again(reads_of: Reads, code: int) -> None:
+    moved = metadata({0: (2, 6)})
+    client = ScriptedClient(metadata=[LED, moved], fetch=[fetched(part(code=code)), fetched(DATA)])
+    assert reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10) is not None
+    assert client.fetches() == [(1, [(0, 3, 5)]), (2, [(0, 3, 6)])]
+
+
+def test_a_leader_that_keeps_moving_is_given_up(reads_of: Reads) -> None:
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(part(code=NOT_LEADER))])
+    with pytest.raises(BrokerUnavailable, match="fetch from orders-0: NotLeaderFor"):
+        reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+
+
+def test_a_partition_without_leader_is_waited_for(reads_of: Reads) -> None:
+    client = ScriptedClient(
+        metadata=[metadata({0: (-1, 4)}), metadata({}), LED], fetch=[fetched(DATA)]
+    )
+    assert reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10) is not None
+    client = ScriptedClient(metadata=[metadata({0: (-1, 4)})])
+    with pytest.raises(BrokerUnavailable, match="orders-0 has no leader"):
+        reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+
+
+def test_an_answer_without_the_partition_is_no_answer(reads_of: Reads) -> None:
+    """A broker over its quota answers so (KIP-219)."""
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(), fetched(DATA)])
+    assert reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10) is not None
+    client = ScriptedClient(metadata=[LED], fetch=[fetched()])
+    with pytest.raises(BrokerUnavailable, match="leaves orders-0 out"):
+        reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+
+
+def test_an_empty_answer_is_believed_only_when_it_stays(reads_of: Reads) -> None:
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(part()), fetched(DATA)])
+    answer = reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+    assert answer is not None
+    assert answer.records == b"batch"
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(part())])
+    answer = reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+    assert answer is not None
+    assert answer.records == b""
+    assert len(client.fetches()) == 3
+
+
+def test_an_empty_answer_at_the_readable_end_is_believed_at_once(reads_of: Reads) -> None:
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(part())])
+    assert reads_of(client).fetch(TOPIC, 90, COMMITTED, max_bytes=10) is not None
+    assert len(client.fetches()) == 1
+
+
+def test_out_of_range_is_none(reads_of: Reads) -> None:
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(part(code=OUT_OF_RANGE))])
+    assert reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10) is None
+
+
+def test_a_lost_connection_opens_another_client(reads_of: Reads) -> None:
+    lost = kafka_errors.KafkaConnectionError("socket disconnected")
+    client = ScriptedClient(metadata=[lost, LED], fetch=[lost, fetched(DATA)])
+    assert reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10) is not None
+    assert (client.opened, client.closed) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        kafka_errors.SaslAuthenticationFailedError("wrong"),
+        kafka_errors.UnsupportedSaslMechanismError("wrong"),
+        kafka_errors.IncompatibleBrokerVersion("wrong"),
+    ],
+)
+def test_a_refused_connection_is_final(reads_of: Reads, failure: Exception) -> None:
+    client = ScriptedClient(metadata=[failure])
+    with pytest.raises(SourceRefused, match="Kafka refused the connection to one:9092"):
+        reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+    assert (client.opened, client.closed) == (1, 1)
+
+
+def test_a_missing_right_is_final(reads_of: Reads) -> None:
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(part(code=DENIED))])
+    with pytest.raises(SourceRefused, match="fetch from orders-0: TopicAuthorizationFailed"):
+        reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+
+
+def test_a_missing_topic_is_unknown(reads_of: Reads) -> None:
+    client = ScriptedClient(metadata=[metadata({}, code=UNKNOWN_TOPIC)])
+    with pytest.raises(TopicUnknown):
+        reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+
+
+def test_some_partitions_go_to_the_first_one_s_leader(reads_of: Reads) -> None:
+    client = ScriptedClient(
+        metadata=[metadata({0: (2, 1), 1: (1, 1), 2: (2, 3)})], fetch=[fetched(part(0), part(2))]
+    )
+    places = [Place(each, 3, 10) for each in (0, 1, 2, 9)]
+    assert sorted(reads_of(client).fetch_some("orders", places)) == [0, 2]
+    assert client.fetches() == [(2, [(0, 3, 1), (2, 3, 3)])]
+
+
+def test_a_search_asks_again_for_what_was_cut_off_or_left_out(reads_of: Reads) -> None:
+    small, large = a_batch(3, 6), a_batch(3, 4, values=[b"x" * 50_000])
+    led = {0: (1, 0), 1: (2, 0), 2: (1, 0), 3: (1, 0), 4: (1, 0)}
+    client = ScriptedClient(
+        metadata=[metadata(led)],
+        fetch=[
+            fetched(
+                part(0, records=small),
+                part(2, records=small[:40]),
+                part(3, code=OUT_OF_RANGE),
+                part(4, records=large[:99]),
+            ),
+            fetched(part(2, records=small)),  # cut off though there was room: asked for alone
+            fetched(part(1, records=a_batch(7, 9))),  # the other leader; the record is gone
+            fetched(part(4, records=large)),
+        ],
+    )
+    found = RecordSearch(reads_of(client), "orders", dict.fromkeys(range(5), 3)).found()
+    assert sorted(found) == [0, 2, 4]
+    assert found[0].content_hash != found[2].content_hash  # the partition is hashed too
+    asked = [(node, [each for each, _, _ in parts]) for node, parts in client.fetches()]
+    assert asked == [(1, [0, 2, 3, 4]), (1, [2]), (2, [1]), (1, [4])]
+    last = client.sent[-1][1].topics[0].partitions[0]
+    assert last.partition_max_bytes == len(large)
+
+
+def test_a_damaged_record_names_its_place(reads_of: Reads) -> None:
+    batch = bytearray(a_batch(3, 6))
+    batch[61] ^= 0xFF
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(part(records=bytes(batch)))])
+    with pytest.raises(SourceRefused, match="the record of orders-0 at 4: record batch at 3"):
+        RecordSearch(reads_of(client), "orders", {0: 4}).found()

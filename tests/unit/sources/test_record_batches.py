@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import pytest
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from tallystick.sources.record_batches import (
+    BatchUnreadable,
+    StoredRecord,
+    batches_in,
+    bytes_of_first_batch,
+    is_abort_marker,
+    offsets_in,
+    record_in,
+)
+from tests.support.kafka_batches import ABORT, COMMIT, a_batch, a_marker
+
+CODECS = ("none", "gzip", "snappy", "xerial", "lz4", "zstd")
+
+
+def by_kafka_python() -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=True,
+        producer_id=77,
+        producer_epoch=3,
+        base_sequence=9,
+        batch_size=1 << 20,
+    )
+    builder.append(0, 1000, b"k", b"v" * 300, [("h", b"1"), ("h", None)])
+    builder.append(1, 900, None, None, [])
+    builder.append(2, 1 << 42, b"", b"", [("ü", b"")])
+    return bytes(builder.build())
+
+
+def test_a_batch_of_another_library_is_read_field_by_field() -> None:
+    (batch,) = batches_in(by_kafka_python())
+    assert (batch.base_offset, batch.until_offset, batch.record_count) == (0, 3, 3)
+    assert (batch.producer_id, batch.is_transactional, batch.is_control) == (77, True, False)
+    assert batch.is_complete
+    assert [record_in(batch, offset) for offset in range(4)] == [
+        StoredRecord(0, 1000, b"k", b"v" * 300, (("h", b"1"), ("h", None))),
+        StoredRecord(1, 900, None, None, ()),
+        StoredRecord(2, 1 << 42, b"", b"", (("ü", b""),)),
+        None,
+    ]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_codec_gives_the_same_records(codec: str) -> None:
+    offsets = [5, 6, 9, 300]
+    raw = a_batch(5, 400, offsets=offsets, codec=codec, key=b"key", headers=[("a", b"b")])
+    (batch,) = batches_in(raw)
+    assert list(offsets_in(batch)) == offsets
+    assert record_in(batch, 9) == StoredRecord(9, 1009, b"key", b"v9", (("a", b"b"),))
+    assert record_in(batch, 7) is None
+
+
+def test_a_large_payload_is_decompressed_whole() -> None:
+    for codec in CODECS:
+        values = [bytes([n % 251]) * 10_000 for n in range(300)]
+        (batch,) = batches_in(a_batch(0, 300, codec=codec, values=values))
+        found = record_in(batch, 299)
+        assert found is not None
+        assert found.value == values[299]
+
+
+def test_under_log_append_time_the_batch_has_the_time() -> None:
+    (batch,) = batches_in(a_batch(0, 2, timestamps=[10, 20], append_time=99))
+    assert [record_in(batch, offset).timestamp_ms for offset in (0, 1)] == [99, 99]  # type: ignore[union-attr]
+
+
+def test_times_may_go_back_inside_a_batch() -> None:
+    (batch,) = batches_in(a_batch(0, 3, timestamps=[1000, -1, 0]))
+    times = [record_in(batch, offset).timestamp_ms for offset in range(3)]  # type: ignore[union-attr]
+    assert times == [1000, -1, 0]
+
+
+def test_a_header_name_that_is_no_utf8_is_read_as_java_reads_it() -> None:
+    raw = a_batch(0, 1, headers=[("XY", b"1")]).replace(b"XY", b"X\xff")
+    (batch,) = batches_in(raw)
+    found = record_in(batch, 0)
+    assert found is not None
+    assert found.headers == (("X\ufffd", b"1"),)
+
+
+def test_batches_follow_one_another_and_a_part_at_the_end_is_left_out() -> None:
+    raw = a_batch(0, 3) + a_batch(3, 5) + a_batch(5, 9)
+    for cut in (1, 60, 61, 62, len(a_batch(5, 9)) - 1):
+        whole = raw[: len(raw) - len(a_batch(5, 9)) + cut]
+        assert [each.base_offset for each in batches_in(whole)] == [0, 3]
+    assert [each.base_offset for each in batches_in(raw)] == [0, 3, 5]
+    assert list(batches_in(b"")) == []
+
+
+def test_the_size_of_the_first_batch_is_known_from_its_first_bytes() -> None:
+    raw = a_batch(0, 3)
+    assert bytes_of_first_batch(raw) == len(raw)
+    assert bytes_of_first_batch(raw[:12] + b"more") == len(raw)
+    assert bytes_of_first_batch(raw[:11]) is None
+
+
+def test_markers() -> None:
+    raw = a_marker(7, 5, ABORT) + a_marker(8, 5, COMMIT) + a_marker(9, 5, ABORT, is_cleaned=True)
+    batches = list(batches_in(raw))
+    assert [is_abort_marker(each) for each in batches] == [True, False, False]
+    assert all(each.is_control and each.is_transactional for each in batches)
+    assert [record_in(each, 7) for each in batches] == [None, None, None]
+    (data,) = batches_in(a_batch(0, 1))
+    assert not is_abort_marker(data)
+
+
+def test_a_batch_that_compaction_emptied_has_no_offsets() -> None:
+    (batch,) = batches_in(a_batch(4, 9, offsets=[]))
+    assert not batch.is_complete
+    assert (batch.until_offset, list(offsets_in(batch))) == (9, [])
+
+
+@pytest.mark.parametrize("magic", [0, 1, 3])
+def test_another_version_is_refused(magic: int) -> None:
+    with pytest.raises(BatchUnreadable, match=f"version {magic}; only version 2"):
+        list(batches_in(a_batch(0, 1, magic=magic)))
+
+
+def test_a_length_shorter_than_the_header_is_refused() -> None:
+    raw = bytearray(a_batch(0, 1))
+    raw[8:12] = (20).to_bytes(4, "big")
+    with pytest.raises(BatchUnreadable, match="20 bytes is shorter"):
+        list(batches_in(bytes(raw)))
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_damaged_payload_is_refused(codec: str) -> None:
+    raw = bytearray(a_batch(3, 200, codec=codec))
+    raw[61:] = bytes(255 - byte for byte in raw[61:])
+    (batch,) = batches_in(bytes(raw))
+    with pytest.raises(BatchUnreadable, match="record batch at 3"):
+        list(offsets_in(batch))
+
+
+def test_an_unknown_codec_is_refused() -> None:
+    raw = bytearray(a_batch(3, 5))
+    raw[22] |= 0x07
+    (batch,) = batches_in(bytes(raw))
+    with pytest.raises(BatchUnreadable, match="compression codec 7"):
+        list(offsets_in(batch))
+
+
+def test_a_snappy_block_that_claims_gigabytes_takes_none() -> None:
+    raw = bytearray(a_batch(3, 5, codec="snappy"))
+    raw[61:66] = b"\xff\xff\xff\xff\x0f"
+    (batch,) = batches_in(bytes(raw))
+    with pytest.raises(BatchUnreadable, match="claims 4294967295 plain ones"):
+        list(offsets_in(batch))
+
+
+def test_records_that_end_before_their_count_are_refused() -> None:
+    raw = bytearray(a_batch(3, 5))
+    raw[57:61] = (3).to_bytes(4, "big")
+    (batch,) = batches_in(bytes(raw))
+    with pytest.raises(BatchUnreadable, match="record batch at 3"):
+        list(offsets_in(batch))
