@@ -34,7 +34,7 @@ def main(plan_uri: str) -> int:
     from pyspark.sql import SparkSession
 
     from tallystick.domain.landing import LandingPlan
-    from tallystick.spark.causes import cause_of
+    from tallystick.spark.causes import failure_of
     from tallystick.spark.landing import land
 
     spark = SparkSession.builder.getOrCreate()
@@ -48,7 +48,7 @@ def main(plan_uri: str) -> int:
         )
         land(spark, plan)
     except Exception as error:  # noqa: BLE001 - the edge: whatever it is, say it and fail
-        say(f"landing failed: {type(error).__name__}: {cause_of(str(error))}")
+        say(f"landing failed: {failure_of(error)}")
         return 1
     finally:
         spark.stop()

@@ -14,6 +14,12 @@ _CAUSED_BY: Final = re.compile(r"^Caused by: ", re.MULTILINE)
 _END_OF_MESSAGE: Final = re.compile(r"\n\s*(Driver stacktrace:|JVM stacktrace:)")
 
 
+def failure_of(error: BaseException) -> str:
+    """The error in one line; its class is left out where it only says that Java was called."""
+    name, cause = type(error).__name__, cause_of(str(error))
+    return cause if name == "Py4JJavaError" else f"{name}: {cause}"
+
+
 def cause_of(text: str) -> str:
     r"""What was reported first, and the innermost cause if that is another; one line, bounded.
 

@@ -49,6 +49,8 @@ class SparkPlace:
     """Kafka's connector and what it needs, unless the cluster has it."""
     conf: Mapping[str, str] = field(default_factory=dict)
     spark_submit: str = "spark-submit"
+    hadoop_user: str | None = None
+    """As whom files are written where HDFS believes what it is told; None: the process's user."""
 
     @property
     def is_local(self) -> bool:
@@ -69,6 +71,14 @@ class LandingCommand:
     py_files: str
     files: str | None
     """Shipped to every container, into its working directory."""
+
+    def environment(self) -> dict[str, str]:
+        """Variables that the process needs beside those it inherits."""
+        # Without it the driver's ports are open to the network.
+        found = {"SPARK_LOCAL_IP": "127.0.0.1"} if self.place.is_local else {}
+        if self.place.hadoop_user:
+            found["HADOOP_USER_NAME"] = self.place.hadoop_user
+        return found
 
     def argv(self) -> list[str]:
         """The whole command line of spark-submit; no part of it is secret."""

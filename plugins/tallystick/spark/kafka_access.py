@@ -24,6 +24,7 @@ _LOGIN_MODULES: Final = {
 }
 _PKCS8: Final = ("-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----")
 _CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
+_ALIASES: Final = {"sasl.mechanisms": "sasl.mechanism"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +45,15 @@ def kafka_access(properties: Mapping[str, str]) -> KafkaAccess:
     """
     given = {_ALIASES.get(key, key): value for key, value in properties.items()}
     protocol = given.get("security.protocol", "PLAINTEXT").upper()
-    options = {"kafka.bootstrap.servers": given["bootstrap.servers"]}
+    options = {"kafka.bootstrap.servers": _needed(given, "bootstrap.servers")}
     secrets: dict[str, str] = {}
     if protocol != "PLAINTEXT":
         options["kafka.security.protocol"] = protocol
     if protocol.startswith("SASL"):
-        mechanism = given["sasl.mechanism"].upper()
+        mechanism = _needed(given, "sasl.mechanism").upper()
         options["kafka.sasl.mechanism"] = mechanism
         secrets["sasl.jaas.config"] = _login(
-            mechanism, given["sasl.username"], given["sasl.password"]
+            mechanism, _needed(given, "sasl.username"), _needed(given, "sasl.password")
         )
     if protocol.endswith("SSL"):
         options |= _ssl_options(given)
@@ -70,7 +71,10 @@ def secrets_text(secrets: Mapping[str, str]) -> str:
     return "".join(f"{key}={_escaped(value)}\n" for key, value in secrets.items())
 
 
-_ALIASES: Final = {"sasl.mechanisms": "sasl.mechanism"}
+def _needed(given: Mapping[str, str], key: str) -> str:
+    if not given.get(key):
+        raise ConfigurationError(key, None, "a value")
+    return given[key]
 
 
 def _login(mechanism: str, user: str, password: str) -> str:

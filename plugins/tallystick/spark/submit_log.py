@@ -23,12 +23,12 @@ _LEVELS: Final = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-_STACK_LINE: Final = re.compile(r"^\s+(at |\.\.\. \d+ more|Suppressed: )|^Caused by: ")
 # The landing's own line, or YARN's and Kubernetes' client when the driver runs elsewhere.
 _APPLICATION: Final = re.compile(
     r"^tallystick: application (\S+)|\b(application_\d+_\d+)\b|\b(spark-[0-9a-f]{32})\b"
 )
-_FAILED: Final = "tallystick: landing failed: "
+_OURS: Final = "tallystick: "
+_FAILED: Final = f"{_OURS}landing failed: "
 _ERROR_LINE: Final = re.compile(
     r"^(Caused by: )?[\w.$]*(Error|Exception)\b|^Exception in thread|^Error: "
 )
@@ -44,14 +44,14 @@ class SubmitLog:
         self._last: deque[str] = deque(maxlen=_KEPT_LINES)
 
     def add(self, line: str) -> int:
-        """Take in a line; the level at which it is to be logged: a stack goes with its message."""
+        """Take in a line; the level at which to log it: lines without one go on as the last one."""
         level = _LEVEL.match(line)
         if level:
             self._level = _LEVELS[level[1]]
-        elif not _STACK_LINE.match(line):
-            self._level = logging.INFO
-        if line.startswith(_FAILED):
+        elif line.startswith(_FAILED):
             self._told, self._level = line.removeprefix(_FAILED), logging.ERROR
+        elif line.startswith(_OURS):
+            self._level = logging.INFO
         application = _APPLICATION.search(line)
         if application and self.application_id is None:
             self.application_id = next(each for each in application.groups() if each)

@@ -92,14 +92,11 @@ def _process(
     """The running spark-submit and its output; leaving early kills it and its driver."""
     argv = command.argv()
     logger.info("starting spark-submit on %s: %s", command.place.master, command.name)
-    environment = dict(os.environ)
-    if command.place.is_local:
-        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     try:
         process = subprocess.Popen(
             argv,
             cwd=directory,
-            env=environment,
+            env=os.environ | command.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
