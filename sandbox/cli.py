@@ -10,10 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sandbox.entry.console import SetupFailed
-from sandbox.errors import SandboxError
+from sandbox.errors import SandboxError, WrongUse
 from sandbox.stack import GROUPS, Sandbox
 
-WRONG_USE = 2
 TABLE_WIDTH = 500
 app = typer.Typer(
     name="sandbox",
@@ -66,18 +65,18 @@ def env() -> None:
     """Print addresses and passwords as shell exports: eval "$(./tallystick sandbox env)"."""
     found = Sandbox().env()
     if not found:
-        raise SandboxError("the sandbox is not running. Next: ./tallystick sandbox up")
+        raise WrongUse("the sandbox is not running. Next: ./tallystick sandbox up")
     for name, value in found.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is told in plain words, exit 2."""
+    """Run the command line; what goes wrong is told in plain words."""
     try:
         app(prog_name="tallystick sandbox")
     except (SandboxError, SetupFailed) as failure:
         narrator.print(str(failure), markup=False)
-        raise SystemExit(WRONG_USE) from failure
+        raise SystemExit(failure.exit_code) from failure
 
 
 def _print_table(sandbox: Sandbox) -> bool:

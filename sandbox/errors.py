@@ -10,6 +10,14 @@ TAIL_LINES = 15
 class SandboxError(Exception):
     """Something the sandbox could not do; the text says what, where and what to do next."""
 
+    exit_code = 3
+
+
+class WrongUse(SandboxError):
+    """The sandbox was asked for something that makes no sense now."""
+
+    exit_code = 2
+
 
 class ServiceFailed(SandboxError):
     """A service died or did not become ready; the text ends with the last lines of its log."""

@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from sandbox.connections import airflow_connections, client_variables
 from sandbox.entry.layout import ROOT, connections_file, state_dir
-from sandbox.errors import SandboxError, ServiceFailed
+from sandbox.errors import SandboxError, ServiceFailed, WrongUse
 from sandbox.ports import Ports
 from sandbox.service import Home, Service, program
 from sandbox.services.airflow import Airflow
@@ -246,7 +246,7 @@ def _checked(only: Iterable[str] | None) -> list[str]:
     wanted = list(only)
     unknown = [name for name in wanted if name not in GROUPS]
     if unknown or not wanted:
-        raise SandboxError(
+        raise WrongUse(
             f"no such service: {', '.join(unknown) or '(none named)'}. Known: {', '.join(GROUPS)}"
         )
     if "airflow" in wanted:

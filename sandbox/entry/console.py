@@ -18,6 +18,8 @@ TAIL_LINES = 15
 class SetupFailed(Exception):
     """Set-up cannot go on; the text says what happened and what to do next."""
 
+    exit_code = 2
+
 
 def say(text: str) -> None:
     """Print one line of progress to standard error."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,15 +17,6 @@ from sandbox.entry.jars import SERVICES, ensure_jars
 from sandbox.entry.layout import ROOT, SPARK_CONF, VENV, connections_file, state_dir
 from sandbox.entry.system import ensure_java, java_home
 
-WRONG_USE = 2
-HELP = """\
-Usage: ./tallystick COMMAND ...      the first call sets everything up
-
-  demo                              start all, land a sample topic through Airflow, show the report
-  sandbox up|down|status|env        Kafka, HDFS, PostgreSQL and Airflow on this machine
-  test [unit|all] [pytest options]  'unit' needs no service; 'all' is the default
-"""
-
 
 def main(argv: Sequence[str]) -> int:
     """The exit code of the command; set-up that fails is told in plain words and gives 2."""
@@ -34,17 +24,13 @@ def main(argv: Sequence[str]) -> int:
         return _dispatch(list(argv))
     except SetupFailed as failure:
         say(str(failure))
-        return WRONG_USE
+        return failure.exit_code
     except KeyboardInterrupt:
         return 130
 
 
 def _dispatch(argv: list[str]) -> int:
     command, rest = (argv[0], argv[1:]) if argv else ("--help", [])
-    asks_for_help = command in ("--help", "-h", "help")
-    if asks_for_help:
-        sys.stdout.write(f"{HELP}\n")
-        sys.stdout.flush()
     python = str(ensure_environment())
     if command == "test":
         return _test(python, rest)
@@ -57,10 +43,8 @@ def _dispatch(argv: list[str]) -> int:
             run = [python, "-P", "-m", "sandbox", *rest]
         case "demo":
             run = [python, "-P", "-m", "sandbox.demo", *rest]
-        case _ if asks_for_help:
-            run = [python, "-P", "-m", "tallystick", "--help"]
         case _:
-            run = [python, "-P", "-m", "tallystick", *argv]
+            run = [python, "-P", "-m", "tallystick", command, *rest]
     os.execve(python, run, env)
 
 

@@ -1,0 +1,178 @@
+"""What ``./tallystick`` prepares, what it refuses, and what it hands on."""
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sandbox.entry import console, dispatch, environment, jars, layout, system
+from sandbox.entry.console import SetupFailed
+
+ENTRY = layout.ROOT / "tallystick"
+
+
+def test_without_a_fitting_python_it_says_what_to_install() -> None:
+    env = {"PATH": os.environ["PATH"], "TALLYSTICK_PYTHON": "/bin/false"}
+    done = subprocess.run([ENTRY, "plan"], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "no Python 3.11, 3.12 or 3.13 found" in done.stderr
+    assert "TALLYSTICK_PYTHON=" in done.stderr
+
+
+@pytest.mark.parametrize("uid", [0, 1000])
+def test_missing_java_is_asked_for_by_its_package(
+    monkeypatch: pytest.MonkeyPatch, uid: int, tmp_path: Path
+) -> None:
+    refusing_apt(monkeypatch, tmp_path)
+    monkeypatch.setattr(system, "java_home", lambda: None)
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    with pytest.raises(SetupFailed, match="apt-get install openjdk-17-jre-headless"):
+        system.ensure_java()
+
+
+def test_missing_maven_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    refusing_apt(monkeypatch, tmp_path)
+    with pytest.raises(SetupFailed, match="apt-get install maven"):
+        system.ensure_maven()
+
+
+def refusing_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine with nothing on its PATH but an apt-get that fails."""
+    program(tmp_path / "apt-get", "echo no network; exit 100")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(system, "SETUP_LOG", tmp_path / "log")
+
+
+def program(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("release", "fits"),
+    [('JAVA_VERSION="17.0.15"', True), ('JAVA_VERSION="21.0.1"', False), ("", False)],
+)
+def test_only_a_java_17_is_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, release: str, *, fits: bool
+) -> None:
+    (tmp_path / "bin").mkdir()
+    program(tmp_path / "bin" / "java", "exit 0")
+    (tmp_path / "release").write_text(f"IMPLEMENTOR=somebody\n{release}\n")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert (system.java_home() == tmp_path) is fits
+
+
+def test_an_unfinished_download_leaves_no_jars(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(jars, "JARS", tmp_path / "jars")
+    monkeypatch.setattr(jars, "FETCHED", tmp_path)
+    monkeypatch.setattr(jars, "SETUP_LOG", tmp_path / "log")
+    monkeypatch.setattr(jars, "ensure_java", lambda: tmp_path)
+    monkeypatch.setattr(jars, "ensure_maven", lambda: str(tmp_path / "mvn"))
+
+    into_staging = 'for last; do :; done; touch "${last#-DoutputDirectory=}/a.jar"'
+    program(tmp_path / "mvn", f"{into_staging}; echo could not resolve; exit 1")
+    with pytest.raises(SetupFailed, match="could not resolve"):
+        jars.ensure_jars("kafka")
+    assert list((tmp_path / "jars").iterdir()) == []
+
+    program(tmp_path / "mvn", into_staging)
+    assert (jars.ensure_jars("kafka") / "a.jar").exists()
+    program(tmp_path / "mvn", "exit 1")
+    jars.ensure_jars("kafka")  # complete: Maven is not asked again
+
+
+def test_jars_of_a_changed_pom_are_fetched_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(jars, "JARS", tmp_path)
+    pom = (layout.POMS / "kafka" / "pom.xml").read_bytes()
+    (tmp_path / "kafka").mkdir()
+    (tmp_path / "kafka" / jars.STAMP).write_text(hashlib.sha256(pom + b" ").hexdigest())
+    monkeypatch.setattr(jars, "FETCHED", tmp_path)
+    monkeypatch.setattr(jars, "SETUP_LOG", tmp_path / "log")
+    monkeypatch.setattr(jars, "ensure_java", lambda: tmp_path)
+    monkeypatch.setattr(jars, "ensure_maven", lambda: "/bin/false")
+    with pytest.raises(SetupFailed, match="Maven could not fetch the jars of kafka"):
+        jars.ensure_jars("kafka")
+
+
+@pytest.mark.parametrize(
+    ("old", "kept"),
+    [
+        ("python==3.11.7\npyspark==4.0.4\nrich==1", True),
+        ("python==3.12.1\npyspark==4.0.4\nrich==2", False),
+        ("python==3.11.7\npyspark==4.0.3\nrich==2", False),
+        (None, False),
+    ],
+    ids=["another package", "another Python", "another Spark", "killed set-up"],
+)
+def test_an_environment_is_changed_in_place_only_where_that_is_safe(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, old: str | None, *, kept: bool
+) -> None:
+    monkeypatch.setattr(environment, "STAMP", tmp_path / "stamp")
+    monkeypatch.setattr(environment, "PYTHON", Path("/bin/sh"))
+    if old is not None:
+        (tmp_path / "stamp").write_text(old)
+    assert environment._may_be_kept("python==3.11.7\npyspark==4.0.4\nrich==2") is kept
+
+
+def test_pip_settings_reach_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SSL_CERT_FILE", "UV_DEFAULT_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CERT", "/certificates.pem")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://packages.example/simple")
+    env = environment._registry_environment()
+    assert env["SSL_CERT_FILE"] == "/certificates.pem"
+    assert env["UV_DEFAULT_INDEX"] == "https://packages.example/simple"
+
+
+def test_connections_of_the_sandbox_never_replace_given_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_SANDBOX_DIR", str(tmp_path))
+    monkeypatch.setenv("LEDGER_DSN", "postgresql://mine")
+    monkeypatch.delenv("WEBHDFS_URL", raising=False)
+    (tmp_path / "connections.json").write_text(
+        json.dumps({"LEDGER_DSN": "postgresql://sandbox", "WEBHDFS_URL": "http://sandbox"})
+    )
+    env = dispatch._environment()
+    assert (env["LEDGER_DSN"], env["WEBHDFS_URL"]) == ("postgresql://mine", "http://sandbox")
+    assert "WEBHDFS_URL" not in dispatch._environment(connected=False)
+
+
+def test_a_broken_connections_file_is_told_and_ignored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_SANDBOX_DIR", str(tmp_path))
+    (tmp_path / "connections.json").write_text("{")
+    dispatch._environment()
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    assert "could not be read and is ignored" in seen.err
+
+
+def test_a_second_setup_says_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    argv = ["flock", str(tmp_path / "lock"), "sh", "-c", "echo held; read _"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+
+        def let_go(text: str) -> None:
+            said.append(text)
+            holder.stdin.write("\n")
+            holder.stdin.flush()
+
+        monkeypatch.setattr(console, "say", let_go)
+        with console.only_one(tmp_path / "lock", meanwhile="the jars come next"):
+            assert holder.wait(10) == 0
+    assert said == ["the jars come next"]
