@@ -1,0 +1,87 @@
+"""What travels to the cluster stands on its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tallystick.spark.cluster_zip import ARCHIVE_NAME, write_cluster_zip
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# An import finder that knows the standard library, pyspark's name and the archive: nothing else.
+BARE = """
+import sys, types
+zip_path, module = sys.argv[1:]
+sys.path = [each for each in sys.path if "-packages" not in each] + [zip_path]
+import importlib
+loaded = importlib.import_module(module)
+assert loaded.__file__.startswith(zip_path), loaded.__file__
+outside = sorted({
+    name.split(".")[0] for name in sys.modules
+    if name.split(".")[0] not in sys.stdlib_module_names and not name.startswith("__")
+})
+print(",".join(outside))
+"""
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    target = tmp_path / ARCHIVE_NAME
+    write_cluster_zip(target)
+    return target
+
+
+def modules_in(archive: Path) -> list[str]:
+    with zipfile.ZipFile(archive) as opened:
+        names = [Path(name) for name in opened.namelist()]
+    return [
+        ".".join(each.parent.parts if each.stem == "__init__" else each.with_suffix("").parts)
+        for each in names
+    ]
+
+
+def test_every_module_imports_from_the_zip_alone(archive: Path, tmp_path: Path) -> None:
+    modules = modules_in(archive)
+    assert {"tallystick", "tallystick.domain.landing", "tallystick.spark.landing"} <= set(modules)
+    for module in modules:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", BARE, str(archive), module],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{module}: {done.stderr}"
+        assert done.stdout.strip() == "tallystick", f"{module} imports {done.stdout}"
+
+
+def test_the_job_imports_nothing_of_the_package_that_does_not_travel(archive: Path) -> None:
+    source = (ROOT / "spark_jobs" / "land.py").read_text()
+    imported = {
+        line.split()[1]
+        for line in source.splitlines()
+        if line.strip().startswith("from tallystick")
+    }
+    assert imported
+    assert imported <= set(modules_in(archive))
+
+
+def test_the_same_sources_give_the_same_bytes(archive: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.zip"
+    write_cluster_zip(again)
+
+    assert again.read_bytes() == archive.read_bytes()
+
+
+def test_nothing_is_left_beside_the_archive_and_an_old_one_is_replaced(tmp_path: Path) -> None:
+    target = tmp_path / ARCHIVE_NAME
+    target.write_bytes(b"old")
+    write_cluster_zip(target)
+
+    assert [each.name for each in tmp_path.iterdir()] == [ARCHIVE_NAME]
+    assert zipfile.is_zipfile(target)

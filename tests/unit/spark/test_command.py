@@ -1,0 +1,98 @@
+"""What spark-submit is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tallystick.spark.command import LandingCommand, SparkPlace, landing_command, landing_conf
+
+LOCAL = SparkPlace("local[2,4]", jars=("/jars/a.jar", "/jars/b.jar"))
+YARN = SparkPlace("yarn", deploy_mode="cluster")
+
+
+def command(place: SparkPlace, *, has_secrets: bool = False, **conf: str) -> LandingCommand:
+    return landing_command(
+        place,
+        application="/app/land.py",
+        name="tallystick orders b1",
+        plan_uri="hdfs://nn/_staging/plan.json",
+        feed_conf=conf,
+        has_secrets=has_secrets,
+    )
+
+
+def test_the_command_line_names_everything_once() -> None:
+    argv = command(LOCAL).argv()
+
+    assert argv[:9] == [
+        "spark-submit", "--master", "local[2,4]", "--deploy-mode", "client",
+        "--name", "tallystick orders b1", "--py-files", "tallystick.zip",
+    ]  # fmt: skip
+    assert argv[argv.index("--jars") + 1] == "/jars/a.jar,/jars/b.jar"
+    assert argv[-2:] == ["/app/land.py", "hdfs://nn/_staging/plan.json"]
+    assert "--files" not in argv
+
+
+@pytest.mark.parametrize(
+    ("place", "has_secrets", "expected"),
+    [
+        (LOCAL, False, None),
+        (LOCAL, True, None),
+        (YARN, False, None),
+        (YARN, True, "tallystick-kafka.properties"),
+    ],
+)
+def test_the_secrets_file_is_shipped_where_other_machines_need_it(
+    place: SparkPlace, has_secrets: bool, expected: str | None
+) -> None:
+    assert command(place, has_secrets=has_secrets).files == expected
+
+
+def test_the_feed_goes_over_the_connection_and_the_connection_over_the_defaults() -> None:
+    place = replace(YARN, conf={"spark.ui.port": "1", "spark.a": "connection", "spark.b": "b"})
+
+    conf = landing_conf(place, {"spark.a": "feed"})
+
+    assert (conf["spark.ui.port"], conf["spark.a"], conf["spark.b"]) == ("1", "feed", "b")
+
+
+def test_speculation_stays_off_and_redaction_on_whatever_anybody_says() -> None:
+    place = replace(YARN, conf={"spark.speculation": "true", "spark.redaction.regex": "x"})
+
+    conf = landing_conf(place, {"spark.speculation": "true"})
+
+    assert conf["spark.speculation"] == "false"
+    assert "password" in conf["spark.redaction.regex"]
+
+
+@pytest.mark.parametrize(
+    "key", ["spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"]
+)
+def test_java_options_of_all_sides_are_joined(key: str) -> None:
+    conf = landing_conf(replace(LOCAL, conf={key: "-Da=1"}), {key: "-Db=2"})
+
+    assert conf[key] == "-Duser.timezone=UTC -Da=1 -Db=2"
+
+
+def test_on_one_machine_nothing_listens_for_others() -> None:
+    conf = landing_conf(LOCAL, {})
+
+    assert conf["spark.driver.bindAddress"] == conf["spark.driver.host"] == "127.0.0.1"
+    assert conf["spark.ui.enabled"] == "false"
+    assert command(LOCAL).environment() == {"SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def test_on_a_cluster_addresses_are_the_clusters() -> None:
+    conf = landing_conf(YARN, {})
+
+    assert not [key for key in conf if key.startswith("spark.driver.") and "Java" not in key]
+    assert "spark.ui.enabled" not in conf
+    assert command(YARN).environment() == {}
+
+
+def test_the_user_that_writes_is_told_to_hadoop() -> None:
+    place = replace(YARN, hadoop_user="etl")
+
+    assert command(place).environment() == {"HADOOP_USER_NAME": "etl"}

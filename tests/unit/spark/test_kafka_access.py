@@ -1,0 +1,165 @@
+"""Secrets apart from options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tallystick.errors import ConfigurationError
+from tallystick.spark.kafka_access import SECRETS_FILE, kafka_access, secrets_text
+
+SASL = {
+    "bootstrap.servers": "k:9092",
+    "security.protocol": "sasl_ssl",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.username": "vera",
+    "sasl.password": "pa55-word",
+}
+
+
+def test_a_plain_cluster_needs_no_secrets_file() -> None:
+    access = kafka_access({"bootstrap.servers": "k:9092", "client.id": "tallystick"})
+
+    assert access.options == {"kafka.bootstrap.servers": "k:9092"}
+    assert access.secrets == {}
+
+
+def test_no_option_and_no_repr_holds_the_password() -> None:
+    access = kafka_access(SASL)
+
+    assert "pa55-word" not in str(access.options) + repr(access)
+    assert access.options == {
+        "kafka.bootstrap.servers": "k:9092",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.sasl.jaas.config": f"${{file:{SECRETS_FILE}:sasl.jaas.config}}",
+        "kafka.config.providers": "file",
+        "kafka.config.providers.file.class": (
+            "org.apache.kafka.common.config.provider.FileConfigProvider"
+        ),
+    }
+    assert access.secrets == {
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required"
+        ' username="vera" password="pa55-word";'
+    }
+
+
+def test_librdkafkas_other_name_of_the_mechanism_is_the_same() -> None:
+    renamed = {key: value for key, value in SASL.items() if key != "sasl.mechanism"}
+
+    assert (
+        kafka_access(renamed | {"sasl.mechanisms": "PLAIN"})
+        .secrets["sasl.jaas.config"]
+        .startswith("org.apache.kafka.common.security.plain.PlainLoginModule required ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("password", "quoted"),
+    [
+        ('say "x"', r'"say \"x\""'),
+        ("back\\slash", r'"back\\slash"'),
+        ("semi;colon", '"semi;colon"'),
+    ],
+)
+def test_a_password_stays_one_string_of_the_login_line(password: str, quoted: str) -> None:
+    login = kafka_access(SASL | {"sasl.password": password}).secrets["sasl.jaas.config"]
+
+    assert login.endswith(f"password={quoted};")
+
+
+@pytest.mark.parametrize("key", ["sasl.username", "sasl.password", "sasl.mechanism"])
+def test_half_a_login_is_refused_by_name(key: str) -> None:
+    with pytest.raises(ConfigurationError, match=key) as refused:
+        kafka_access({each: SASL[each] for each in SASL if each != key})
+
+    assert "pa55-word" not in str(refused.value)
+
+
+def test_an_unknown_mechanism_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="GSSAPI"):
+        kafka_access(SASL | {"sasl.mechanism": "GSSAPI"})
+
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+KEY = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIE\n-----END ENCRYPTED PRIVATE KEY-----\n"
+
+
+@pytest.fixture
+def ssl(tmp_path: Path) -> dict[str, str]:
+    for name, text in {"ca": CERTIFICATE, "own": CERTIFICATE, "key": KEY}.items():
+        (tmp_path / name).write_text(text)
+    return {
+        "bootstrap.servers": "k:9092",
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(tmp_path / "ca"),
+        "ssl.certificate.location": str(tmp_path / "own"),
+        "ssl.key.location": str(tmp_path / "key"),
+        "ssl.key.password": "pa55-word",
+    }
+
+
+def test_certificates_and_keys_travel_in_the_secrets_file(ssl: dict[str, str]) -> None:
+    access = kafka_access(ssl)
+
+    assert access.secrets == {
+        "ssl.truststore.certificates": CERTIFICATE,
+        "ssl.keystore.certificate.chain": CERTIFICATE,
+        "ssl.keystore.key": KEY,
+        "ssl.key.password": "pa55-word",
+    }
+    assert access.options["kafka.ssl.truststore.type"] == "PEM"
+    assert access.options["kafka.ssl.keystore.type"] == "PEM"
+    assert access.options["kafka.ssl.key.password"] == f"${{file:{SECRETS_FILE}:ssl.key.password}}"
+    assert "kafka.ssl.endpoint.identification.algorithm" not in access.options
+
+
+def test_without_host_name_check_java_is_told_an_empty_text(ssl: dict[str, str]) -> None:
+    access = kafka_access(ssl | {"ssl.endpoint.identification.algorithm": "none"})
+
+    assert access.options["kafka.ssl.endpoint.identification.algorithm"] == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"ssl.key.location": "/nowhere"}, "ssl.key.location"),
+        ({"ssl.crl.location": "/etc/hosts"}, "ssl.crl.location"),
+        ({"ssl.ca.location": "/etc/hosts"}, "ssl.ca.location"),
+    ],
+)
+def test_what_javas_client_cannot_do_is_refused(
+    ssl: dict[str, str], change: dict[str, str], named: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        kafka_access(ssl | change)
+
+
+def test_a_key_in_an_older_form_is_refused(ssl: dict[str, str]) -> None:
+    Path(ssl["ssl.key.location"]).write_text("-----BEGIN RSA PRIVATE KEY-----\n")
+
+    with pytest.raises(ConfigurationError, match="BEGIN PRIVATE KEY"):
+        kafka_access(ssl)
+
+
+def test_a_certificate_without_its_key_is_refused(ssl: dict[str, str]) -> None:
+    del ssl["ssl.key.location"]
+
+    with pytest.raises(ConfigurationError, match="both, a certificate and its key"):
+        kafka_access(ssl)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("plain", "k=plain\n"),
+        (" leading", "k=\\ leading\n"),
+        ("a=b:c#d!e", "k=a=b:c#d!e\n"),
+        ("two\nlines\r", "k=two\\nlines\\r\n"),
+        ("back\\slash", "k=back\\\\slash\n"),
+        ("ü", "k=ü\n"),
+    ],
+)
+def test_a_value_is_written_as_javas_properties_read_it(value: str, written: str) -> None:
+    assert secrets_text({"k": value}) == written
