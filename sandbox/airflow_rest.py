@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -90,6 +90,17 @@ class AirflowRest:
             start, end = (each.isoformat() for each in interval)
             body |= {"logical_date": start, "data_interval_start": start, "data_interval_end": end}
         return str(self.post(f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+
+    def due_interval(self, dag_id: str) -> tuple[datetime, datetime] | None:
+        """The interval for which Airflow will start a run once it may; None if none is due yet."""
+        found = self.get(f"/dags/{dag_id}")
+        if not found["next_dagrun_run_after"]:
+            return None
+        run_after, start, end = (
+            datetime.fromisoformat(found[f"next_dagrun_{name}"])
+            for name in ("run_after", "data_interval_start", "data_interval_end")
+        )
+        return (start, end) if run_after <= datetime.now(tz=UTC) else None
 
     def runs(self, dag_id: str) -> Mapping[str, str]:
         """The state of every run of the DAG, oldest first."""

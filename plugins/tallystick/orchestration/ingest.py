@@ -77,7 +77,11 @@ def _tasks(feed: Feed) -> None:
         )
         verify_and_commit(batch_id=batch_id, attempt=landed.output) >> publish(batch_id=batch_id)
 
-    @task(task_id="announce", trigger_rule=TriggerRule.ALL_DONE, outlets=[asset_of(feed.name)])
+    @task(
+        task_id=ingest_tasks.ANNOUNCE_TASK,
+        trigger_rule=TriggerRule.ALL_DONE,
+        outlets=[asset_of(feed.name)],
+    )
     def announce(**context: Any) -> None:
         ingest_tasks.announce(feed, context)
 

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 PLAN_TASK: Final = "plan"
 PUBLISH_TASK: Final = "batch.publish"
+BATCH_TASKS: Final = ("batch.land", "batch.verify_and_commit", PUBLISH_TASK)
+ANNOUNCE_TASK: Final = "announce"
 PLANNED_AT: Final = "planned_at"
 # Airflow expands a mapped task into 1,024 at most ([core] max_map_length).
 MOST_BATCHES: Final = 1000
@@ -50,7 +52,10 @@ def finish(feed: Feed, context: Context) -> None:
 
 
 def plan(feed: Feed, context: Context) -> list[str]:
-    """The ids of the run's batches; after a dry run everything downstream is skipped."""
+    """The ids of the run's batches.
+
+    After a dry run every other task is skipped; without a batch, those that need one.
+    """
     with in_airflow_terms(), services_of(feed) as services:
         window = window_of(feed.name, context)
         if is_dry_run(context):
@@ -58,6 +63,7 @@ def plan(feed: Feed, context: Context) -> list[str]:
             downstream = context["task"].get_flat_relatives(upstream=False)
             raise DownstreamTasksSkipped(tasks=sorted(each.task_id for each in downstream))
         report = planning.plan_feed(services, window, owner_of(context))
+    context["ti"].xcom_push(PLANNED_AT, report.planned_at.isoformat())
     batches = [str(each.batch_id) for each in report.all_batches]
     if len(batches) > MOST_BATCHES:
         log.warning(
@@ -67,7 +73,7 @@ def plan(feed: Feed, context: Context) -> list[str]:
         )
     if not batches:
         log.info("Nothing to land.")
-    context["ti"].xcom_push(PLANNED_AT, report.planned_at.isoformat())
+        raise DownstreamTasksSkipped(tasks=[*BATCH_TASKS, ANNOUNCE_TASK])
     return batches[:MOST_BATCHES]
 
 

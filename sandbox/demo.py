@@ -1,0 +1,220 @@
+"""``./tallystick demo``: the whole way on this machine, through Airflow, with a report at its end.
+
+Starts what does not run, fills the topics of the sample feeds, has Airflow land and reconcile
+them. May be run again at once: then a little more is written and landed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from rich.console import Console
+from rich.status import Status
+
+from sandbox.airflow_rest import ENDED, AirflowRest, Task
+from sandbox.demo_topics import CLICKS, ORDERS, PARTITIONS, fill
+from sandbox.entry.console import SetupFailed
+from sandbox.entry.layout import ROOT
+from sandbox.errors import SandboxError
+from sandbox.stack import Sandbox
+
+FEEDS = (ORDERS, CLICKS)
+RUN_SECONDS = 600.0
+POLL_SECONDS = 1.0
+LOG_LINES = 12
+FAILED, WRONG_USE = 1, 2
+QUIET_STATES = (None, "scheduled", "queued", "removed")
+
+narrator = Console(stderr=True, soft_wrap=True, highlight=False)
+reader = Console(soft_wrap=True, highlight=False)
+
+
+@dataclass
+class Watched:
+    """A run that is waited for."""
+
+    dag_id: str
+    run_id: str
+    told: dict[str, str] = field(default_factory=dict)
+    """States of tasks that were told already."""
+    tasks: Sequence[Task] = ()
+    state: str = "queued"
+
+    @property
+    def is_over(self) -> bool:
+        """True when nothing of it will change any more."""
+        return self.state in ENDED
+
+    def at_work(self) -> list[str]:
+        """The tasks that run now."""
+        return [f"{self.dag_id} {each.name}" for each in self.tasks if each.state == "running"]
+
+
+class Demo:
+    """One run of the demo."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._began = time.monotonic()
+
+    def run(self) -> int:
+        """The exit code: 0 when all was landed and reconciled."""
+        with narrator.status("starting services"):
+            self._sandbox.up(report=self._tell)
+        env = self._sandbox.env()
+        with narrator.status("writing sample records"):
+            amount = fill(env["KAFKA_BOOTSTRAP_SERVERS"])
+        self._tell(
+            f"{amount.visible:,} records are written to {' and '.join(FEEDS)}, {PARTITIONS} "
+            f"partitions each; {PARTITIONS * amount.aborted:,} more were aborted"
+        )
+        rest = AirflowRest(env["AIRFLOW_URL"], env["AIRFLOW_USER"], env["AIRFLOW_PASSWORD"])
+        before = {feed: self._rows(feed) for feed in FEEDS}
+        is_good = self._carry_out(rest, "ingest")
+        landed = {feed: self._rows(feed) - before[feed] for feed in FEEDS}
+        self._tell(
+            "landed " + ", ".join(f"{count:,} records of {feed}" for feed, count in landed.items())
+        )
+        is_good = self._carry_out(rest, "reconcile") and is_good
+        for feed in FEEDS:
+            reader.print()
+            is_good = self._report(feed) and is_good
+        self._say_where(env)
+        return 0 if is_good else FAILED
+
+    def _carry_out(self, rest: AirflowRest, kind: str) -> bool:
+        """Trigger a DAG of every feed, wait for their runs; True if all succeeded."""
+        runs = []
+        for feed in FEEDS:
+            dag_id = f"{kind}_{feed}"
+            rest.wait_for_dag(dag_id)
+            # In the place of the run that the schedule would start now, and that would be first.
+            interval = rest.due_interval(dag_id) if kind == "ingest" else None
+            runs.append(Watched(dag_id, rest.trigger(dag_id, interval=interval)))
+            rest.pause(dag_id, is_paused=False)
+            self._tell(f"{dag_id} is triggered in Airflow")
+        self._wait_for(rest, runs)
+        for each in runs:
+            if each.state != "success":
+                self._explain(rest, each)
+        return all(each.state == "success" for each in runs)
+
+    def _wait_for(self, rest: AirflowRest, runs: Sequence[Watched]) -> None:
+        deadline = time.monotonic() + RUN_SECONDS
+        with narrator.status("waiting for Airflow") as status:
+            while not all(each.is_over for each in runs):
+                if time.monotonic() > deadline:
+                    names = ", ".join(each.dag_id for each in runs if not each.is_over)
+                    raise SandboxError(
+                        f"{names} did not end within {RUN_SECONDS:.0f} s. Next: look at the runs "
+                        f"in Airflow, and at {self._sandbox.airflow.scheduler.log}"
+                    )
+                for each in runs:
+                    self._look_at(rest, each)
+                self._show(status, runs)
+                time.sleep(POLL_SECONDS)
+
+    def _look_at(self, rest: AirflowRest, run: Watched) -> None:
+        # The state first: what is asked after it can only be newer.
+        state = rest.run_state(run.dag_id, run.run_id)
+        run.tasks = rest.tasks(run.dag_id, run.run_id)
+        for task in run.tasks:
+            if task.state in QUIET_STATES or run.told.get(task.name) == task.state:
+                continue
+            run.told[task.name] = str(task.state)
+            if task.state != "running" or not narrator.is_terminal:
+                took = f" ({task.seconds:.0f} s)" if task.seconds and task.state in ENDED else ""
+                self._tell(f"{run.dag_id} {task.name}: {task.state}{took}")
+        run.state = state
+
+    @staticmethod
+    def _show(status: Status, runs: Sequence[Watched]) -> None:
+        at_work = [name for each in runs for name in each.at_work()]
+        status.update(f"running: {', '.join(at_work)}" if at_work else "waiting for Airflow")
+
+    def _explain(self, rest: AirflowRest, run: Watched) -> None:
+        """Say which tasks failed, where their logs are, and how they end."""
+        for task in run.tasks:
+            if task.state != "failed":
+                continue
+            self._tell(f"{run.dag_id} {task.name} failed. Its log: {self._log_of(run, task)}")
+            for line in rest.log(run.dag_id, run.run_id, task)[-LOG_LINES:]:
+                narrator.print(f"    {line}", markup=False)
+
+    def _log_of(self, run: Watched, task: Task) -> Path:
+        folder = self._sandbox.home.folder("airflow", "logs") / f"dag_id={run.dag_id}"
+        folder = folder / f"run_id={run.run_id}" / f"task_id={task.task_id}"
+        if task.map_index >= 0:
+            folder /= f"map_index={task.map_index}"
+        return folder / f"attempt={task.try_number}.log"
+
+    def _rows(self, feed: str) -> int:
+        done = _tallystick("files", feed, "--json", captured=True)
+        if done.returncode != 0:
+            raise SandboxError(f"./tallystick files {feed} failed: {done.stdout}")
+        found: Mapping[str, list[dict[str, int]]] = json.loads(done.stdout)
+        return sum(each["rows"] for each in found["files"])
+
+    @staticmethod
+    def _report(feed: str) -> bool:
+        reader.print(f"$ ./tallystick reconcile {feed}", style="bold", markup=False)
+        reader.file.flush()
+        return _tallystick("reconcile", feed).returncode == 0
+
+    def _say_where(self, env: Mapping[str, str]) -> None:
+        web = env["WEBHDFS_URL"].removesuffix("/webhdfs/v1")
+        where = {
+            "Airflow": f"{env['AIRFLOW_URL']}   user {env['AIRFLOW_USER']}, "
+            f"password {env['AIRFLOW_PASSWORD']}",
+            "Files": f"{env['HDFS_URL']}/data/landing   in a browser: "
+            f"{web}/explorer.html#/data/landing",
+            "Kafka": env["KAFKA_BOOTSTRAP_SERVERS"],
+            "Ledger": f"./tallystick batches {FEEDS[0]}   ./tallystick files {FEEDS[0]}",
+            "Again": "./tallystick demo   writes a little more and lands it",
+            "Stop": "./tallystick sandbox down",
+        }
+        reader.print()
+        for name, text in where.items():
+            reader.print(f"{name:8} {text}", markup=False)
+
+    def _tell(self, text: str) -> None:
+        seconds = time.monotonic() - self._began
+        narrator.print(f"{seconds:6.1f} s  {text}", markup=False)
+
+
+def _tallystick(*arguments: str, captured: bool = False) -> subprocess.CompletedProcess[str]:
+    """A command of the package, run as a person would."""
+    return subprocess.run(
+        [ROOT / "tallystick", *arguments],
+        stdout=subprocess.PIPE if captured else None,
+        text=True,
+        check=False,
+    )
+
+
+def main() -> None:
+    """Run the demo; what goes wrong is told in plain words."""
+    sandbox = Sandbox()
+    try:
+        code = Demo(sandbox).run()
+    except (SandboxError, SetupFailed) as failure:
+        narrator.print(str(failure), markup=False)
+        raise SystemExit(WRONG_USE) from failure
+    except httpx.HTTPError as failure:
+        narrator.print(
+            f"Airflow does not answer: {failure}. Its log: {sandbox.airflow.api_server.log}. "
+            "Next: ./tallystick sandbox status",
+            markup=False,
+        )
+        raise SystemExit(WRONG_USE) from failure
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()
