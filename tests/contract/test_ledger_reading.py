@@ -168,6 +168,17 @@ def test_another_verdict_supersedes_the_finding_and_keeps_it(log: LedgerStory) -
     assert kept == [("UNKNOWN", "superseded"), ("PROVEN_LOSS", "open")]
 
 
+def test_findings_keep_texts_that_postgresql_would_refuse(log: LedgerStory) -> None:
+    awkward = "zero \0, half a pair \ud800, backslash-u \\u0000"
+    log.ledger.record_findings(FEED, [finding_of(cause=awkward, said=awkward, seen_at=HOUR)])
+    (stored,) = log.ledger.findings(FEED)
+    assert stored.finding.cause == "zero \ufffd, half a pair ?, backslash-u \\u0000"
+    assert stored.finding.evidence == {"said": stored.finding.cause, "seen_at": str(HOUR)}
+    attempt = log.begin(log.planned((0, 0, 5)))
+    log.ledger.record_failure(attempt, awkward)
+    assert log.ledger.batches(FEED)[0].attempts[0].outcome == f"failed: {stored.finding.cause}"
+
+
 def test_findings_need_no_plan_before_them(story: LedgerStory) -> None:
     story.ledger.record_findings(FEED, [finding_of()])
     story.ledger.record_findings(FEED, [])

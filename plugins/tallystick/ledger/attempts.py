@@ -14,6 +14,7 @@ from tallystick.domain.manifest import Manifest
 from tallystick.domain.states import BatchState
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
 from tallystick.ledger.connection import Transaction
+from tallystick.ledger.texts import storable
 
 
 def locked_batch(transaction: Transaction, batch_id: BatchId) -> Any:
@@ -79,7 +80,10 @@ def record_failure(transaction: Transaction, attempt: Attempt, reason: str) -> N
     """Keep why the attempt ended, and give the lease back if it is still this attempt's."""
     transaction.row("lock_batch", batch_id=attempt.batch_id)  # batches are locked before attempts
     transaction.change(
-        "record_failure", attempt_id=attempt.attempt_id, token=attempt.token, reason=reason
+        "record_failure",
+        attempt_id=attempt.attempt_id,
+        token=attempt.token,
+        reason=storable(reason),
     )
     transaction.change("give_lease_back", **_named(attempt))
 

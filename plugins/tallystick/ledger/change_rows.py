@@ -5,7 +5,6 @@ Performs what `LogChanges` decided, in the order named there; decides nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 
 from tallystick.domain.generation import GenerationState
@@ -17,6 +16,7 @@ from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import SplitClaims, split_claims
 from tallystick.ledger.rows import claims_of
+from tallystick.ledger.texts import evidence_json
 
 
 def record_snapshot(transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot) -> int:
@@ -128,7 +128,7 @@ def _lose(transaction: Transaction, lost: Sequence[LostRange]) -> None:
         states=[RangeState.LOST.value for _ in lost],
         batch_ids=[None for _ in lost],
         loss_codes=[each.code.value for each in lost],
-        loss_evidences=[json.dumps(dict(each.evidence), default=str) for each in lost],
+        loss_evidences=[evidence_json(each.evidence) for each in lost],
     )
     _advance(transaction, {each.generation_id for each in lost})
 

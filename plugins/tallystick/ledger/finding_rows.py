@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.states import Verdict
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import in_utc
+from tallystick.ledger.texts import evidence_json, storable
 from tallystick.ports.ledger import StoredFinding
 
 
@@ -40,9 +40,9 @@ def record_findings(
         feed=feed,
         **intervals,
         levels=[each.level.value for each in found],
-        causes=[each.cause for each in found],
-        next_steps=[each.next_step for each in found],
-        evidences=[json.dumps(dict(each.evidence), default=str) for each in found],
+        causes=[storable(each.cause) for each in found],
+        next_steps=[storable(each.next_step) for each in found],
+        evidences=[evidence_json(each.evidence) for each in found],
     )
 
 

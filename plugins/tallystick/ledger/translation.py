@@ -41,7 +41,7 @@ def reason_of(error: psycopg.Error) -> str:
     """The database's words on one line, of bounded length."""
     said = error.diag.message_primary or str(error) or type(error).__name__
     parts = (said, error.diag.message_detail, error.diag.message_hint)
-    text = "; ".join(" ".join(part.split()) for part in parts if part)
+    text = "; ".join(" ".join(part.split()).rstrip(".") for part in parts if part)
     return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " ..."
 
 
