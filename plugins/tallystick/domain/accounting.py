@@ -2,7 +2,6 @@
 
 1. rows + proven holes = span, for every planned range, or the batch is not proven.
 2. An offset outside the plan, an offset twice, and a hole without a proven cause are problems.
-3. A row where the headers show a hole (aborted, control) is a problem too: it should not be there.
 """
 
 from __future__ import annotations

@@ -251,7 +251,10 @@ class _Collected:
 
     def _close(self, account: GenerationAccount) -> None:
         snapshot = self.seen.snapshot
-        reason = f"topic id {account.topic_id} became {snapshot.topic_id}"
+        reason = (
+            f"topic id {account.topic_id} of cluster {account.cluster_id} became"
+            f" {snapshot.topic_id} of cluster {snapshot.cluster_id}"
+        )
         self.closed.append(EndedGeneration(account.generation_id, FindingCode.RECREATED, reason))
         evidence = {
             "topic_id": account.topic_id,

@@ -189,7 +189,7 @@ def standing_findings(
 def unread_partitions(
     feed: str, generations: Mapping[int, GenerationAccount], snapshot: BrokerSnapshot
 ) -> tuple[Finding, ...]:
-    """Partitions that the broker has and the ledger doesn't know."""
+    """Partitions with records that the broker has and the ledger doesn't know."""
     return tuple(
         Finding(
             code=FindingCode.UNREAD_PARTITION,
@@ -205,7 +205,7 @@ def unread_partitions(
             next_step=f"The next run starts it at its log start: ./tallystick land {feed}",
         )
         for partition, bounds in sorted(snapshot.partitions.items())
-        if partition not in generations
+        if partition not in generations and bounds.log_start_offset < bounds.high_watermark
     )
 
 

@@ -76,7 +76,7 @@ def _per_slice(
             cause=cause,
             next_step=(
                 "If the broker still has these offsets they can be landed again:"
-                " docs/runbook.md tells how. Keep the file that is there."
+                " docs/runbook.md tells how. Delete nothing."
             ),
             evidence={"batch": manifest.plan.batch_id, "file": file.name},
         )
