@@ -193,6 +193,8 @@ class Sandbox:
         with ThreadPoolExecutor() as pool:
             migration = pool.submit(self._migrate_ledger, report)
             if with_airflow:
+                if self.airflow.is_outdated:
+                    report("Airflow's settings or addresses changed: it is started anew")
                 with _timed("Airflow", report):
                     self.airflow.start()
             migration.result()

@@ -150,14 +150,17 @@ class Airflow:
         """The password of a user: ADMIN or VIEWER."""
         return self.home.state.secret(f"airflow_{user}")
 
+    @property
+    def is_outdated(self) -> bool:
+        """True if something of it runs with other settings or addresses than a start would give."""
+        running = any(component.is_running for component in self.services)
+        return running and self.home.state.fact("airflow_settings") != self._digest()
+
     def start(self) -> None:
-        """Start what does not run, all anew if the settings changed; returns when all are ready."""
-        settings = hashlib.sha256(
-            json.dumps(self._own_settings(), sort_keys=True).encode()
-        ).hexdigest()
-        if self.home.state.fact("airflow_settings") != settings:
+        """Start what does not run, all anew if it is outdated; returns when all are ready."""
+        if self.is_outdated:
             self.stop()
-            self.home.state.replace("airflow_settings", settings)
+        self.home.state.replace("airflow_settings", self._digest())
         if not self.api_server.is_running:
             self.home.ports.claim("airflow")
         ensure_jars("spark-kafka")
@@ -225,6 +228,10 @@ class Airflow:
         # spark-submit and python3 are taken from PATH.
         inherited["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return inherited | self._own_settings()
+
+    def _digest(self) -> str:
+        settings = json.dumps(self._own_settings(), sort_keys=True)
+        return hashlib.sha256(settings.encode()).hexdigest()
 
     def _own_settings(self) -> dict[str, str]:
         return {
