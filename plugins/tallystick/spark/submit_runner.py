@@ -119,6 +119,7 @@ def _process(
         finally:
             if process.returncode is None:  # interrupted: not reaped yet, so the id is still its
                 os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def die_with_parent() -> None:
