@@ -16,9 +16,17 @@ class IngestionError(Exception):
 
     next_step: ClassVar[str] = "Read the log above this line."
     retry: ClassVar[bool] = False
+    place: tuple[str, ...] = ()
+    """What the story knew and the adapter could not know: feed, step, batch, ranges."""
 
     def describe(self) -> str:
-        """One sentence: what happened, and where."""
+        """Where, as far as the sentence does not say it itself, and what happened."""
+        sentence = self.sentence()
+        place = ", ".join(part for part in self.place if part not in sentence)
+        return f"{place}: {sentence}" if place else sentence
+
+    def sentence(self) -> str:
+        """What happened, in the words of the class."""
         return " ".join(str(part) for part in self.args) or (self.__doc__ or "").strip()
 
     def __str__(self) -> str:
@@ -35,12 +43,13 @@ class ConfigurationError(IngestionError):
         self.setting, self.value, self.accepted, self.where = setting, value, accepted, where
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_configuration_error, (type(self), *self.args))
+        return (_configuration_error, (type(self), *self.args), self.__dict__)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The place, the setting, its value and what is accepted."""
         place = f"{self.where}: " if self.where else ""
-        return f"{place}{self.setting} is {self.value!r}; accepted: {self.accepted}."
+        value = "missing" if self.value is None else repr(self.value)
+        return f"{place}{self.setting} is {value}; accepted: {self.accepted}."
 
 
 def _configuration_error(
@@ -61,9 +70,9 @@ class FeedFileInvalid(ConfigurationError):
         self.problems = tuple(problems)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), self.args)
+        return (type(self), self.args, self.__dict__)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The problems, each with file, line, key, value and what is accepted."""
         return "\n".join(self.problems)
 
@@ -82,7 +91,7 @@ class ConnectionMissing(ConfigurationError):
 
     next_step = "Create the connection in Airflow, or set one of these variables, and run again."
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The connection's id, and every place that was looked at."""
         return f"connection {self.setting!r} does not exist; looked for: {self.accepted}."
 
@@ -106,13 +115,15 @@ class SourceError(IngestionError):
 class BrokerUnavailable(SourceError):
     """No broker answered in time, or a partition has no leader."""
 
-    next_step = "Nothing was changed. Check the brokers, then run again."
+    next_step = (
+        "Check the brokers, then run again: what is committed stays, the rest is landed then."
+    )
     retry = True
 
     def __init__(self, servers: str, reason: str) -> None:
         super().__init__(servers, reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The servers asked, and what they said."""
         servers, reason = self.args
         return f"Kafka at {servers} did not answer: {reason}."
@@ -121,12 +132,12 @@ class BrokerUnavailable(SourceError):
 class TopicUnknown(SourceError):
     """The topic does not exist on this cluster."""
 
-    next_step = "Create the topic, or correct source.topic in the feed file. Nothing was changed."
+    next_step = "Create the topic, or correct source.topic in the feed file, then run again."
 
     def __init__(self, topic: str, servers: str) -> None:
         super().__init__(topic, servers)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The topic and the cluster."""
         topic, servers = self.args
         return f"topic {topic!r} does not exist on the cluster at {servers}."
@@ -135,12 +146,12 @@ class TopicUnknown(SourceError):
 class SourceRefused(SourceError):
     """The broker answered, and said no: authorisation, authentication, or a wrong setting."""
 
-    next_step = "Check the connection's user and its rights, then run again. Nothing was changed."
+    next_step = "Check the connection's user and its rights, then run again."
 
     def __init__(self, place: str, reason: str) -> None:
         super().__init__(place, reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """What was asked, and what the broker said."""
         place, reason = self.args
         return f"Kafka refused {place}: {reason}."
@@ -154,7 +165,7 @@ class SourceChanged(SourceError):
     def __init__(self, batch: str, reason: str) -> None:
         super().__init__(batch, reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The batch, and what changed."""
         batch, reason = self.args
         return f"batch {batch}: {reason}."
@@ -167,13 +178,16 @@ class StorageError(IngestionError):
 class StorageUnavailable(StorageError):
     """HDFS could not be reached, is in safe mode, or did not answer in time."""
 
-    next_step = "Nothing was published. Check the NameNode and its DataNodes, then run again."
+    next_step = (
+        "Check the NameNode and its DataNodes, then run again: what is committed stays,"
+        " the rest is landed then."
+    )
     retry = True
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The path asked for, and the reason."""
         path, reason = self.args
         return f"HDFS could not serve {path}: {reason}."
@@ -187,7 +201,7 @@ class RenameOutcomeUnknown(StorageUnavailable):
     def __init__(self, source: str, target: str, reason: str) -> None:
         StorageError.__init__(self, source, target, reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """Both directories, and how the answer was lost."""
         source, target, reason = self.args
         return f"it is unknown if {source} was renamed to {target}: {reason}."
@@ -196,12 +210,15 @@ class RenameOutcomeUnknown(StorageUnavailable):
 class StorageRefused(StorageError):
     """HDFS answered, and said no: permission, quota, or a read-only directory."""
 
-    next_step = "Mend the permission or the quota, then run again. Nothing was published."
+    next_step = (
+        "Mend the permission or the quota, then run again: what is committed stays,"
+        " the rest is landed then."
+    )
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The path, and HDFS's words."""
         path, reason = self.args
         return f"HDFS refused {path}: {reason}."
@@ -215,7 +232,7 @@ class FileMissing(StorageError):
     def __init__(self, path: str) -> None:
         super().__init__(path)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The path that is not there."""
         return f"{self.args[0]} does not exist."
 
@@ -228,7 +245,7 @@ class ManifestMismatch(StorageError):
     def __init__(self, path: str, expected: str, found: str) -> None:
         super().__init__(path, expected, found)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The path, what was expected and what was found."""
         path, expected, found = self.args
         return f"{path}: expected {expected}, found {found}."
@@ -242,7 +259,7 @@ class TargetOccupied(StorageError):
     def __init__(self, source: str, target: str) -> None:
         super().__init__(source, target)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """Both directories."""
         source, target = self.args
         return f"cannot publish {source}: {target} exists already and is not ours."
@@ -256,7 +273,7 @@ class PublishedDataMissing(StorageError):
     def __init__(self, batch: str, source: str, target: str) -> None:
         super().__init__(batch, source, target)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The batch, and both places that were looked at."""
         batch, source, target = self.args
         return f"batch {batch} is committed, but neither {source} nor {target} exists."
@@ -275,7 +292,7 @@ class ApplicationFailed(SparkError):
     def __init__(self, batch: str, application: str, reason: str) -> None:
         super().__init__(batch, application, reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The batch, the application, its last words."""
         batch, application, reason = self.args
         return f"batch {batch}: Spark application {application} failed: {reason}."
@@ -290,7 +307,7 @@ class VerificationFailed(IngestionError):
     def __init__(self, batch: str, problems: Sequence[str]) -> None:
         super().__init__(batch, tuple(problems))
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The batch, and every problem with its exact offsets."""
         batch, problems = self.args
         return f"batch {batch} is not proven: {'; '.join(problems)}."
@@ -303,13 +320,16 @@ class LedgerError(IngestionError):
 class LedgerUnavailable(LedgerError):
     """The ledger's database can't be reached."""
 
-    next_step = "Nothing was changed. Check the database, then run again."
+    next_step = (
+        "Check the database, then run again: the ledger knows how far this came, nothing is done"
+        " twice."
+    )
     retry = True
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """What the database client said; never the password."""
         return f"the ledger can't be reached: {self.args[0]}."
 
@@ -318,13 +338,14 @@ class LedgerRefused(LedgerError):
     """The ledger's schema or its rights refused a statement."""
 
     next_step = (
-        "Nothing was changed. This is a defect or a missing right: report it with this text."
+        "The statement changed nothing. This is a defect or a missing right: report it with this"
+        " text."
     )
 
     def __init__(self, statement: str, reason: str) -> None:
         super().__init__(statement, reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The statement's name and the database's words."""
         statement, reason = self.args
         return f"the ledger refused {statement}: {reason}."
@@ -339,7 +360,7 @@ class ClaimConflict(LedgerError):
     def __init__(self, feed: str, detail: str) -> None:
         super().__init__(feed, detail)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The feed, and the two ranges."""
         feed, detail = self.args
         return f"feed {feed}: a planned range overlaps one in the ledger: {detail}."
@@ -354,7 +375,7 @@ class BatchBusy(LedgerError):
     def __init__(self, batch: str, owner: str, seconds_left: float) -> None:
         super().__init__(batch, owner, seconds_left)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The batch, who holds it, and for how long at least."""
         batch, owner, seconds_left = self.args
         return f"batch {batch} is held by {owner} for another {seconds_left:.0f} s at least."
@@ -368,7 +389,7 @@ class BatchUnknown(LedgerError):
     def __init__(self, batch: str) -> None:
         super().__init__(batch)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The id that was asked for."""
         return f"batch {self.args[0]} is not in the ledger."
 
@@ -381,7 +402,7 @@ class AttemptFenced(LedgerError):
     def __init__(self, batch: str, token: int, newest: int) -> None:
         super().__init__(batch, token, newest)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The batch, this attempt's token and the newest one."""
         batch, token, newest = self.args
         return f"batch {batch}: token {token} is older than {newest}."
@@ -396,7 +417,7 @@ class CommitOutcomeUnknown(LedgerError):
     def __init__(self, batch: str, attempt: str, reason: str) -> None:
         super().__init__(batch, attempt, reason)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The batch and the attempt whose commit is unknown."""
         batch, attempt, reason = self.args
         return f"batch {batch}: it is unknown if attempt {attempt} committed: {reason}."
@@ -410,7 +431,7 @@ class SchemaOutOfDate(LedgerError):
     def __init__(self, found: int, wanted: int) -> None:
         super().__init__(found, wanted)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """Both schema numbers."""
         found, wanted = self.args
         return f"the ledger has schema {found}, this code needs {wanted}."
@@ -424,7 +445,7 @@ class CheckFailed(IngestionError):
     def __init__(self, feed: str, findings: Sequence[str]) -> None:
         super().__init__(feed, tuple(findings))
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The feed and its findings, one sentence each."""
         feed, findings = self.args
         return f"feed {feed}: {len(findings)} finding(s): " + "; ".join(findings) + "."

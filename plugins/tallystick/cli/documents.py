@@ -151,6 +151,16 @@ class PlannedBatchPart(Part):
     ranges: Sequence[RangePart]
 
 
+class HeldBatchPart(Part):
+    """An unfinished batch that another run holds."""
+
+    batch: str
+    offsets: int
+    held_by: str | None
+    seconds_left: float
+    """Without a sign of life from its holder, a run adopts it after this time."""
+
+
 class PlanDocument(Document):
     """`plan`: what a run would do now."""
 
@@ -162,6 +172,7 @@ class PlanDocument(Document):
     planned: int
     batches: Sequence[PlannedBatchPart]
     adopted: Sequence[PlannedBatchPart]
+    held: Sequence[HeldBatchPart]
     findings: Sequence[FindingPart]
 
 
@@ -194,7 +205,10 @@ class LandDocument(Document):
     wanted: int
     planned: int
     batches: Sequence[LandedBatchPart]
+    held: Sequence[HeldBatchPart]
     findings: Sequence[FindingPart]
+    errors: Sequence[ErrorDetails]
+    """Of the steps around the batches: finish, sweep, check."""
 
 
 class AttemptPart(Part):

@@ -10,13 +10,14 @@ from tallystick.cli.documents import (
     BatchPart,
     FilePart,
     FindingPart,
+    HeldBatchPart,
     PartitionPart,
     PlannedBatchPart,
     ProblemPart,
     RangePart,
     WindowPart,
 )
-from tallystick.domain.batch import BatchPlan, PlannedRange
+from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.findings import Finding
 from tallystick.domain.manifest import AccountedRange
 from tallystick.domain.paths import BatchPath, StagingPath
@@ -80,6 +81,16 @@ def planned_batch_part(plan: BatchPlan, *, is_named: bool) -> PlannedBatchPart:
             )
             for each in plan.ranges
         ],
+    )
+
+
+def held_batch_part(status: BatchStatus) -> HeldBatchPart:
+    """A batch that is left to the run that holds it."""
+    return HeldBatchPart(
+        batch=status.plan.batch_id,
+        offsets=status.plan.span,
+        held_by=status.holder,
+        seconds_left=round(max(0.0, status.lease_seconds_left), 1),
     )
 
 

@@ -18,7 +18,13 @@ from tallystick.cli.answers import (
 )
 from tallystick.cli.documents import LandDocument, LandedBatchPart, Outcome, PlanDocument
 from tallystick.cli.options import FeedArgument, JsonOption, WindowEnd, WindowStart, window_of
-from tallystick.cli.parts import finding_part, holes_part, planned_batch_part, window_part
+from tallystick.cli.parts import (
+    finding_part,
+    held_batch_part,
+    holes_part,
+    planned_batch_part,
+    window_part,
+)
 from tallystick.cli.progress import told
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.views import land_view, plan_view
@@ -68,6 +74,7 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
         planned=report.planned,
         batches=[planned_batch_part(each, is_named=False) for each in report.batches],
         adopted=[planned_batch_part(each, is_named=True) for each in report.adopted],
+        held=[held_batch_part(each) for each in report.held],
         findings=[finding_part(each) for each in report.findings],
     )
     is_failing = any(each.verdict in FAILING_VERDICTS for each in report.findings)
@@ -87,7 +94,9 @@ def _landed(stage: Stage, name: str, window: Window | None) -> Answer:
         wanted=report.plan.wanted,
         planned=report.plan.planned,
         batches=[_landed_batch_part(report.plan, each) for each in report.batches],
+        held=[held_batch_part(each) for each in report.plan.held],
         findings=[finding_part(each) for each in report.findings],
+        errors=[error_details(each) for each in report.troubles],
     )
     return Answer(document, land_view(document), _land_exit_code(report))
 

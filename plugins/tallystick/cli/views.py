@@ -8,6 +8,7 @@ from tallystick.cli.documents import (
     BatchesDocument,
     FilesDocument,
     FindingPart,
+    HeldBatchPart,
     LandDocument,
     LandedBatchPart,
     PlanDocument,
@@ -35,7 +36,15 @@ def plan_view(document: PlanDocument) -> list[Block]:
     if rows:
         headers = ("batch", "generation#", "partition#", "from#", "until#", "offsets#")
         blocks.append(Table(headers, rows))
-    return [*blocks, *findings_view(document.findings)]
+    return [*blocks, *_held_lines(document.held), *findings_view(document.findings)]
+
+
+def _held_lines(held: Sequence[HeldBatchPart]) -> list[Block]:
+    return [
+        f"Batch {each.batch}, {number(each.offsets)} offsets, is left to {each.held_by}. If that is"
+        f" dead, a run adopts the batch in {each.seconds_left:.0f} s."
+        for each in held
+    ]
 
 
 def _planned_rows(index: int, batch: PlannedBatchPart) -> list[list[str]]:
@@ -59,14 +68,15 @@ def land_view(document: LandDocument) -> list[Block]:
         f" {number(rows)} rows landed in {count} {_batches(count)}."
         if count
         else f"Feed {document.feed}, topic {document.topic}{_window(document.window)}:"
-        " nothing is due, nothing was landed."
+        f" nothing {'else ' if document.held else ''}is due, nothing was landed."
     ]
     if count:
         headers = ("batch", "outcome", "rows#", "holes#", "files#", "where")
         blocks.append(Table(headers, [_landed_cells(each) for each in document.batches]))
-    for each in document.batches:
-        if each.error:
-            blocks += [f"error: {each.error.what}", f"next: {each.error.next_step}"]
+    blocks += _held_lines(document.held)
+    for error in (*(each.error for each in document.batches), *document.errors):
+        if error:
+            blocks += [f"error: {error.what}", f"next: {error.next_step}"]
     return [*blocks, *findings_view(document.findings)]
 
 

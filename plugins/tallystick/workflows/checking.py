@@ -10,6 +10,7 @@ from tallystick.domain.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.rules import standing_findings
 from tallystick.errors import CheckFailed
 from tallystick.workflows.observing import observe
+from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -20,11 +21,12 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
 
     L0 was decided before each commit: a batch that was not accounted for is not committed.
     """
-    accounts = services.ledger.accounts(services.feed_name)
-    seen = observe(services, accounts.generations)
-    standing = standing_findings(services.feed_name, accounts.generations, seen)
-    services.ledger.record_findings(services.feed_name, standing)
-    recorded = services.ledger.findings(services.feed_name)
+    with at(services, "check"):
+        accounts = services.ledger.accounts(services.feed_name)
+        seen = observe(services, accounts.generations)
+        standing = standing_findings(services.feed_name, accounts.generations, seen)
+        services.ledger.record_findings(services.feed_name, standing)
+        recorded = services.ledger.findings(services.feed_name)
     news = [each.finding for each in recorded if each.first_seen_at >= since]
     places = {_place(each) for each in news}
     found = [*news, *(each for each in standing if _place(each) not in places)]

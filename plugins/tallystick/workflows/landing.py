@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tallystick.domain.batch import Attempt, BatchPlan
+from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.landing import LandingPlan
 from tallystick.domain.packing import pack
@@ -22,6 +22,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.heartbeat import held
+from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -40,23 +41,26 @@ def land_batch(
     planned one any more, StorageRefused or StorageUnavailable before anything is read,
     ApplicationFailed.
     """
-    attempt = begin(services, batch_id, attempt_id, owner)
-    if attempt is None:
-        return None
-    with failing(services, attempt), held(services, attempt):
-        order = prepare(services, attempt)
-        services.spark.run(
-            order, started=lambda found: services.ledger.record_application(attempt, found)
-        )
+    with at(services, "land", batch_id):
+        status = services.ledger.batch(batch_id)
+    with at(services, "land", status.plan):
+        attempt = begin(services, status, attempt_id, owner)
+        if attempt is None:
+            return None
+        with failing(services, attempt), held(services, attempt):
+            order = prepare(services, attempt)
+            services.spark.run(
+                order, started=lambda found: services.ledger.record_application(attempt, found)
+            )
     log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
     return attempt
 
 
 def begin(
-    services: Services, batch_id: BatchId, attempt_id: AttemptId, owner: Owner
+    services: Services, status: BatchStatus, attempt_id: AttemptId, owner: Owner
 ) -> Attempt | None:
     """A new attempt with the newest token; None when the batch is done or given up."""
-    status = services.ledger.batch(batch_id)
+    batch_id = status.plan.batch_id
     if status.state.is_committed or status.state is BatchState.ABANDONED:
         log.info("Batch %s is %s: nothing to land.", batch_id, status.state.value)
         return None

@@ -7,7 +7,7 @@ included: a snapshot taken before the lock could be older than a rival's commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -23,6 +23,7 @@ from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
 from tallystick.ports.ledger import FrozenPlan
 from tallystick.workflows.observing import observe
+from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,8 @@ class PlanReport:
     """New ones; for a resumed plan all that are unfinished."""
     adopted: Sequence[BatchPlan]
     """Unfinished batches of earlier runs, taken over with their ranges as they were."""
+    held: Sequence[BatchStatus]
+    """Unfinished batches that other runs hold: left to them, or to a later run if they are dead."""
     wanted: int
     """Offsets that are due and not accounted for; 0 when resumed."""
     findings: Sequence[Finding]
@@ -69,7 +72,10 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
     changed.
     """
     _require_window(services, window)
-    with services.ledger.planning(services.feed_name, services.topic) as session:
+    with (
+        at(services, "plan"),
+        services.ledger.planning(services.feed_name, services.topic) as session,
+    ):
         frozen = session.open_plan(window)
         if frozen:
             report = _resumed(services, window, frozen)
@@ -84,11 +90,12 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
             frozen = session.freeze(
                 window,
                 _named(services, run, seen, window),
-                _adoptable(accounts),
+                _adoptable(accounts, owner),
                 owner=owner,
                 lease=services.lease,
             )
-            report = _fresh(services, window, frozen, run, findings)
+            held = _held(accounts, {each.plan.batch_id for each in frozen.adopted})
+            report = _fresh(services, window, frozen, held, run, findings)
     _tell(report)
     return report
 
@@ -96,14 +103,15 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
 def dry_run(services: Services, window: Window | None) -> PlanReport:
     """What `plan_feed` would decide now. Takes no lock, changes nothing."""
     _require_window(services, window)
-    accounts = services.ledger.accounts(services.feed_name)
-    seen = observe(services, accounts.generations)
-    changes = log_changes(accounts, seen)
-    cuts = _window_cuts(services, window, seen)
-    findings = _findings(services, accounts, changes, seen, cuts)
+    with at(services, "plan"):
+        accounts = services.ledger.accounts(services.feed_name)
+        seen = observe(services, accounts.generations)
+        changes = log_changes(accounts, seen)
+        cuts = _window_cuts(services, window, seen)
+        findings = _findings(services, accounts, changes, seen, cuts)
     after = changes.foreseen(accounts)
     run = _run_plan(services, after, seen, cuts)
-    adoptable = set(_adoptable(after))
+    adoptable = set(_adoptable(after, None))
     return PlanReport(
         feed=services.feed_name,
         topic=services.topic,
@@ -113,6 +121,7 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
         is_resumed=False,
         batches=_named(services, run, seen, window),
         adopted=[each.plan for each in accounts.unfinished if each.plan.batch_id in adoptable],
+        held=_held(after, adoptable),
         wanted=run.wanted,
         findings=findings,
     )
@@ -172,12 +181,25 @@ def _run_plan(
     )
 
 
-def _adoptable(accounts: Accounts) -> list[BatchId]:
-    """Unfinished batches that no living attempt holds; committed ones are the finisher's."""
+def _adoptable(accounts: Accounts, owner: Owner | None) -> list[BatchId]:
+    """Unfinished batches that no living attempt of another owner holds.
+
+    What this very owner holds was planned by a try of this run that died. Committed ones are the
+    finisher's.
+    """
     return [
         each.plan.batch_id
         for each in accounts.unfinished
-        if each.lease_seconds_left <= 0 and each.state is not BatchState.COMMITTED
+        if (each.lease_seconds_left <= 0 or (owner and each.holder == owner))
+        and each.state is not BatchState.COMMITTED
+    ]
+
+
+def _held(accounts: Accounts, adopted: Collection[BatchId]) -> list[BatchStatus]:
+    return [
+        each
+        for each in accounts.unfinished
+        if each.plan.batch_id not in adopted and each.state is not BatchState.COMMITTED
     ]
 
 
@@ -215,6 +237,7 @@ def _resumed(services: Services, window: Window | None, frozen: FrozenPlan) -> P
         is_resumed=True,
         batches=_plans(frozen.batches),
         adopted=_plans(frozen.adopted),
+        held=(),
         wanted=0,
         findings=(),
     )
@@ -224,6 +247,7 @@ def _fresh(
     services: Services,
     window: Window | None,
     frozen: FrozenPlan,
+    held: Sequence[BatchStatus],
     run: RunPlan,
     findings: Sequence[Finding],
 ) -> PlanReport:
@@ -236,6 +260,7 @@ def _fresh(
         is_resumed=False,
         batches=_plans(frozen.batches),
         adopted=_plans(frozen.adopted),
+        held=held,
         wanted=run.wanted,
         findings=findings,
     )
@@ -262,6 +287,14 @@ def _tell(report: PlanReport) -> None:
             batch.span,
             len(batch.ranges),
             batch.ordinal,
+        )
+    for each in report.held:
+        log.info(
+            "Batch %s, %d offsets, is left to %s; if that is dead, a run adopts it in %.0f s.",
+            each.plan.batch_id,
+            each.plan.span,
+            each.holder,
+            max(0.0, each.lease_seconds_left),
         )
     left = report.wanted - report.planned
     if left > 0 and not report.is_resumed:

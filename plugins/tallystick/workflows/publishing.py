@@ -16,11 +16,13 @@ from tallystick.domain.states import BatchState
 from tallystick.errors import (
     BatchUnknown,
     FileMissing,
+    IngestionError,
     ManifestMismatch,
     PublishedDataMissing,
     TargetOccupied,
 )
 from tallystick.ports.ledger import CommittedBatch
+from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -31,13 +33,15 @@ def publish(services: Services, batch_id: BatchId) -> str:
 
     Raises BatchUnknown before the commit, TargetOccupied, ManifestMismatch or PublishedDataMissing.
     """
-    batch = services.ledger.committed_batch(batch_id)
-    if batch is None:
-        raise BatchUnknown(batch_id)
+    with at(services, "publish", batch_id):
+        batch = services.ledger.committed_batch(batch_id)
+        if batch is None:
+            raise BatchUnknown(batch_id)
     target = BatchPath.of(services.root, batch.plan)
     if batch.state is not BatchState.PUBLISHED:
-        _move(services, batch, target)
-        services.ledger.mark_published(batch_id)
+        with at(services, "publish", batch.plan):
+            _move(services, batch, target)
+            services.ledger.mark_published(batch_id)
         log.info("Batch %s is published: %s", batch_id, target)
     return str(target)
 
@@ -76,11 +80,26 @@ def _require_ours(services: Services, batch: CommittedBatch, target: BatchPath) 
 
 
 def finish(services: Services) -> Sequence[str]:
-    """Roll forward every batch that is committed and not published; the directories."""
-    return [
-        publish(services, batch.plan.batch_id)
-        for batch in services.ledger.unpublished(services.feed_name)
-    ]
+    """Roll forward every batch that is committed and not published; the directories.
+
+    A batch that can't be published does not hold up the others: its error is raised at the end. An
+    error that may pass is raised at once, for it would meet the others too.
+    """
+    with at(services, "finish"):
+        waiting = services.ledger.unpublished(services.feed_name)
+    finished: list[str] = []
+    failed: list[IngestionError] = []
+    for batch in waiting:
+        try:
+            finished.append(publish(services, batch.plan.batch_id))
+        except IngestionError as error:
+            if error.retry:
+                raise
+            log.error("%s", error)
+            failed.append(error)
+    if failed:
+        raise failed[0]
+    return finished
 
 
 def sweep(services: Services) -> int:
@@ -89,12 +108,14 @@ def sweep(services: Services) -> int:
     The ledger says in one answer that the token is dead and that the attempt did not commit; a dead
     token can't come to life again, so deleting afterwards is safe.
     """
-    dead = services.ledger.dead_attempts(services.feed_name)
+    with at(services, "sweep"):
+        dead = services.ledger.dead_attempts(services.feed_name)
     for each in dead:
         attempt = each.attempt
         staging = StagingPath(services.root, attempt.batch_id, attempt.attempt_id)
-        services.store.delete(str(staging))
-        services.store.delete_empty(staging.batch_directory)
-        services.ledger.mark_swept(attempt.attempt_id)
+        with at(services, "sweep", attempt.batch_id):
+            services.store.delete(str(staging))
+            services.store.delete_empty(staging.batch_directory)
+            services.ledger.mark_swept(attempt.attempt_id)
         log.info("Swept %s.", staging)
     return len(dead)

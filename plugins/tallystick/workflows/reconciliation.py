@@ -26,6 +26,7 @@ from tallystick.domain.rules import (
 from tallystick.domain.states import HoleClass, Verdict
 from tallystick.errors import SourceError, StorageError
 from tallystick.workflows.observing import observe
+from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 from tallystick.workflows.storage_check import storage_findings
 
@@ -90,6 +91,13 @@ def reconcile(services: Services) -> ReconcileReport:
 
     Raises LedgerUnavailable only: without the ledger there is nothing to compare with.
     """
+    with at(services, "reconcile"):
+        report = _compared(services)
+    _tell(report)
+    return report
+
+
+def _compared(services: Services) -> ReconcileReport:
     taken_at = services.clock.now()
     feed, topic = services.feed_name, services.topic
     accounts = services.ledger.accounts(feed)
@@ -120,7 +128,7 @@ def reconcile(services: Services) -> ReconcileReport:
         unheard("HDFS", error)
     findings = _once(found)
     services.ledger.record_findings(feed, findings)
-    report = ReconcileReport(
+    return ReconcileReport(
         feed=feed,
         topic=topic,
         taken_at=taken_at,
@@ -129,8 +137,6 @@ def reconcile(services: Services) -> ReconcileReport:
         partitions=_partitions(services, accounts, manifests, seen, (*findings, *silent)),
         is_complete=not silent,
     )
-    _tell(report)
-    return report
 
 
 def _broker_findings(feed: str, accounts: Accounts, seen: Observation) -> list[Finding]:

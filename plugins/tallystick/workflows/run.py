@@ -7,7 +7,8 @@ what failed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tallystick.domain.findings import Finding
@@ -45,23 +46,44 @@ class RunReport:
     plan: PlanReport
     batches: Sequence[BatchOutcome]
     findings: Sequence[Finding]
+    troubles: Sequence[IngestionError] = ()
+    """What stopped the steps around the batches: finish, sweep, check."""
 
     @property
     def errors(self) -> tuple[IngestionError, ...]:
-        """What stopped single batches."""
-        return tuple(each.error for each in self.batches if each.error)
+        """Everything that could not be done."""
+        return (*(each.error for each in self.batches if each.error), *self.troubles)
 
 
 def land_feed(services: Services, window: Window | None, owner: Owner) -> RunReport:
     """Plan, land, verify, commit and publish all that is due; then look for findings.
 
-    Raises what `plan_feed` raises; the errors of single batches are in the report.
+    Raises what `plan_feed` raises, and what finishing raises when it may pass. Whatever goes wrong
+    in single batches, or after them, is in the report: what was landed must be told all the same.
     """
-    finish(services)
+    troubles: list[IngestionError] = []
+    with _noted(troubles):
+        finish(services)
+    if any(error.retry for error in troubles):
+        raise troubles[0]
     plan = plan_feed(services, window, owner)
     outcomes = [carry_out(services, batch.batch_id, owner) for batch in plan.all_batches]
-    sweep(services)
-    return RunReport(plan, outcomes, check(services, plan.planned_at))
+    findings: Sequence[Finding] = ()
+    with _noted(troubles):
+        sweep(services)
+    with _noted(troubles):
+        findings = check(services, plan.planned_at)
+    return RunReport(plan, outcomes, findings, troubles)
+
+
+@contextmanager
+def _noted(troubles: list[IngestionError]) -> Iterator[None]:
+    """An error ends the block, and the story goes on."""
+    try:
+        yield
+    except IngestionError as error:
+        log.error("%s", error)
+        troubles.append(error)
 
 
 def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutcome:
@@ -74,7 +96,7 @@ def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutco
         return BatchOutcome(batch_id, commit, publish(services, batch_id), None, None)
     except (BatchBusy, AttemptFenced) as error:
         log.info("%s", error)
-        return BatchOutcome(batch_id, None, None, error.describe(), None)
+        return BatchOutcome(batch_id, None, None, error.sentence(), None)
     except IngestionError as error:
         log.error("%s", error)
         return BatchOutcome(batch_id, None, None, None, error)

@@ -27,6 +27,7 @@ from tallystick.domain.states import CommitAnswer, HoleClass
 from tallystick.errors import FileMissing, VerificationFailed
 from tallystick.workflows.heartbeat import held
 from tallystick.workflows.landing import failing
+from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -49,11 +50,13 @@ def verify_and_commit(services: Services, attempt: Attempt) -> CommitReport | No
     Raises VerificationFailed with every problem: nothing is committed then. AttemptFenced: another
     attempt has the batch. CommitOutcomeUnknown: run again, the attempt is looked up first.
     """
-    if services.ledger.outcome_of(attempt.attempt_id):
-        log.info("Batch %s: this attempt has committed before.", attempt.batch_id)
-        return None
-    with failing(services, attempt), held(services, attempt):
-        manifest = _proven(services, attempt)
+    with at(services, "verify", attempt.batch_id):
+        if services.ledger.outcome_of(attempt.attempt_id):
+            log.info("Batch %s: this attempt has committed before.", attempt.batch_id)
+            return None
+        plan = services.ledger.batch(attempt.batch_id).plan
+    with at(services, "verify", plan), failing(services, attempt), held(services, attempt):
+        manifest = _proven(services, attempt, plan)
         staging = _staging(services, attempt)
         services.store.write(staging.manifest, manifest.to_json().encode())
         services.ledger.record_verified(attempt, manifest)
@@ -69,9 +72,8 @@ def _staging(services: Services, attempt: Attempt) -> StagingPath:
     return StagingPath(services.root, attempt.batch_id, attempt.attempt_id)
 
 
-def _proven(services: Services, attempt: Attempt) -> Manifest:
+def _proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
     """The manifest of an attempt whose every planned offset is accounted for."""
-    plan = services.ledger.batch(attempt.batch_id).plan
     staging = _staging(services, attempt)
     landing = LandingPlan.from_json(services.store.read(staging.plan).decode())
     try:

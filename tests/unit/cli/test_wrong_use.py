@@ -20,10 +20,10 @@ EARLY, LATE = "2026-11-01T06:00:00Z", "2026-11-01T07:00:00Z"
 
 WINDOWS = [
     (["--window-start", EARLY],
-     ["error: --window-end is None; accepted: an instant, when the other end is given.",
+     ["error: --window-end is missing; accepted: an instant, when the other end is given.",
       NEXT_WINDOW]),
     (["--window-end", LATE],
-     ["error: --window-start is None; accepted: an instant, when the other end is given.",
+     ["error: --window-start is missing; accepted: an instant, when the other end is given.",
       NEXT_WINDOW]),
     (["--window-start", "yesterday", "--window-end", LATE],
      [f"error: --window-start is 'yesterday'; accepted: {ACCEPTED}.", NEXT_SETTING]),
@@ -125,7 +125,7 @@ def test_what_could_not_be_done_is_3_and_has_no_traceback(cli: CommandLine) -> N
     assert told.code == 3
     assert told.err.splitlines() == [
         "error: Kafka at h:9092 did not answer: no answer.",
-        "next: Nothing was changed. Check the brokers, then run again.",
+        "next: Check the brokers, then run again: what is committed stays, the rest is landed then.",
     ]
     assert told.json["error"]["kind"] == "BrokerUnavailable"
     assert told.json["error"]["may_retry"] is True

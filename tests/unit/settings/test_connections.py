@@ -66,7 +66,7 @@ WRONG = [
      "connection c: pasword is '(not shown)'; accepted: these keys only: conn_type, description,"
      " host, login, password, schema, port, extra."),
     ("no type", '{"host": "h"}',
-     "connection c: conn_type is None; accepted: a connection type such as kafka."),
+     "connection c: conn_type is missing; accepted: a connection type such as kafka."),
     ("port of words", '{"conn_type": "kafka", "port": "http"}',
      "connection c: port is 'http'; accepted: a whole number from 1 to 65535."),
     ("port too high", '{"conn_type": "kafka", "port": 65536}',
