@@ -13,6 +13,7 @@ from sandbox.entry.console import SetupFailed
 from sandbox.errors import SandboxError, WrongUse
 from sandbox.stack import GROUPS, Sandbox
 
+INTERRUPTED = 130
 TABLE_WIDTH = 500
 app = typer.Typer(
     name="sandbox",
@@ -34,8 +35,14 @@ def up(
     groups = (
         [name.strip() for name in only.split(",") if name.strip()] if only is not None else None
     )
-    with narrator.status("starting services"):
-        sandbox.up(groups, report=narrator.print)
+    try:
+        with narrator.status("starting services"):
+            sandbox.up(groups, report=narrator.print)
+    except KeyboardInterrupt:
+        narrator.print(
+            "Interrupted. What was started keeps running. Next: ./tallystick sandbox up, or down."
+        )
+        raise typer.Exit(INTERRUPTED) from None
     _print_table(sandbox)
 
 
