@@ -79,7 +79,7 @@ def land(spark: SparkSession, plan: LandingPlan) -> None:
     with _settings(spark, SESSION_SETTINGS):
         frames = [_read(spark, plan, scan) for scan in plan.scans]
         everything = reduce(lambda left, right: left.unionAll(right), frames)
-        writer = everything.write.mode("errorifexists").options(**writer_options(plan))
+        writer = everything.write.mode("error").options(**writer_options(plan))
         writer.parquet(plan.output)
 
 
