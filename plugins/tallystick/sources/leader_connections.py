@@ -7,6 +7,7 @@ servers again. Decides nothing about answers.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -89,6 +90,8 @@ class LeaderConnections:
             raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
         except (kafka_errors.KafkaError, OSError) as failure:
             self.close()
+            if isinstance(failure.__context__, ssl.SSLCertVerificationError):
+                raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
             raise self.again(str(failure) or type(failure).__name__) from failure
 
     def check(self, code: int, topic: str, asked: str) -> None:

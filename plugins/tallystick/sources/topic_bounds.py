@@ -38,9 +38,7 @@ _QUIET: Final[Mapping[str, object]] = {
     "reconnect.backoff.max.ms": 1000,
     "log.connection.close": False,
 }
-_REFUSED: Final = frozenset(
-    {KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._UNSUPPORTED_FEATURE}
-)
+_REFUSED: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._UNSUPPORTED_FEATURE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +223,7 @@ class TopicBounds:
         code, text = error.code(), error.str()
         servers = self._properties.servers
         try:
-            if code in _REFUSED:
+            if _is_refusal(error):
                 raise SourceRefused(asked, text) from failure
             if code < 0:
                 raise self._again(f"{asked}: {text}{self._last_words}")
@@ -252,10 +250,16 @@ class TopicBounds:
 
     def _heard(self, error: KafkaError) -> None:
         """Called by librdkafka, with what no request would report before its time-out."""
-        if error.code() in _REFUSED:
+        if _is_refusal(error):
             self._complaint = error
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._last_words = f" ({error.str()})"
+
+
+def _is_refusal(error: KafkaError) -> bool:
+    """True where asking again can't help. A handshake may also break off because a broker stops."""
+    is_distrust = error.code() == KafkaError._SSL and "certificate" in error.str()
+    return is_distrust or error.code() in _REFUSED
 
 
 def _has_leader(partition: Any) -> bool:

@@ -106,9 +106,21 @@ EVERYWHERE = {each: PartitionBounds(0, 9, 5, 0) for each in range(3)}
         failed(KafkaError.LEADER_NOT_AVAILABLE),
         failed(KafkaError.UNKNOWN_TOPIC_OR_PART),
         failed(KafkaError._TRANSPORT),
+        failed(KafkaError._SSL),
         failed(KafkaError._TIMED_OUT),
     ],
-    ids=["empty", "middle", "head", "none", "nowhere", "no leader", "unknown", "transport", "late"],
+    ids=[
+        "empty",
+        "middle",
+        "head",
+        "none",
+        "nowhere",
+        "no leader",
+        "unknown",
+        "transport",
+        "handshake",
+        "late",
+    ],
 )
 def test_a_short_metadata_answer_is_asked_again(
     view_of: Callable[[ScriptedAdmin], TopicBounds], first: Any
@@ -203,7 +215,7 @@ def test_a_missing_topic_is_unknown(view_of: Callable[[ScriptedAdmin], TopicBoun
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError._AUTHENTICATION,
-        KafkaError._SSL,
+        KafkaError._UNSUPPORTED_FEATURE,
     ],
 )
 def test_a_refusal_is_final(view_of: Callable[[ScriptedAdmin], TopicBounds], code: int) -> None:
