@@ -15,6 +15,7 @@ def a_batch(number: int, *ranges: tuple[int, int, int], ordinal: int = 1) -> Bat
     return BatchPlan(
         batch_id=BatchId(f"{number:032x}"),
         feed=FeedName("orders"),
+        root="/landing",
         topic="orders",
         cluster_id="c",
         topic_id="t",

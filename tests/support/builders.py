@@ -63,6 +63,7 @@ def a_batch(
     return BatchPlan(
         batch_id=batch_id,
         feed=FEED,
+        root="/data/landing",
         topic=TOPIC,
         cluster_id=CLUSTER,
         topic_id=topic_id,

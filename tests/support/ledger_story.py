@@ -55,7 +55,11 @@ def snapshot_of(bounds: Bounds, *, topic_id: str = TOPIC_ID, topic: str = TOPIC)
 
 
 def opened(
-    partition: int, first_offset: int = 0, *, ordinal: int = 1, topic_id: str = TOPIC_ID,
+    partition: int,
+    first_offset: int = 0,
+    *,
+    ordinal: int = 1,
+    topic_id: str = TOPIC_ID,
     topic: str = TOPIC,
 ) -> OpenedGeneration:
     """A log to account for from now on."""
@@ -65,14 +69,28 @@ def opened(
 
 
 def finding_of(
-    from_offset: int = 0, until_offset: int = 5, *, partition: int | None = 0,
-    verdict: Verdict = Verdict.PROVEN_LOSS, cause: str = "it is gone.", **evidence: object,
+    from_offset: int = 0,
+    until_offset: int = 5,
+    *,
+    partition: int | None = 0,
+    verdict: Verdict = Verdict.PROVEN_LOSS,
+    cause: str = "it is gone.",
+    **evidence: object,
 ) -> Finding:
     """A finding of a loss."""
     return Finding(
-        code=FindingCode.EXPIRED, verdict=verdict, level=Level.L1, feed=FEED, topic=TOPIC,
-        generation=1, partition=partition, from_offset=from_offset, until_offset=until_offset,
-        cause=cause, next_step="Look.", evidence=evidence,
+        code=FindingCode.EXPIRED,
+        verdict=verdict,
+        level=Level.L1,
+        feed=FEED,
+        topic=TOPIC,
+        generation=1,
+        partition=partition,
+        from_offset=from_offset,
+        until_offset=until_offset,
+        cause=cause,
+        next_step="Look.",
+        evidence=evidence,
     )
 
 
@@ -92,7 +110,11 @@ class LedgerStory:
         return LedgerStory(self.dsn, self.feed)
 
     def change(
-        self, changes: LogChanges, bounds: Bounds | None = None, *, topic_id: str = TOPIC_ID,
+        self,
+        changes: LogChanges,
+        bounds: Bounds | None = None,
+        *,
+        topic_id: str = TOPIC_ID,
         findings: Sequence[Finding] = (),
     ) -> Accounts:
         """Apply changes in a planning session of their own."""
@@ -114,15 +136,25 @@ class LedgerStory:
         return self.generations[partition]
 
     def batch_of(
-        self, *ranges: tuple[int, int, int], window: Window | None = None,
-        generations: Mapping[int, GenerationAccount] | None = None, topic_id: str = TOPIC_ID,
-        ordinal: int = 1, feed: FeedName | None = None,
+        self,
+        *ranges: tuple[int, int, int],
+        window: Window | None = None,
+        generations: Mapping[int, GenerationAccount] | None = None,
+        topic_id: str = TOPIC_ID,
+        ordinal: int = 1,
+        feed: FeedName | None = None,
     ) -> BatchPlan:
         """A batch of ranges given as (partition, from, until)."""
         known = generations if generations is not None else self.generations
         return BatchPlan(
-            batch_id=BatchId(token_hex(8)), feed=feed or self.feed, topic=TOPIC, cluster_id=CLUSTER,
-            topic_id=topic_id, ordinal=ordinal, label=window.from_instant if window else NOON,
+            batch_id=BatchId(token_hex(8)),
+            feed=feed or self.feed,
+            root="/landing",
+            topic=TOPIC,
+            cluster_id=CLUSTER,
+            topic_id=topic_id,
+            ordinal=ordinal,
+            label=window.from_instant if window else NOON,
             window=window,
             ranges=tuple(
                 PlannedRange(
@@ -134,8 +166,12 @@ class LedgerStory:
         )
 
     def freeze(
-        self, *batches: BatchPlan, adopted: Sequence[BatchId] = (), window: Window | None = None,
-        owner: Owner = OWNER, lease: timedelta = MINUTE,
+        self,
+        *batches: BatchPlan,
+        adopted: Sequence[BatchId] = (),
+        window: Window | None = None,
+        owner: Owner = OWNER,
+        lease: timedelta = MINUTE,
     ) -> FrozenPlan:
         """Freeze a plan."""
         with self.ledger.planning(self.feed, TOPIC) as session:
@@ -147,7 +183,10 @@ class LedgerStory:
             return session.open_plan(window)
 
     def planned(
-        self, *ranges: tuple[int, int, int], owner: Owner = OWNER, lease: timedelta = MINUTE,
+        self,
+        *ranges: tuple[int, int, int],
+        owner: Owner = OWNER,
+        lease: timedelta = MINUTE,
         window: Window | None = None,
     ) -> BatchId:
         """A new batch of these ranges."""
@@ -156,7 +195,11 @@ class LedgerStory:
         return batch.batch_id
 
     def begin(
-        self, batch_id: BatchId, *, owner: Owner = OWNER, lease: timedelta = MINUTE,
+        self,
+        batch_id: BatchId,
+        *,
+        owner: Owner = OWNER,
+        lease: timedelta = MINUTE,
         attempt_id: str | None = None,
     ) -> Attempt:
         """A new attempt."""
@@ -203,9 +246,12 @@ class LedgerStory:
 
 
 def manifest_of(
-    plan: BatchPlan, attempt: Attempt, *,
+    plan: BatchPlan,
+    attempt: Attempt,
+    *,
     holes: Mapping[int, Mapping[HoleClass, OffsetRuns]] | None = None,
-    anchored: bool = True, bytes_per_record: int = 10,
+    anchored: bool = True,
+    bytes_per_record: int = 10,
 ) -> Manifest:
     """A proof of exactly the planned ranges; `holes` by partition, everything else is rows.
 

@@ -177,7 +177,7 @@ def test_a_log_that_is_cut_and_grows_during_the_read_commits_nothing(story: Stor
 
     services.spark._port.run = run_then_cut  # type: ignore[attr-defined]
     [error] = land_feed(services, None, OWNER).errors
-    assert "the log changed during the read" in str(error)
+    assert "orders-0 [0, 10): the log was cut during the read" in str(error)
     assert story.published_offsets() == {}
 
 

@@ -99,7 +99,7 @@ def holes_part(holes: Mapping[HoleClass, int]) -> dict[str, int]:
     return {kind.value: holes.get(kind, 0) for kind in HoleClass}
 
 
-def batch_part(record: BatchRecord, root: str) -> BatchPart:
+def batch_part(record: BatchRecord) -> BatchPart:
     """One batch; rows and holes are known from its commit on."""
     status = record.status
     plan = status.plan
@@ -121,7 +121,7 @@ def batch_part(record: BatchRecord, root: str) -> BatchPart:
         committed_at=record.committed_at,
         published_at=record.published_at,
         held_by=status.holder if is_held else None,
-        directory=str(BatchPath.of(root, plan)),
+        directory=str(BatchPath.of(plan)),
         offsets=plan.span,
         rows=sum(each.record_count for each in record.ranges) if is_accounted else None,
         holes=holes_part(totals) if is_accounted else None,
@@ -163,13 +163,13 @@ def _attempt_part(record: AttemptRecord) -> AttemptPart:
     )
 
 
-def file_parts(record: FileRecord, root: str) -> list[FilePart]:
+def file_parts(record: FileRecord) -> list[FilePart]:
     """One entry for each partition that the file holds rows of."""
     plan = record.plan
     if record.is_published:
-        directory = str(BatchPath.of(root, plan))
+        directory = str(BatchPath.of(plan))
     else:
-        directory = StagingPath(root, record.batch_id, record.attempt_id).data
+        directory = StagingPath.of(plan, record.attempt_id).data
     return [
         FilePart(
             path=f"{directory}/{record.file.name}",

@@ -34,20 +34,18 @@ def reconcile(context: typer.Context, feed: FeedArgument, as_json: JsonOption = 
 
 
 def _batches(stage: Stage, name: str) -> Answer:
-    feed = stage.feed(name)
+    stage.feed(name)  # a mistyped name is told, not answered with an empty list
     with stage.ledger() as ledger:
         found = ledger.batches(FeedName(name))
-    document = BatchesDocument(
-        feed=name, batches=[batch_part(each, feed.target.root) for each in found]
-    )
+    document = BatchesDocument(feed=name, batches=[batch_part(each) for each in found])
     return Answer(document, batches_view(document))
 
 
 def _files(stage: Stage, name: str) -> Answer:
-    feed = stage.feed(name)
+    stage.feed(name)  # a mistyped name is told, not answered with an empty list
     with stage.ledger() as ledger:
         found = ledger.files(FeedName(name))
-    parts = [part for each in found for part in file_parts(each, feed.target.root)]
+    parts = [part for each in found for part in file_parts(each)]
     document = FilesDocument(feed=name, files=parts)
     return Answer(document, files_view(document))
 

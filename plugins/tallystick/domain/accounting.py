@@ -68,6 +68,7 @@ def accounted(
     gaps: RangeHoles,
     explained: Mapping[HoleClass, OffsetRuns],
     anchor: TailAnchor | None,
+    read_epoch: int | None = None,
 ) -> AccountedRange:
     """The range with every offset accounted for; ValueError if one is not."""
     return AccountedRange(
@@ -75,6 +76,7 @@ def accounted(
         record_count=gaps.landed.count,
         holes={kind: runs for kind, runs in explained.items() if runs},
         anchor=anchor,
+        read_epoch=read_epoch,
     )
 
 

@@ -36,6 +36,8 @@ class BatchPlan:
 
     batch_id: BatchId
     feed: FeedName
+    root: str
+    """The target's directory when it was planned: the feed may name another one by now."""
     topic: str
     cluster_id: str
     topic_id: str

@@ -40,6 +40,10 @@ class GenerationAccount:
     """Largest high watermark (excluded) that any snapshot showed."""
     anchor: TailAnchor | None
     """The last landed record; None before the first."""
+    read_until: int | None = None
+    """End (excluded) of the furthest committed range; None before the first commit."""
+    read_epoch: int | None = None
+    """The leader epoch just before that range was read; None where the broker gave none."""
 
     @property
     def accounted_until(self) -> int:

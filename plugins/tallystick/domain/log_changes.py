@@ -120,7 +120,7 @@ class LogChanges:
             for batch in accounts.unfinished
             if not any(each.generation_id in closed for each in batch.plan.ranges)
         ]
-        return Accounts(generations, unfinished)
+        return Accounts(generations, unfinished, accounts.retired_topic_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,8 @@ class Accounts:
     """The newest generation of every partition ever seen, by partition."""
     unfinished: Sequence[BatchStatus]
     """Batches that are planned, landing or verified: their claims stand in `beyond`."""
+    retired_topic_ids: frozenset[str] = frozenset()
+    """Topic ids of lives that are over: a broker that still answers with one is behind."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,11 @@ class AccountedRange:
     record_count: int
     holes: Mapping[HoleClass, OffsetRuns] = field(default_factory=dict)
     anchor: TailAnchor | None = None
-    """None when no record of the range was landed, or none could be read again."""
+    """None when no record of the range was landed."""
+    read_epoch: int | None = None
+    """The leader epoch just before the read, when the log reached past the range. A log is cut at a
+    change of leaders only: as long as the leader's log reaches past the range in this epoch or an
+    older one, nothing of the range was cut."""
 
     def __post_init__(self) -> None:
         unaccounted = self.planned.offsets.span - self.record_count - self.hole_count
@@ -92,6 +96,7 @@ class Manifest:
             "format": FORMAT,
             "batch": plan.batch_id,
             "feed": plan.feed,
+            "root": plan.root,
             "topic": plan.topic,
             "cluster_id": plan.cluster_id,
             "topic_id": plan.topic_id,
@@ -133,6 +138,7 @@ def _range_to_json(accounted: AccountedRange) -> dict[str, Any]:
         "holes": {
             kind.value: [list(run) for run in runs] for kind, runs in accounted.holes.items()
         },
+        "read_epoch": accounted.read_epoch,
         "anchor": anchor
         and {
             "offset": anchor.offset,
@@ -167,6 +173,7 @@ def _manifest_from(document: Mapping[str, Any]) -> Manifest:
     plan = BatchPlan(
         batch_id=batch,
         feed=FeedName(document["feed"]),
+        root=document["root"],
         topic=topic,
         cluster_id=document["cluster_id"],
         topic_id=document["topic_id"],
@@ -206,6 +213,7 @@ def _range_from(topic: str, document: Mapping[str, Any]) -> AccountedRange:
             HoleClass(kind): OffsetRuns.of((run[0], run[1]) for run in runs)
             for kind, runs in document["holes"].items()
         },
+        read_epoch=document["read_epoch"],
         anchor=anchor
         and TailAnchor(anchor["offset"], anchor["leader_epoch"], bytes.fromhex(anchor["hash"])),
     )

@@ -35,6 +35,11 @@ class StagingPath:
     batch_id: BatchId
     attempt_id: AttemptId
 
+    @classmethod
+    def of(cls, plan: BatchPlan, attempt_id: AttemptId) -> StagingPath:
+        """Where this attempt at the batch writes."""
+        return cls(plan.root, plan.batch_id, attempt_id)
+
     def __str__(self) -> str:
         return f"{self.batch_directory}/{self.attempt_id}"
 
@@ -75,10 +80,10 @@ class BatchPath:
     batch_id: BatchId
 
     @classmethod
-    def of(cls, root: str, plan: BatchPlan) -> BatchPath:
+    def of(cls, plan: BatchPlan) -> BatchPath:
         """Where this batch is published."""
         hour = plan.label.replace(minute=0, second=0, microsecond=0)
-        return cls(root, plan.feed, plan.ordinal, hour, plan.batch_id)
+        return cls(plan.root, plan.feed, plan.ordinal, hour, plan.batch_id)
 
     @classmethod
     def parse(cls, text: str) -> BatchPath:

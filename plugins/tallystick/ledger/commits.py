@@ -66,7 +66,8 @@ def outcome_of(transaction: Transaction, attempt_id: AttemptId) -> CommitAnswer 
 
 def _verified_manifest(transaction: Transaction, attempt: Attempt, batch: Any) -> Manifest:
     if batch.newest_token != attempt.token or batch.state not in (
-        BatchState.LANDING.value, BatchState.VERIFIED.value
+        BatchState.LANDING.value,
+        BatchState.VERIFIED.value,
     ):
         raise fenced(transaction, attempt)
     proof = (
@@ -102,6 +103,12 @@ def _commit_ranges(transaction: Transaction, manifest: Manifest) -> None:
     if changed != len(ranges) or left:
         _refuse_other_ranges(manifest, changed, [each.offsets for each in left])
     transaction.change("advance_frontiers", generation_ids=ids)
+    transaction.change(
+        "move_read_ends",
+        generation_ids=[each.planned.generation_id for each in ranges],
+        read_untils=[each.planned.offsets.until_offset for each in ranges],
+        read_epochs=[each.read_epoch for each in ranges],
+    )
 
 
 def _refuse_other_ranges(manifest: Manifest, changed: int, left: list[OffsetRange]) -> None:

@@ -14,9 +14,7 @@ from tallystick.ledger.texts import evidence_json, storable
 from tallystick.ports.ledger import StoredFinding
 
 
-def record_findings(
-    transaction: Transaction, feed: FeedName, findings: Sequence[Finding]
-) -> None:
+def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
     """Enter findings. The same code and interval seen again is confirmed.
 
     With another verdict the older finding is superseded and stays readable; it is never rewritten.
@@ -53,7 +51,11 @@ def open_findings(transaction: Transaction, feed: FeedName) -> list[StoredFindin
 
 def _key(finding: Finding) -> tuple[object, ...]:
     return (
-        finding.code, finding.topic, finding.generation, finding.partition, finding.from_offset,
+        finding.code,
+        finding.topic,
+        finding.generation,
+        finding.partition,
+        finding.from_offset,
         finding.until_offset,
     )
 

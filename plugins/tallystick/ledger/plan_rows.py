@@ -66,6 +66,7 @@ def _enter(
         owner=owner,
         lease=lease,
         batch_ids=[each.batch_id for each in batches],
+        roots=[each.root for each in batches],
         topics=[each.topic for each in batches],
         cluster_ids=[each.cluster_id for each in batches],
         topic_ids=[each.topic_id for each in batches],
@@ -78,9 +79,7 @@ def _claim(transaction: Transaction, feed: FeedName, batches: Sequence[BatchPlan
     claims = [(batch.batch_id, each) for batch in batches for each in batch.ranges]
     if not claims:
         return
-    transaction.partitions = {
-        each.generation_id: str(each.offsets.partition) for _, each in claims
-    }
+    transaction.partitions = {each.generation_id: str(each.offsets.partition) for _, each in claims}
     entered = transaction.change(
         "claim_ranges",
         feed=feed,

@@ -31,6 +31,9 @@ def read_accounts(transaction: Transaction, feed: FeedName) -> Accounts:
     return Accounts(
         generations={row.partition: generation_account(row) for row in found},
         unfinished=batch_statuses(transaction, unfinished),
+        retired_topic_ids=frozenset(
+            row.topic_id for row in transaction.rows("retired_topic_ids", feed=feed)
+        ),
     )
 
 
@@ -112,7 +115,13 @@ class PostgresPlanningSession:
             planned_at=self._planned_at,
         )
         make_plan(
-            self._transaction, self._feed, plan.plan_id, window, batches, adopted,
-            owner=owner, lease=lease,
+            self._transaction,
+            self._feed,
+            plan.plan_id,
+            window,
+            batches,
+            adopted,
+            owner=owner,
+            lease=lease,
         )
         return frozen_plan(self._transaction, plan.plan_id, self._planned_at)

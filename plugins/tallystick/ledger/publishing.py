@@ -40,9 +40,12 @@ def dead_attempts(transaction: Transaction, feed: FeedName) -> list[DeadAttempt]
     return [
         DeadAttempt(
             Attempt(
-                AttemptId(row.attempt_id), BatchId(row.batch_id), FencingToken(row.token),
+                AttemptId(row.attempt_id),
+                BatchId(row.batch_id),
+                FencingToken(row.token),
                 Owner(row.owner),
             ),
+            row.root,
             row.has_committed,
         )
         for row in transaction.rows("dead_attempts", feed=feed)

@@ -80,9 +80,7 @@ def bytes_per_record(transaction: Transaction, feed: FeedName) -> float | None:
     return found
 
 
-def generations(
-    transaction: Transaction, feed: FeedName
-) -> dict[int, list[GenerationAccount]]:
+def generations(transaction: Transaction, feed: FeedName) -> dict[int, list[GenerationAccount]]:
     """All generations by partition, oldest first."""
     found: defaultdict[int, list[GenerationAccount]] = defaultdict(list)
     for row in transaction.rows("all_generations", feed=feed):
@@ -113,7 +111,9 @@ def lost(
 def _attempt_record(row: Any) -> AttemptRecord:
     return AttemptRecord(
         attempt=Attempt(
-            AttemptId(row.attempt_id), BatchId(row.batch_id), FencingToken(row.token),
+            AttemptId(row.attempt_id),
+            BatchId(row.batch_id),
+            FencingToken(row.token),
             Owner(row.owner),
         ),
         started_at=in_utc(row.started_at),
@@ -125,8 +125,11 @@ def _attempt_record(row: Any) -> AttemptRecord:
 
 def _landed_file(row: Any) -> LandedFile:
     held = zip(
-        row.partitions or (), row.first_offsets or (), row.last_offsets or (),
-        row.record_counts or (), strict=True,
+        row.partitions or (),
+        row.first_offsets or (),
+        row.last_offsets or (),
+        row.record_counts or (),
+        strict=True,
     )
     return LandedFile(
         name=row.name,

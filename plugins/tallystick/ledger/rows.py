@@ -55,6 +55,8 @@ def generation_account(row: Any) -> GenerationAccount:
         ),
         last_seen_until=row.last_seen_until,
         anchor=anchor,
+        read_until=row.read_until,
+        read_epoch=row.read_epoch,
     )
 
 
@@ -81,9 +83,7 @@ def manifest_of(row: Any) -> Manifest:
         raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
 
 
-def manifests_of(
-    transaction: Transaction, batch_ids: Sequence[str]
-) -> dict[BatchId, Manifest]:
+def manifests_of(transaction: Transaction, batch_ids: Sequence[str]) -> dict[BatchId, Manifest]:
     """The committed proofs of those of the batches that are committed."""
     if not batch_ids:
         return {}
@@ -143,6 +143,7 @@ def _plan(row: Any, ranges: tuple[PlannedRange, ...]) -> BatchPlan:
     return BatchPlan(
         batch_id=BatchId(row.batch_id),
         feed=FeedName(row.feed),
+        root=row.root,
         topic=row.topic,
         cluster_id=row.cluster_id,
         topic_id=row.topic_id,

@@ -49,6 +49,8 @@ class DeadAttempt:
     """An attempt whose token is dead, and whose staging directory has not been swept."""
 
     attempt: Attempt
+    root: str
+    """Of its batch: below it lies the staging directory."""
     has_committed: bool
     """True: its data directory belongs to the ledger, and only left-overs may go."""
 

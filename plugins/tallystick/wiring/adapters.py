@@ -77,7 +77,7 @@ def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
 
 
 def kafka_secrets(feed: Feed, connection_of: ConnectionOf) -> Mapping[str, str]:
-    """What Spark's Kafka client must be told beside the plan; never for a log or an argument list."""
+    """What Spark's Kafka client must be told beside the plan; never for logs or arguments."""
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
     return kafka_access(kafka.properties).secrets
 

@@ -13,7 +13,7 @@ from tallystick.domain.landing import LandingPlan
 from tallystick.domain.packing import pack
 from tallystick.domain.paths import StagingPath
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import BatchState
+from tallystick.domain.states import BatchState, Isolation
 from tallystick.errors import (
     AttemptFenced,
     CommitOutcomeUnknown,
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 # Before a feed has landed anything, a row is taken to fill this much of a file.
 _FIRST_GUESS_BYTES_PER_RECORD: Final = 100.0
+_LEASES_UNTIL_VERIFIED: Final = 10
 
 
 def land_batch(
@@ -52,6 +53,9 @@ def land_batch(
             services.spark.run(
                 order, started=lambda found: services.ledger.record_application(attempt, found)
             )
+        # Whoever verifies may have to wait for a worker: what was read in time must not be taken
+        # for abandoned meanwhile. If this run is dead, another one takes the batch over later.
+        services.ledger.renew_lease(attempt, services.lease * _LEASES_UNTIL_VERIFIED)
     log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
     return attempt
 
@@ -79,11 +83,11 @@ def begin(
 
 def prepare(services: Services, attempt: Attempt) -> LandingOrder:
     """What Spark is started with, after everything that could fail early has been looked at."""
-    services.store.require_writable(services.root)
     batch = services.ledger.batch(attempt.batch_id).plan
-    snapshot = services.broker.snapshot(services.topic)
-    _require_same_log(batch, snapshot)
-    staging = StagingPath(services.root, attempt.batch_id, attempt.attempt_id)
+    services.store.require_writable(batch.root)
+    snapshot = services.broker.snapshot(batch.topic)
+    _require_same_log(batch, snapshot, services.isolation)
+    staging = StagingPath.of(batch, attempt.attempt_id)
     plan = _landing_plan(services, batch, staging, snapshot)
     services.store.write(staging.plan, plan.to_json().encode())
     return LandingOrder(
@@ -94,7 +98,7 @@ def prepare(services: Services, attempt: Attempt) -> LandingOrder:
     )
 
 
-def _require_same_log(batch: BatchPlan, snapshot: BrokerSnapshot) -> None:
+def _require_same_log(batch: BatchPlan, snapshot: BrokerSnapshot, isolation: Isolation) -> None:
     if (batch.cluster_id, batch.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
         raise SourceChanged(
             batch.batch_id, f"topic {batch.topic} was re-created since the batch was planned"
@@ -107,10 +111,12 @@ def _require_same_log(batch: BatchPlan, snapshot: BrokerSnapshot) -> None:
             raise SourceChanged(
                 batch.batch_id, f"{offsets} was planned, but the log now starts at {start}"
             )
-        if bounds.high_watermark < offsets.until_offset:
+        readable = bounds.readable_until(isolation)
+        if readable < offsets.until_offset:
             raise SourceChanged(
                 batch.batch_id,
-                f"{offsets} was planned, but the log now ends at {bounds.high_watermark}",
+                f"{offsets} was planned, but under {isolation.value} the log now ends at"
+                f" {readable}",
             )
 
 

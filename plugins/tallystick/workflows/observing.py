@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.log_changes import AnchorCheck, Observation
-from tallystick.domain.manifest import TailAnchor
-from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.snapshot import BrokerSnapshot, PartitionBounds, RecordEvidence
+from tallystick.errors import SourceRefused
 from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
 
 # A short regress right after a leader change is normal; a log that was cut stays cut.
 _LOOKS_AT_A_REGRESS: Final = 4
@@ -22,17 +26,33 @@ def observe(services: Services, generations: Mapping[int, GenerationAccount]) ->
 
     The ledger was read before: a frontier can then only be behind the snapshot, never ahead of it.
     """
+    snapshot = _settled_snapshot(services, generations)
+    anchors = _checked_anchors(services, snapshot, generations)
+    while any(check is not AnchorCheck.INTACT for check in anchors.values()):
+        # Records are asked for by the topic's name: a topic that was re-created a moment ago
+        # answers with records of another log.
+        after = _settled_snapshot(services, generations)
+        if (after.cluster_id, after.topic_id) == (snapshot.cluster_id, snapshot.topic_id):
+            break
+        snapshot, anchors = after, _checked_anchors(services, after, generations)
+    return Observation(
+        snapshot=snapshot,
+        anchors=anchors,
+        start_offsets={} if generations else _start_offsets(services, snapshot),
+    )
+
+
+def _settled_snapshot(
+    services: Services, generations: Mapping[int, GenerationAccount]
+) -> BrokerSnapshot:
+    """A snapshot in which no log seems to be cut, or the last of several that all say so."""
     snapshot = services.broker.snapshot(services.topic)
     for _ in range(_LOOKS_AT_A_REGRESS - 1):
         if not _has_regressed(snapshot, generations):
             break
         services.clock.pause(_PAUSE_SECONDS)
         snapshot = services.broker.snapshot(services.topic)
-    return Observation(
-        snapshot=snapshot,
-        anchors=_checked_anchors(services, snapshot, generations),
-        start_offsets={} if generations else _start_offsets(services, snapshot),
-    )
+    return snapshot
 
 
 def _has_regressed(snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]) -> bool:
@@ -58,43 +78,71 @@ def _comparable(
 def _checked_anchors(
     services: Services, snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
 ) -> dict[int, AnchorCheck]:
-    anchors: dict[int, TailAnchor] = {
-        account.partition.partition: account.anchor
-        for account in _comparable(snapshot, generations)
-        if account.anchor
-    }
-    readable = {
-        partition: anchor.offset
-        for partition, anchor in anchors.items()
-        if (bounds := snapshot.partitions.get(partition))
-        and bounds.log_start_offset <= anchor.offset < bounds.high_watermark
-    }
-    records = services.broker.records_at(services.topic, readable) if readable else {}
+    """For each log that was read before: is it still the same up to where it was read?
+
+    Two witnesses: the leader epochs, which cover everything up to the read's end, and the last
+    landed record itself. One that says no is believed; one that says yes is enough.
+    """
     checks: dict[int, AnchorCheck] = {}
-    for partition, anchor in anchors.items():
+    records = _anchor_records(services, snapshot, generations)
+    for account in _comparable(snapshot, generations):
+        partition = account.partition.partition
+        bounds = snapshot.partitions.get(partition)
+        if account.read_until is None or bounds is None:
+            continue
         record = records.get(partition)
-        if record is None:
-            account = generations[partition]
-            checks[partition] = _check_by_epoch(services, account, anchor)
-        else:
-            is_same = record.content_hash == anchor.content_hash
-            checks[partition] = AnchorCheck.INTACT if is_same else AnchorCheck.DIFFERS
+        said = {_said_by_epochs(services, account, bounds)}
+        if record and account.anchor:
+            is_same = record.content_hash == account.anchor.content_hash
+            said.add(AnchorCheck.INTACT if is_same else AnchorCheck.DIFFERS)
+        checks[partition] = next(
+            each
+            for each in (AnchorCheck.DIFFERS, AnchorCheck.INTACT, AnchorCheck.GONE)
+            if each in said
+        )
     return checks
 
 
-def _check_by_epoch(
-    services: Services, account: GenerationAccount, anchor: TailAnchor
+def _said_by_epochs(
+    services: Services, account: GenerationAccount, bounds: PartitionBounds
 ) -> AnchorCheck:
-    """Without the record itself: the leader's log must still reach past it in the record's epoch.
+    """A log is cut at a change of leaders only, and then epochs end earlier than before (KIP-101).
 
-    KIP-101: the end of an epoch in the leader's log is where a log that was cut diverges.
+    When it was read, the log reached past `read_until` in the epoch `read_epoch`.
     """
-    if anchor.leader_epoch is None:
+    if account.read_epoch is None or account.read_until is None:
         return AnchorCheck.GONE
-    until = services.broker.epoch_end(account.partition, anchor.leader_epoch)
+    if bounds.leader_epoch == account.read_epoch:
+        return AnchorCheck.INTACT
+    until = services.broker.epoch_end(account.partition, account.read_epoch)
     if until is None:
         return AnchorCheck.GONE
-    return AnchorCheck.INTACT if until > anchor.offset else AnchorCheck.DIFFERS
+    return AnchorCheck.INTACT if until >= account.read_until else AnchorCheck.DIFFERS
+
+
+def _anchor_records(
+    services: Services, snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
+) -> Mapping[int, RecordEvidence]:
+    """The records that the anchors name, where the log still reaches over them."""
+    wanted = {
+        account.partition.partition: account.anchor.offset
+        for account in _comparable(snapshot, generations)
+        if account.anchor
+        and (bounds := snapshot.partitions.get(account.partition.partition))
+        and bounds.log_start_offset <= account.anchor.offset < bounds.high_watermark
+    }
+    if not wanted:
+        return {}
+    try:
+        return services.broker.records_at(services.topic, wanted)
+    except SourceRefused as error:
+        log.warning("A record can't be read; each partition is asked for alone: %s", error)
+    found: dict[int, RecordEvidence] = {}
+    for partition, offset in wanted.items():
+        # One unreadable record must not stop the other partitions; its epochs are witness enough.
+        with suppress(SourceRefused):
+            found |= services.broker.records_at(services.topic, {partition: offset})
+    return found
 
 
 def _start_offsets(services: Services, snapshot: BrokerSnapshot) -> dict[int, int]:

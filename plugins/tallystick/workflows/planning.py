@@ -211,6 +211,7 @@ def _named(
         BatchPlan(
             batch_id=BatchId(services.new_id()),
             feed=services.feed_name,
+            root=services.root,
             topic=services.topic,
             cluster_id=seen.snapshot.cluster_id,
             topic_id=seen.snapshot.topic_id,

@@ -37,7 +37,7 @@ def publish(services: Services, batch_id: BatchId) -> str:
         batch = services.ledger.committed_batch(batch_id)
         if batch is None:
             raise BatchUnknown(batch_id)
-    target = BatchPath.of(services.root, batch.plan)
+    target = BatchPath.of(batch.plan)
     if batch.state is not BatchState.PUBLISHED:
         with at(services, "publish", batch.plan):
             _move(services, batch, target)
@@ -48,7 +48,7 @@ def publish(services: Services, batch_id: BatchId) -> str:
 
 def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
     """Bring the data to its target once, whoever did it."""
-    source = StagingPath(services.root, batch.plan.batch_id, batch.attempt_id).data
+    source = StagingPath.of(batch.plan, batch.attempt_id).data
     try:
         services.store.rename_exclusive(source, str(target))
     except TargetOccupied as occupied:
@@ -112,7 +112,7 @@ def sweep(services: Services) -> int:
         dead = services.ledger.dead_attempts(services.feed_name)
     for each in dead:
         attempt = each.attempt
-        staging = StagingPath(services.root, attempt.batch_id, attempt.attempt_id)
+        staging = StagingPath(each.root, attempt.batch_id, attempt.attempt_id)
         with at(services, "sweep", attempt.batch_id):
             services.store.delete(str(staging))
             services.store.delete_empty(staging.batch_directory)

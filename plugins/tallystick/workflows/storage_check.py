@@ -30,15 +30,14 @@ def storage_findings(
     found: list[Finding] = []
     owned: set[str] = set()
     for manifest in manifests:
-        directory = str(BatchPath.of(services.root, manifest.plan))
+        directory = str(BatchPath.of(manifest.plan))
         owned.add(directory)
         if manifest.plan.batch_id not in unpublished:
             found += missing_or_changed(manifest, directory, _stored(services, manifest, directory))
     strays: list[str] = []
     behind: list[str] = []
     by_directory = {
-        str(BatchPath.of(services.root, each.plan)): {file.name for file in each.files}
-        for each in manifests
+        str(BatchPath.of(each.plan)): {file.name for file in each.files} for each in manifests
     }
     for directory, entry in _readable_files(services, f"{services.root}/{services.feed_name}"):
         names = by_directory.get(directory)

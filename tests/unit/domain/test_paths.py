@@ -67,7 +67,7 @@ def test_a_foreign_path_is_none_of_ours(text: str, why: str) -> None:
 
 def test_a_batch_lies_under_its_label_generation_and_feed() -> None:
     batch = a_batch(planned(0, 1), label=datetime(2026, 11, 1, 7, 59, 59, 9, UTC), ordinal=2)
-    path = BatchPath.of("/data/landing", batch)
+    path = BatchPath.of(batch)
 
     assert str(path) == f"/data/landing/orders/gen=2/dt=2026-11-01/hour=07/batch={BATCH}"
     assert str(path).startswith(f"{path.parent}/")
@@ -95,6 +95,6 @@ def test_attempts_share_no_directory() -> None:
 
 def test_labels_within_one_hour_share_a_parent() -> None:
     labels = [datetime(2026, 11, 1, 7, tzinfo=UTC) + timedelta(minutes=m) for m in (0, 59)]
-    parents = {BatchPath.of("/r", a_batch(planned(0, 1), label=at)).parent for at in labels}
+    parents = {BatchPath.of(a_batch(planned(0, 1), label=at)).parent for at in labels}
 
-    assert parents == {"/r/orders/gen=1/dt=2026-11-01/hour=07"}
+    assert parents == {"/data/landing/orders/gen=1/dt=2026-11-01/hour=07"}

@@ -60,6 +60,14 @@ SELECT generation_id, record_offset, leader_epoch, content_hash, :batch_id
        content_hash = excluded.content_hash, batch_id = excluded.batch_id
  WHERE a.record_offset < excluded.record_offset;
 
+-- name: move_read_ends
+-- Remember how far each log was read, and under which leader epoch; never less far than before.
+UPDATE generation g SET read_until = seen.read_until, read_epoch = seen.read_epoch
+  FROM unnest(:generation_ids::bigint[], :read_untils::bigint[], :read_epochs::integer[])
+       AS seen(generation_id, read_until, read_epoch)
+ WHERE g.generation_id = seen.generation_id
+   AND (g.read_until IS NULL OR g.read_until < seen.read_until);
+
 -- name: end_attempt_committed
 -- The attempt committed its batch.
 UPDATE attempt SET ended_at = clock_timestamp(), outcome = 'committed'

@@ -15,6 +15,7 @@ SELECT clock_timestamp() AS instant;
 -- One statement: a commit between two could move a range out of both answers.
 SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
        g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
+       g.read_until, g.read_epoch,
        a.record_offset, a.leader_epoch, a.content_hash,
        tail.from_offsets, tail.until_offsets
   FROM generation g
@@ -32,9 +33,17 @@ SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordina
                       AND newer.ordinal > g.ordinal)
  ORDER BY g.partition;
 
+-- name: retired_topic_ids
+-- Topic ids of the feed's closed generations that no generation which isn't closed has.
+SELECT DISTINCT g.topic_id FROM generation g
+ WHERE g.feed = :feed AND g.state = 'closed'
+   AND NOT EXISTS (SELECT FROM generation living
+                    WHERE living.feed = g.feed AND living.state <> 'closed'
+                      AND living.topic_id = g.topic_id);
+
 -- name: unfinished_batches
 -- The feed's batches that are planned, landing or verified, oldest first.
-SELECT b.batch_id, b.feed, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
+SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
        b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
        p.window_from, p.window_until
@@ -50,7 +59,7 @@ SELECT plan_id, planned_at FROM plan
 
 -- name: plan_batches
 -- The batches of a plan, own ones first, each in its order.
-SELECT b.batch_id, b.feed, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
+SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
        b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
        p.window_from, p.window_until, pb.is_adopted
@@ -198,12 +207,12 @@ RETURNING plan_id;
 -- name: make_batches
 -- Enter the plan's own batches, held by the planner.
 INSERT INTO batch
-  (batch_id, feed, plan_id, topic, cluster_id, topic_id, ordinal, label, holder, lease_until)
-SELECT batch_id, :feed, :plan_id, topic, cluster_id, topic_id, ordinal, label, :owner,
+  (batch_id, feed, plan_id, root, topic, cluster_id, topic_id, ordinal, label, holder, lease_until)
+SELECT batch_id, :feed, :plan_id, root, topic, cluster_id, topic_id, ordinal, label, :owner,
        clock_timestamp() + :lease::interval
-  FROM unnest(:batch_ids::text[], :topics::text[], :cluster_ids::text[], :topic_ids::text[],
-              :ordinals::integer[], :labels::timestamptz[]) WITH ORDINALITY
-       AS planned(batch_id, topic, cluster_id, topic_id, ordinal, label, place)
+  FROM unnest(:batch_ids::text[], :roots::text[], :topics::text[], :cluster_ids::text[],
+              :topic_ids::text[], :ordinals::integer[], :labels::timestamptz[]) WITH ORDINALITY
+       AS planned(batch_id, root, topic, cluster_id, topic_id, ordinal, label, place)
  ORDER BY place;
 
 -- name: claim_ranges

@@ -1,6 +1,6 @@
 -- name: batch
 -- One batch as it stands now.
-SELECT b.batch_id, b.feed, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
+SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
        b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
        p.window_from, p.window_until
@@ -9,7 +9,7 @@ SELECT b.batch_id, b.feed, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label
 
 -- name: batches
 -- All batches of the feed, oldest first.
-SELECT b.batch_id, b.feed, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
+SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
        b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
        p.window_from, p.window_until, b.planned_at, b.committed_at, b.published_at
@@ -58,7 +58,7 @@ UPDATE batch SET state = 'published', published_at = clock_timestamp()
 
 -- name: dead_attempts
 -- Attempts that can never commit any more, or are published, and whose directories are not swept.
-SELECT a.attempt_id, a.batch_id, a.token, a.owner,
+SELECT a.attempt_id, a.batch_id, a.token, a.owner, b.root,
        (b.committed_by IS NOT DISTINCT FROM a.attempt_id) AS has_committed
   FROM attempt a JOIN batch b USING (batch_id)
  WHERE a.swept_at IS NULL AND b.feed = :feed
@@ -97,6 +97,7 @@ SELECT sum(byte_count)::float8 / sum(record_count)::float8 AS bytes_per_record
 -- All generations of the feed by partition, oldest first, each with its tail.
 SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
        g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
+       g.read_until, g.read_epoch,
        a.record_offset, a.leader_epoch, a.content_hash,
        tail.from_offsets, tail.until_offsets
   FROM generation g

@@ -83,6 +83,8 @@ CREATE TABLE generation (
   first_offset    bigint NOT NULL CHECK (first_offset >= 0),
   frontier        bigint NOT NULL,
   last_seen_until bigint NOT NULL CHECK (last_seen_until >= 0),
+  read_until      bigint CHECK (read_until > first_offset),
+  read_epoch      integer,
   opened_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
   opening_reason  text NOT NULL,
   ended_at        timestamptz,
@@ -101,6 +103,10 @@ COMMENT ON COLUMN generation.frontier IS
   'End (excluded) of the prefix that is landed, proven hole, or recorded as lost. Never moves back.';
 COMMENT ON COLUMN generation.last_seen_until IS
   'Largest high watermark (excluded) that any snapshot showed.';
+COMMENT ON COLUMN generation.read_until IS
+  'End (excluded) of the furthest committed range; null before the first commit.';
+COMMENT ON COLUMN generation.read_epoch IS
+  'Leader epoch just before that range was read: evidence that the log was not cut since.';
 COMMENT ON COLUMN generation.ordinal IS 'Which life of the log: 1 for the first.';
 
 CREATE UNIQUE INDEX generation_open_once ON generation (feed, partition) WHERE state = 'open';
@@ -129,6 +135,10 @@ BEGIN
   IF NEW.last_seen_until < OLD.last_seen_until THEN
     RAISE EXCEPTION 'generation %: last_seen_until never moves back, from % to %',
       OLD.generation_id, OLD.last_seen_until, NEW.last_seen_until USING ERRCODE = 'TS003';
+  END IF;
+  IF NEW.read_until < OLD.read_until OR (NEW.read_until IS NULL AND OLD.read_until IS NOT NULL) THEN
+    RAISE EXCEPTION 'generation %: read_until never moves back, from % to %',
+      OLD.generation_id, OLD.read_until, NEW.read_until USING ERRCODE = 'TS003';
   END IF;
   IF NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN
      (('open', 'stopped'), ('open', 'closed'), ('stopped', 'closed')) THEN
@@ -200,6 +210,7 @@ CREATE TABLE batch (
   batch_number  bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
   feed          text NOT NULL REFERENCES feed,
   plan_id       bigint NOT NULL REFERENCES plan,
+  root          text NOT NULL CHECK (root ~ '^/'),
   topic         text NOT NULL,
   cluster_id    text NOT NULL,
   topic_id      text NOT NULL,
@@ -320,10 +331,10 @@ BEGIN
     END IF;
     RETURN NEW;
   END IF;
-  IF (NEW.batch_id, NEW.batch_number, NEW.feed, NEW.plan_id, NEW.topic, NEW.cluster_id,
+  IF (NEW.batch_id, NEW.batch_number, NEW.feed, NEW.plan_id, NEW.root, NEW.topic, NEW.cluster_id,
       NEW.topic_id, NEW.ordinal, NEW.label, NEW.planned_at)
      IS DISTINCT FROM
-     (OLD.batch_id, OLD.batch_number, OLD.feed, OLD.plan_id, OLD.topic, OLD.cluster_id,
+     (OLD.batch_id, OLD.batch_number, OLD.feed, OLD.plan_id, OLD.root, OLD.topic, OLD.cluster_id,
       OLD.topic_id, OLD.ordinal, OLD.label, OLD.planned_at) THEN
     RAISE EXCEPTION 'batch %: its identity never changes', OLD.batch_id USING ERRCODE = 'TS002';
   END IF;

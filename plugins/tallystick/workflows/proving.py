@@ -1,0 +1,145 @@
+"""The proof of an attempt: every planned offset landed once, or a hole with a proven cause.
+
+The order matters: what the log says of holes and records counts only if the log is still the
+planned one afterwards, so its identity and its leader epochs are looked at last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tallystick.domain.accounting import (
+    RangeHoles,
+    accounted,
+    holes_in,
+    problems_in,
+    unexplained_in,
+)
+from tallystick.domain.batch import Attempt, BatchPlan
+from tallystick.domain.landed import ReadBack
+from tallystick.domain.landing import LandingPlan
+from tallystick.domain.manifest import Manifest, TailAnchor
+from tallystick.domain.paths import StagingPath
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.states import HoleClass
+from tallystick.errors import FileMissing, VerificationFailed
+from tallystick.workflows.services import Services
+
+
+def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
+    """The manifest of an attempt whose every planned offset is accounted for.
+
+    Raises VerificationFailed with every problem that was found.
+    """
+    staging = StagingPath.of(plan, attempt.attempt_id)
+    landing = LandingPlan.from_json(services.store.read(staging.plan).decode())
+    try:
+        found = services.store.read_back(staging.data)
+    except FileMissing as error:
+        raise VerificationFailed(attempt.batch_id, [error.describe()]) from error
+    gaps = holes_in(plan.ranges, found)
+    causes = [_explained(services, each, landing) for each in gaps]
+    anchors = _anchors(services, staging, gaps, found)
+    problems = [
+        *problems_in(plan.ranges, found),
+        *_unexplained(gaps, causes),
+        *_changes_of_the_log(services, plan, landing),
+    ]
+    if problems:
+        raise VerificationFailed(attempt.batch_id, problems)
+    ranges = tuple(
+        accounted(
+            each,
+            explained,
+            anchors.get(each.planned.offsets.partition.partition),
+            landing.leader_epochs.get(each.planned.offsets.partition.partition),
+        )
+        for each, explained in zip(gaps, causes, strict=True)
+    )
+    return Manifest(plan, attempt, landing.isolation, ranges, found.files)
+
+
+def _explained(
+    services: Services, gaps: RangeHoles, landing: LandingPlan
+) -> Mapping[HoleClass, OffsetRuns]:
+    if not gaps.holes:
+        return {}
+    return services.broker.explain_holes(gaps.planned.offsets, gaps.holes, landing.isolation)
+
+
+def _unexplained(
+    gaps: Sequence[RangeHoles], causes: Sequence[Mapping[HoleClass, OffsetRuns]]
+) -> Iterator[str]:
+    for each, explained in zip(gaps, causes, strict=True):
+        rest = unexplained_in(each, explained)
+        if rest:
+            yield (
+                f"{each.planned.offsets}: {rest.count} offsets are not landed, and no cause is"
+                f" proven: {rest.described()}"
+            )
+
+
+def _changes_of_the_log(services: Services, plan: BatchPlan, landing: LandingPlan) -> Iterator[str]:
+    """What became of the log during the read: re-created, or cut.
+
+    A log is cut at a change of leaders only. Just before the read it reached past every range in
+    the leader epoch of that moment; if it still does, in this epoch or an older one, the rows are
+    the log's, however many leaders came since (KIP-101).
+    """
+    after = services.broker.snapshot(plan.topic)
+    if (after.cluster_id, after.topic_id) != (plan.cluster_id, plan.topic_id):
+        yield f"topic {plan.topic} was re-created while the batch was landed"
+        return
+    for planned in plan.ranges:
+        offsets = planned.offsets
+        partition = offsets.partition.partition
+        epoch, bounds = landing.leader_epochs.get(partition), after.partitions.get(partition)
+        if epoch is None or (bounds and bounds.leader_epoch == epoch):
+            continue
+        yield from _cut(services, offsets, epoch)
+
+
+def _cut(services: Services, offsets: OffsetRange, epoch: int) -> Iterator[str]:
+    until = services.broker.epoch_end(offsets.partition, epoch)
+    if until is None:
+        yield f"{offsets}: the leader knows nothing of epoch {epoch}, in which the range was read"
+    elif until < offsets.until_offset:
+        yield (
+            f"{offsets}: the log was cut during the read: what was written up to leader epoch"
+            f" {epoch} now ends at {until}"
+        )
+
+
+def _anchors(
+    services: Services, staging: StagingPath, gaps: Sequence[RangeHoles], found: ReadBack
+) -> Mapping[int, TailAnchor]:
+    """The last landed record of each range, by partition; of the row itself where it is gone."""
+    last = {
+        each.planned.offsets.partition.partition: offset
+        for each in gaps
+        if (offset := each.landed.last_offset) is not None
+    }
+    topic = gaps[0].planned.offsets.partition.topic if gaps else ""
+    records = services.broker.records_at(topic, last) if last else {}
+    anchors: dict[int, TailAnchor] = {}
+    for partition, offset in last.items():
+        record = records.get(partition)
+        if record:
+            anchors[partition] = TailAnchor(offset, record.leader_epoch, record.content_hash)
+        else:
+            landed = services.store.landed_record_hash(
+                staging.data, _file_with(found, partition, offset), partition, offset
+            )
+            anchors[partition] = TailAnchor(offset, None, landed)
+    return anchors
+
+
+def _file_with(found: ReadBack, partition: int, offset: int) -> str:
+    """The file whose slice ends with this very offset: the range's last row."""
+    return next(
+        file.name
+        for file in found.files
+        for each in file.slices
+        if each.partition == partition and each.last_offset == offset
+    )
