@@ -42,6 +42,10 @@ class AirflowRest:
         self._login = {"username": user, "password": password}
         self._client = httpx.Client(base_url=url, timeout=ANSWER_SECONDS, trust_env=False)
 
+    def close(self) -> None:
+        """End the session."""
+        self._client.close()
+
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         """The answer to a question; raises AirflowRefused."""
         return self._ask("GET", path, params=query)

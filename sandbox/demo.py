@@ -6,6 +6,7 @@ them. May be run again at once: then a little more is written and landed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
@@ -74,19 +75,23 @@ class Demo:
             f"{amount.visible:,} records are written to {' and '.join(FEEDS)}, {PARTITIONS} "
             f"partitions each; {PARTITIONS * amount.aborted:,} more were aborted"
         )
-        rest = AirflowRest(env["AIRFLOW_URL"], env["AIRFLOW_USER"], env["AIRFLOW_PASSWORD"])
+        login = env["AIRFLOW_URL"], env["AIRFLOW_USER"], env["AIRFLOW_PASSWORD"]
+        with contextlib.closing(AirflowRest(*login)) as rest:
+            is_good = self._land_and_reconcile(rest)
+        for feed in FEEDS:
+            reader.print()
+            is_good = self._report(feed) and is_good
+        self._say_where(env)
+        return 0 if is_good else FAILED
+
+    def _land_and_reconcile(self, rest: AirflowRest) -> bool:
         before = {feed: self._rows(feed) for feed in FEEDS}
         is_good = self._carry_out(rest, "ingest")
         landed = {feed: self._rows(feed) - before[feed] for feed in FEEDS}
         self._tell(
             "landed " + ", ".join(f"{count:,} records of {feed}" for feed, count in landed.items())
         )
-        is_good = self._carry_out(rest, "reconcile") and is_good
-        for feed in FEEDS:
-            reader.print()
-            is_good = self._report(feed) and is_good
-        self._say_where(env)
-        return 0 if is_good else FAILED
+        return self._carry_out(rest, "reconcile") and is_good
 
     def _carry_out(self, rest: AirflowRest, kind: str) -> bool:
         """Trigger a DAG of every feed, wait for their runs; True if all succeeded."""

@@ -25,6 +25,12 @@ PARTITIONS = 6
 ANSWER_SECONDS = 30.0
 CHUNK = 10_000
 TRANSACTION = 1
+QUIET: dict[str, Any] = {"log_level": 3}  # no word of what is tried again
+JUST_MADE = (  # what a broker says of a topic that was made a moment ago
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 NOT_YET = (14, 15, 51)  # the coordinator loads, is not available, or still ends the last one
 
 
@@ -50,19 +56,25 @@ LATER = Amount(orders=500, transactions=1, aborted=100, clicks=1_000)
 
 
 def fill(servers: str) -> Amount:
-    """Make the topics if they are missing and write into them; what was written."""
-    _make_topics(servers)
-    has_all = _offsets(servers, CLICKS) >= PARTITIONS * FIRST.clicks and (
-        _offsets(servers, ORDERS) >= PARTITIONS * FIRST.orders * FIRST.transactions
-    )
-    amount = LATER if has_all else FIRST
-    _write_orders(servers, amount)
-    _write_clicks(servers, amount)
+    """Make the topics if they are missing and write into them; what was written.
+
+    Raises SandboxError when Kafka does not take it.
+    """
+    try:
+        _make_topics(servers)
+        has_all = _offsets(servers, CLICKS) >= PARTITIONS * FIRST.clicks and (
+            _offsets(servers, ORDERS) >= PARTITIONS * FIRST.orders * FIRST.transactions
+        )
+        amount = LATER if has_all else FIRST
+        _write_orders(servers, amount)
+        _write_clicks(servers, amount)
+    except KafkaException as failure:
+        raise SandboxError(f"Kafka did not take the sample records: {failure}") from failure
     return amount
 
 
 def _make_topics(servers: str) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})
+    admin = AdminClient(QUIET | {"bootstrap.servers": servers})
     wanted = [NewTopic(name, PARTITIONS, 1) for name in (ORDERS, CLICKS)]
     for done in admin.create_topics(wanted).values():
         try:
@@ -74,7 +86,7 @@ def _make_topics(servers: str) -> None:
 
 def _offsets(servers: str, topic: str) -> int:
     """One past the last offset, of all partitions together."""
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "demo"})
+    consumer = Consumer(QUIET | {"bootstrap.servers": servers, "group.id": "demo"})
     try:
         return sum(_until(consumer, TopicPartition(topic, number)) for number in range(PARTITIONS))
     finally:
@@ -87,8 +99,7 @@ def _until(consumer: Consumer, partition: TopicPartition) -> int:
         try:
             return int(consumer.get_watermark_offsets(partition, ANSWER_SECONDS)[1])
         except KafkaException as failure:
-            # A topic that was just made has no leader for a moment.
-            if not failure.args[0].retriable() or time.monotonic() > deadline:
+            if failure.args[0].code() not in JUST_MADE or time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 
@@ -145,12 +156,12 @@ class _Writer:
     def __init__(self, servers: str, settings: dict[str, Any]) -> None:
         self._failures: list[KafkaError] = []
         self.producer = Producer(
-            {
+            QUIET
+            | {
                 "bootstrap.servers": servers,
                 "acks": "all",
                 "linger.ms": 20,
                 "compression.type": "lz4",
-                "log_level": 3,  # no word of what is tried again
                 "delivery.report.only.error": True,
                 "on_delivery": lambda failure, _: self._failures.append(failure),
                 **settings,

@@ -174,6 +174,16 @@ def test_a_run_lands_every_batch_and_tells_the_asset(stage: Stage, dags: Any) ->
     assert stage.story.staged() == []
 
 
+def test_a_run_of_one_batch_tells_the_asset_of_it(stage: Stage, dags: Any) -> None:
+    for number in (0, 2):
+        stage.story.broker.logs[number].entries.clear()
+    [event] = run(dags["ingest_orders"]).events
+    assert (event["batches"], event["offsets"]) == (1, 10)
+    assert event["ranges"] == [
+        {"generation": 1, "partition": 1, "from_offset": 0, "until_offset": 10}
+    ]
+
+
 def test_nothing_to_land_is_a_green_run_without_an_event(stage: Stage, dags: Any) -> None:
     run(dags["ingest_orders"])
     found = run(dags["ingest_orders"])

@@ -97,7 +97,8 @@ def publish(feed: Feed, batch_id: str) -> str:
 
 def announce(feed: Feed, context: Context) -> None:
     """Tell the asset what this run has published; skipped when that is nothing."""
-    published = list(context["ti"].xcom_pull(task_ids=PUBLISH_TASK) or ())
+    # Asked for by a list: a single task's single answer would come without one.
+    published = [each for each in context["ti"].xcom_pull(task_ids=[PUBLISH_TASK]) if each]
     if not published:
         raise AirflowSkipException("This run has published nothing.")
     with in_airflow_terms(), services_of(feed) as services:

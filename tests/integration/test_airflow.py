@@ -1,0 +1,175 @@
+"""Feeds through a running Airflow, by REST: landed once, whatever is killed or asked again."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import psutil
+import pytest
+
+from sandbox import Sandbox
+from tallystick.domain.ranges import overlaps_in
+from tests.support.airflow_place import AirflowPlace, a_feed, drivers_of, until
+from tests.support.kafka_producers import (
+    AWKWARD,
+    Message,
+    TransactionalProducer,
+    empty_transaction,
+    messages,
+    produce,
+)
+from tests.support.kafka_topics import ANY_TIME, LARGE, create_topic
+
+pytestmark = pytest.mark.integration
+
+FEEDS = {
+    "landed": a_feed("landed"),
+    "killed": a_feed("killed", spark={}),
+    "stopped": a_feed("stopped", spark={}),
+    "windowed": a_feed("windowed", plan={"until": "window_end"}),
+    "unbound": a_feed("unbound", spark={"connection": "spark_elsewhere"}),
+}
+ENOUGH = 5_000
+GONE_SECONDS = 15.0
+
+
+@pytest.fixture(scope="module")
+def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowPlace]:
+    place = AirflowPlace(sandbox, tmp_path_factory.mktemp("feeds"), FEEDS)
+    yield place
+    place.rest.close()
+    del sandbox.airflow.settings["TALLYSTICK_FEEDS"]
+
+
+def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: AirflowPlace) -> None:
+    create_topic(place.kafka, "landed", partitions=2, config=ANY_TIME | LARGE)
+    producer = TransactionalProducer(place.kafka, "landed")
+    producer.commit(messages(500)).abort(messages(100, of="aborted")).commit(messages(500))
+    empty_transaction(place.kafka, "landed")
+    produce(place.kafka, "landed", AWKWARD, partition=1)
+    ends = {0: 1104, 1: len(AWKWARD)}
+
+    dry = place.start("ingest_landed", dry_run=True)
+    assert dry.end() == "success"
+    assert dry.states() == {
+        "finish": "success",
+        "plan": "success",
+        **dict.fromkeys(("batch.land", "batch.verify_and_commit", "batch.publish"), "skipped"),
+        **dict.fromkeys(("announce", "sweep", "check"), "skipped"),
+    }
+    assert "landed-0 [0, 1104)" in dry.log("plan")
+    assert "Nothing was changed" in dry.log("plan")
+    assert place.batches("landed") == []
+    assert place.rows("landed") == []
+
+    run = place.start("ingest_landed")
+    assert run.end() == "success"
+    assert place.rows("landed") == place.produced("landed", ends)
+    assert "frozen: 1113 offsets in 1 new batches" in run.log("plan")
+    assert "Spark has written it" in run.log("batch.land[0]")
+    assert "1113 offsets = 1009 rows + 104 proven holes (4 control, 100 aborted)" in run.log(
+        "batch.verify_and_commit[0]"
+    )
+    assert "is published: /airflow-tests/landed/gen=1/dt=" in run.log("batch.publish[0]")
+    assert "nothing found" in run.log("check")
+    [event] = place.rest.get("/assets/events", source_dag_id="ingest_landed")["asset_events"]
+    assert event["extra"]["ranges"] == [
+        {"generation": 1, "partition": number, "from_offset": 0, "until_offset": end}
+        for number, end in ends.items()
+    ]
+
+    reconciled = place.start("reconcile_landed")
+    assert reconciled.end() == "success"
+    assert "Feed landed: PROVEN_OK" in reconciled.log("reconcile")
+
+
+def test_a_killed_task_leaves_no_driver_and_its_retry_lands_once(place: AirflowPlace) -> None:
+    create_topic(place.kafka, "killed")
+    produce(place.kafka, "killed", messages(ENOUGH))
+    run = place.start("ingest_killed")
+    jvm, *_ = until("the driver runs", lambda: drivers_of("killed"))
+    until("its Python runs", lambda: len(drivers_of("killed")) > 1)
+    doomed = drivers_of("killed")
+    jvm.parent().send_signal(signal.SIGKILL)
+    _, alive = psutil.wait_procs(doomed, timeout=GONE_SECONDS)
+    assert alive == []
+    assert run.end() == "success"
+    assert run.tasks()["batch.land[0]"].try_number == 2
+    [batch] = place.batches("killed")
+    assert [each.attempt.token for each in batch.attempts] == [1, 2]
+    assert place.rows("killed") == place.produced("killed", {0: ENOUGH})
+
+
+def test_a_task_that_is_marked_failed_ends_its_driver_and_the_next_run_lands_the_rest(
+    place: AirflowPlace,
+) -> None:
+    create_topic(place.kafka, "stopped")
+    produce(place.kafka, "stopped", messages(ENOUGH))
+    run = place.start("ingest_stopped")
+    until("the driver runs", lambda: len(drivers_of("stopped")) > 1)
+    doomed = drivers_of("stopped")
+    path = f"/dags/ingest_stopped/dagRuns/{run.run_id}/taskInstances/batch.land/0"
+    place.rest.patch(path, {"new_state": "failed"}, update_mask="new_state")
+    _, alive = psutil.wait_procs(doomed, timeout=GONE_SECONDS)
+    assert alive == []
+    assert run.end() == "failed"
+    assert "batch.land[0] (failed)" in run.log("check")
+
+    def lands_the_rest() -> bool:
+        # Until the killed attempt's lease has run out, a run leaves its batch alone.
+        assert place.start("ingest_stopped").end() == "success"
+        return bool(place.rows("stopped"))
+
+    until("another run has adopted the batch", lands_the_rest)
+    assert place.rows("stopped") == place.produced("stopped", {0: ENOUGH})
+
+
+def test_backfills_in_any_order_twice_and_beside_the_schedule_land_each_offset_once(
+    place: AirflowPlace,
+) -> None:
+    create_topic(place.kafka, "windowed", partitions=2)
+    this_hour = datetime.now(tz=UTC).replace(minute=0, second=0, microsecond=0)
+    hours = [this_hour - timedelta(hours=back) for back in (4, 3, 2, 1, 0)]
+    for start, end in pairwise(hours):
+        middle = int((start + (end - start) / 2).timestamp() * 1000)
+        for partition in range(2):
+            sent = [Message(b"%d" % n, timestamp_ms=middle + n) for n in range(50)]
+            produce(place.kafka, "windowed", sent, partition=partition)
+    # The schedule's own run lands the newest window, and all before it that is not landed yet.
+    place.rest.pause("ingest_windowed", is_paused=False)
+    for is_backwards in (False, True):
+        body = {
+            "dag_id": "ingest_windowed",
+            "from_date": hours[0].isoformat(),
+            "to_date": hours[2].isoformat(),
+            "reprocess_behavior": "completed",
+            "max_active_runs": 2,
+            "run_backwards": is_backwards,
+        }
+        number = place.rest.post("/backfills", body)["id"]
+        until(
+            "the backfill has ended",
+            lambda number=number: place.rest.get(f"/backfills/{number}")["completed_at"],
+        )
+    ends = [run.end() for run in place.runs("ingest_windowed")]
+    assert ends == ["success"] * len(ends)
+    assert len(ends) == 4
+    assert place.rows("windowed") == place.produced("windowed", {0: 200, 1: 200})
+    ranges = [each for batch in place.batches("windowed") for each in batch.status.plan.ranges]
+    assert overlaps_in([each.offsets for each in ranges]) == ()
+
+
+def test_a_missing_spark_connection_is_a_clear_error_and_starts_nothing(
+    place: AirflowPlace,
+) -> None:
+    create_topic(place.kafka, "unbound")
+    run = place.start("ingest_unbound")
+    assert run.end() == "failed"
+    plan = run.tasks()["plan"]
+    assert (plan.state, plan.try_number) == ("failed", 1)
+    assert "connection 'spark_elsewhere' does not exist" in run.log("plan")
+    assert run.states()["batch.land"] == "upstream_failed"
+    assert place.batches("unbound") == []

@@ -1,0 +1,152 @@
+"""A running Airflow with feeds of the test's own, and what landed through it, seen from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import requests
+import yaml
+
+from sandbox import Sandbox
+from sandbox.airflow_rest import ENDED, AirflowRest, Task
+from tallystick.domain.identities import FeedName
+from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ports.ledger import BatchRecord
+from tests.support.kafka_records import Record, records_in
+from tests.support.landed_files import names_in, rows_in
+
+ROOT = "/airflow-tests"
+RUN_SECONDS = 240.0
+POLL_SECONDS = 0.3
+
+
+def a_feed(name: str, **parts: Any) -> dict[str, Any]:
+    """A feed file's content; the topic bears the feed's name."""
+    return {
+        "feed": name,
+        "source": {"topic": name},
+        "schedule": {"cron": "0 * * * *", "start_date": "2026-11-01"},
+        "target": {"root": ROOT, "replication": 1},
+        "spark": {"pool": "spark_local"},
+    } | parts
+
+
+def until(what: str, answer: Callable[[], Any], seconds: float = RUN_SECONDS) -> Any:
+    """The first answer that is true; AssertionError when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while not (found := answer()):
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        time.sleep(POLL_SECONDS)
+    return found
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a DAG, as Airflow's REST API shows it."""
+
+    rest: AirflowRest
+    dag_id: str
+    run_id: str
+
+    def end(self, seconds: float = RUN_SECONDS) -> str:
+        """The run's state, once it has ended."""
+
+        def ended() -> str | None:
+            state = self.rest.run_state(self.dag_id, self.run_id)
+            return state if state in ENDED else None
+
+        return str(until(f"{self.dag_id} {self.run_id} has ended", ended, seconds))
+
+    def tasks(self) -> Mapping[str, Task]:
+        """Its tasks by name, mapped ones with [index]."""
+        return {each.name: each for each in self.rest.tasks(self.dag_id, self.run_id)}
+
+    def states(self) -> Mapping[str, str | None]:
+        """The state of each task."""
+        return {name: task.state for name, task in self.tasks().items()}
+
+    def log(self, task: str, try_number: int | None = None) -> str:
+        """A task's whole log."""
+        return "\n".join(self.rest.log(self.dag_id, self.run_id, self.tasks()[task], try_number))
+
+
+class AirflowPlace:
+    """Airflow, with these feeds and nothing else in its folder."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path, feeds: Mapping[str, dict[str, Any]]) -> None:
+        for name, content in feeds.items():
+            (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
+        sandbox.airflow.settings["TALLYSTICK_FEEDS"] = str(folder)
+        sandbox.up()
+        self.env = sandbox.env()
+        self.kafka = self.env["KAFKA_BOOTSTRAP_SERVERS"]
+        self.rest = AirflowRest(
+            self.env["AIRFLOW_URL"], self.env["AIRFLOW_USER"], self.env["AIRFLOW_PASSWORD"]
+        )
+        for name in feeds:
+            self.rest.wait_for_dag(f"ingest_{name}")
+
+    def start(self, dag_id: str, **conf: Any) -> Run:
+        """A run by hand, alone: in the place of the one that the schedule would start first."""
+        run_id = self.rest.trigger(dag_id, conf, self.rest.due_interval(dag_id))
+        self.rest.pause(dag_id, is_paused=False)
+        return Run(self.rest, dag_id, run_id)
+
+    def runs(self, dag_id: str) -> list[Run]:
+        """Every run of the DAG."""
+        return [Run(self.rest, dag_id, run_id) for run_id in self.rest.runs(dag_id)]
+
+    def batches(self, feed: str) -> list[BatchRecord]:
+        """The feed's batches in the ledger."""
+        ledger = PostgresLedger(self.env["LEDGER_DSN"])
+        try:
+            return list(ledger.batches(FeedName(feed)))
+        finally:
+            ledger.close()
+
+    def rows(self, feed: str) -> list[Record]:
+        """Every row that readers of the plain tree see, doubles included, sorted by place."""
+        found = [row for batch in self._directories(feed) for row in rows_in(self._web, batch)]
+        return sorted(found, key=lambda each: (each.partition, each.offset))
+
+    def produced(
+        self, topic: str, until_offsets: Mapping[int, int], isolation: str = "read_committed"
+    ) -> list[Record]:
+        """What librdkafka reads of the topic's partitions, up to the given ends."""
+        ranges = {partition: (0, end) for partition, end in until_offsets.items()}
+        return records_in(self.kafka, topic, ranges, isolation)
+
+    def _directories(self, feed: str) -> Iterator[str]:
+        """The directories of published batches: gen=, dt=, hour=, batch=."""
+        found = [f"{ROOT}/{feed}"]
+        for _ in range(4):
+            found = [f"{path}/{name}" for path in found for name in self._names(path)]
+        yield from found
+
+    def _names(self, path: str) -> list[str]:
+        try:
+            return names_in(self._web, path)
+        except requests.HTTPError as failure:
+            if failure.response.status_code != requests.codes.not_found:
+                raise
+            return []
+
+    @property
+    def _web(self) -> str:
+        return self.env["WEBHDFS_URL"]
+
+
+def drivers_of(feed: str) -> list[psutil.Process]:
+    """The processes of the feed's Spark applications: JVMs, and the Python drivers below them."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if any(word.startswith(f"tallystick {feed} ") for word in process.cmdline()):
+                found += [process, *process.children(recursive=True)]
+    return found
