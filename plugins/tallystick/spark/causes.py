@@ -11,7 +11,7 @@ LIMIT: Final = 1000
 _STACK_LINE: Final = re.compile(r"^\s+(at |\.\.\. \d+ (more|common frames))")
 _CALL_LINE: Final = re.compile(r"^An error occurred while calling \S+\.?$")
 _CAUSED_BY: Final = re.compile(r"^Caused by: ", re.MULTILINE)
-_END_OF_MESSAGE: Final = re.compile(r"\n\s*(Driver stacktrace:|JVM stacktrace:)")
+_END_OF_MESSAGE: Final = re.compile(r"\n\s*(Driver stacktrace:|JVM stacktrace:|Suppressed: )")
 
 
 def failure_of(error: BaseException) -> str:

@@ -35,6 +35,7 @@ def test_what_was_reported_and_the_innermost_cause() -> None:
         ("[PATH_NOT_FOUND] Path does not exist: x.", "[PATH_NOT_FOUND] Path does not exist: x."),
         ("a\nb\n\nJVM stacktrace:\nx.Y\n\tat z", "a b"),
         ("A: disk full\nCaused by: disk full\n", "A: disk full"),
+        (": A: gone\n\tat b.C()\n\tSuppressed: D: Full stacktrace\n\t\tat e.F()", "A: gone"),
         ("", "no reason was given"),
         ("\n\tat a.B(C.scala:1)", "no reason was given"),
     ],
