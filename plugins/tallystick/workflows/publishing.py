@@ -82,23 +82,25 @@ def _require_ours(services: Services, batch: CommittedBatch, target: BatchPath) 
 def finish(services: Services) -> Sequence[str]:
     """Roll forward every batch that is committed and not published; the directories.
 
-    A batch that can't be published does not hold up the others: its error is raised at the end. An
-    error that may pass is raised at once, for it would meet the others too.
+    A batch that can't be published does not hold up the others: the first such error is raised at
+    the end, further ones are told in the log. One that may pass is raised at once: it would meet
+    the others too.
     """
     with at(services, "finish"):
         waiting = services.ledger.unpublished(services.feed_name)
     finished: list[str] = []
-    failed: list[IngestionError] = []
+    first: IngestionError | None = None
     for batch in waiting:
         try:
             finished.append(publish(services, batch.plan.batch_id))
         except IngestionError as error:
             if error.retry:
                 raise
-            log.error("%s", error)
-            failed.append(error)
-    if failed:
-        raise failed[0]
+            if first:
+                log.error("%s", error)
+            first = first or error
+    if first:
+        raise first
     return finished
 
 

@@ -31,7 +31,7 @@ class BatchOutcome:
 
     batch_id: BatchId
     commit: CommitReport | None
-    """None when it was committed before, is somebody else's now, or failed."""
+    """None when it was committed before, is somebody else's now, or failed before its commit."""
     directory: str | None
     """Where it is published; None when it is not."""
     left_to: str | None
@@ -88,6 +88,7 @@ def _noted(troubles: list[IngestionError]) -> Iterator[None]:
 
 def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutcome:
     """Land, verify, commit and publish one batch, from wherever it stands."""
+    commit: CommitReport | None = None
     try:
         attempt = land_batch(services, batch_id, AttemptId(services.new_id()), owner)
         commit = verify_and_commit(services, attempt) if attempt else None
@@ -99,4 +100,4 @@ def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutco
         return BatchOutcome(batch_id, None, None, error.sentence(), None)
     except IngestionError as error:
         log.error("%s", error)
-        return BatchOutcome(batch_id, None, None, None, error)
+        return BatchOutcome(batch_id, commit, None, None, error)
