@@ -49,7 +49,7 @@ def test_a_plan_fails_within_twenty_seconds_when_kafka_is_down() -> None:
         view.snapshot("orders")
     assert time.monotonic() - started < 20
     assert f"Kafka at {NOBODY} did not answer" in str(caught.value)
-    assert "Connection refused" in str(caught.value)
+    assert "ECONNREFUSED" in str(caught.value)
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
@@ -68,7 +68,6 @@ def test_a_host_without_name_is_no_riddle(kind: str) -> None:
 
 
 def test_nothing_is_written_to_standard_error() -> None:
-    """librdkafka writes there itself unless it is kept from it."""
     program = f"""
 from datetime import UTC, datetime
 from tallystick.errors import SourceError
@@ -95,16 +94,6 @@ view.close()
     assert done.stdout.count("did not answer") == 2
 
 
-def test_librdkafka_s_words_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    with (
-        caplog.at_level(logging.INFO, logger="tallystick.sources.librdkafka"),
-        view_of({"bootstrap.servers": NOBODY}, patience_seconds=1) as view,
-        pytest.raises(BrokerUnavailable),
-    ):
-        view.snapshot("orders")
-    assert any("Connection refused" in each.getMessage() for each in caplog.records)
-
-
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
     with guarded_kafka(tmp_path_factory.mktemp("guarded")) as guarded:
@@ -117,7 +106,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain text", "TLS"])
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_both_libraries_are_let_in(guarded: GuardedKafka, mechanism: str, tls: bool) -> None:
+def test_who_has_the_password_is_let_in(guarded: GuardedKafka, mechanism: str, tls: bool) -> None:
     with view_of(guarded.properties(READER, mechanism, tls=tls)) as view:
         found = view.snapshot("orders")
         assert found.partitions[0].last_stable_offset == 8

@@ -1,7 +1,7 @@
 """What an error code of Kafka means for us: ask again, no such topic, or refused.
 
-Codes are the protocol's own (https://kafka.apache.org/protocol#protocol_error_codes); librdkafka
-and kafka-python both carry them. Decides how long a question is repeated; sends nothing itself.
+Codes are the protocol's own (https://kafka.apache.org/protocol#protocol_error_codes). Decides how
+long a question is repeated; sends nothing itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""BrokerView of a real cluster: librdkafka for bulk planning questions, raw fetches for evidence.
+"""BrokerView of a real cluster, by kafka-python's protocol layer.
 
 Puts the parts together and decides one thing: that an offset without any header counts as compacted
 only where the topic's policy says compact.
@@ -20,6 +20,7 @@ from tallystick.errors import SourceRefused
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import HoleWalk
+from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads
 from tallystick.sources.record_batches import BatchUnreadable
 from tallystick.sources.record_evidence import RecordSearch
@@ -48,8 +49,9 @@ class KafkaBrokerView:
         known = client_properties(properties)
         self._servers = known.servers
         self._now = now
-        self._topics = TopicBounds(known, patience_seconds=patience_seconds)
-        self._leaders = LeaderReads(known, patience_seconds=patience_seconds)
+        self._connections = LeaderConnections(known, request_seconds=patience_seconds)
+        self._topics = TopicBounds(self._connections, patience_seconds=patience_seconds)
+        self._leaders = LeaderReads(self._connections, patience_seconds=patience_seconds)
 
     def __repr__(self) -> str:
         return f"KafkaBrokerView({self._servers!r})"
@@ -66,9 +68,8 @@ class KafkaBrokerView:
         self.close()
 
     def close(self) -> None:
-        """Close both clients."""
-        self._topics.close()
-        self._leaders.close()
+        """Close the connections; a later question opens new ones."""
+        self._connections.close()
 
     def snapshot(self, topic: str) -> BrokerSnapshot:
         """Identity and bounds of all partitions; `taken_at` is before the first question.
@@ -79,7 +80,7 @@ class KafkaBrokerView:
         identity, partitions = self._topics.bounds(topic)
         policy = self._topics.policy(topic)
         return BrokerSnapshot(
-            cluster_id=self._topics.cluster_id(),
+            cluster_id=identity.cluster_id,
             topic=topic,
             topic_id=identity.topic_id,
             taken_at=taken_at,
@@ -112,7 +113,7 @@ class KafkaBrokerView:
             explained[HoleClass.COMPACTED] = known.union(bare)
         if not explained:
             return {}
-        start = self._leaders.log_start_offset(offsets.partition)
+        start = self._topics.log_start_offset(offsets.partition)
         kept = {kind: runs.clipped(start, offsets.until_offset) for kind, runs in explained.items()}
         return {kind: runs for kind, runs in kept.items() if runs}
 
@@ -133,7 +134,7 @@ class KafkaBrokerView:
         while (offset := walk.next_offset) is not None:
             answer = self._leaders.fetch(partition, offset, walk.isolation, max_bytes=max_bytes)
             if answer is None:
-                start = self._leaders.log_start_offset(partition)
+                start = self._topics.log_start_offset(partition)
                 walk.pass_over(start if start > offset else walk.holes.until_offsets[-1])
                 continue
             try:

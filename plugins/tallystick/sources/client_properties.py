@@ -1,7 +1,6 @@
-"""One connection's properties, under the names of both client libraries.
+"""One connection's properties: librdkafka's names, which connections bear, made kafka-python's.
 
-Properties come in under librdkafka's names and are translated once. What can't be said to both
-libraries is refused: the two views of one cluster must never differ in security.
+What can't be translated is refused: a property that is silently left out could be the secure one.
 """
 
 from __future__ import annotations
@@ -53,15 +52,14 @@ _DEFAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """What both libraries are told. Its repr shows the servers and nothing else."""
+    """What kafka-python is told. Its repr shows the servers and nothing else."""
 
     servers: str
-    librdkafka: Mapping[str, str] = field(repr=False)
     kafka_python: Mapping[str, object] = field(repr=False)
 
 
 def client_properties(properties: Mapping[str, str]) -> ClientProperties:
-    """The properties under both names.
+    """The properties under kafka-python's names.
 
     Raises ConfigurationError for an unknown property, a value outside the accepted ones, a file
     that isn't there, or a missing property; the error never holds a secret.
@@ -80,11 +78,7 @@ def client_properties(properties: Mapping[str, str]) -> ClientProperties:
     translated: dict[str, object] = {TRANSLATED[key]: value for key, value in known.items()}
     translated["bootstrap_servers"] = servers
     translated["ssl_check_hostname"] = known["ssl.endpoint.identification.algorithm"] == "https"
-    return ClientProperties(
-        servers=",".join(servers),
-        librdkafka=MappingProxyType(known),
-        kafka_python=MappingProxyType(translated),
-    )
+    return ClientProperties(",".join(servers), MappingProxyType(translated))
 
 
 def _known_name(key: str) -> str:
@@ -95,7 +89,7 @@ def _known_name(key: str) -> str:
 
 
 def _checked(key: str, value: object) -> str:
-    """The value in the form that both libraries take."""
+    """The value as kafka-python spells it."""
     if not isinstance(value, str):
         shown = "(not shown)" if key in _SECRETS else value
         raise ConfigurationError(key, shown, "a text")

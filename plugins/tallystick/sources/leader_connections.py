@@ -1,4 +1,4 @@
-"""Connections to partition leaders by kafka-python: who leads, and one request at a time.
+"""Connections to brokers by kafka-python: who leads what, and one request at a time.
 
 A failed connection takes the whole client with it, so the next request starts from the bootstrap
 servers again. Decides nothing about answers.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +21,7 @@ from tallystick.errors import BrokerUnavailable, SourceRefused
 from tallystick.sources.broker_answers import NO_ERROR, AskAgain, SecondsLeft, raise_for_code
 from tallystick.sources.client_properties import ClientProperties
 
-# A fetch answer may be as large as one batch of any size; the protocol's own bound is 2 GB.
+# An answer may hold one batch of any size; the protocol's own bound is 2 GB.
 _LARGEST_ANSWER_BYTES: Final = 2**31 - 1
 _CONNECT_SECONDS: Final = 5
 _REFUSALS: Final = (
@@ -29,8 +30,8 @@ _REFUSALS: Final = (
     kafka_errors.UnsupportedSaslMechanismError,
     kafka_errors.UnsupportedVersionError,
 )
-# At DEBUG these write every byte sent, passwords of SASL PLAIN among them.
-_TALKATIVE: Final = ("kafka.net", "kafka.protocol")
+# At INFO these tell of every connection; at DEBUG of every byte sent, passwords among them.
+_TALKATIVE: Final = ("kafka.cluster", "kafka.net", "kafka.protocol")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +42,89 @@ class Leader:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """One broker's description of a topic."""
+
+    cluster_id: str
+    topic_id: str
+    """22 characters of URL-safe base 64, as Kafka's own tools print it."""
+    partitions: tuple[int, ...]
+    """Sorted; of a broker that lags behind, not all."""
+    leaders: Mapping[int, Leader]
+    """Of the partitions that have one."""
+    told_by: str
+    """Address of the broker."""
+
+
 class LeaderConnections:
-    """One client, opened at the first request, and the leaders of the topics asked for."""
+    """One client, opened at the first request, and what it knows of topics' leaders."""
 
     def __init__(self, properties: ClientProperties, *, request_seconds: float) -> None:
         self.servers = properties.servers
         self._properties = properties
         self._request_seconds = request_seconds
         self._client: Any = None
-        self._leaders: dict[str, dict[int, Leader]] = {}
+        self._answered: set[Any] = set()
+        self._known: dict[str, TopicMetadata] = {}
 
     def close(self) -> None:
         """Close the connections; a later request opens new ones."""
-        self._leaders.clear()
+        self._known.clear()
+        self._answered.clear()
         client, self._client = self._client, None
         if client is not None:
             client.close()
 
-    def leaders(self, topic: str, left: SecondsLeft) -> Mapping[int, Leader]:
-        """The leaders of the topic's partitions, of those that have one; asked for once.
+    def described(
+        self, topic: str, left: SecondsLeft, *, rather_not_by: str | None = None
+    ) -> TopicMetadata:
+        """The topic as one broker describes it now; by another than the given one if there is one.
 
-        `check` forgets them where an answer says that they changed.
+        Never makes the topic. AskAgain where the broker doesn't know it.
         """
-        known = self._leaders.get(topic)
-        if known is None:
-            known = self._leaders[topic] = self._looked_up(topic, left)
+        request = MetadataRequest(
+            min_version=10,
+            max_version=12,
+            topics=[MetadataRequest.MetadataRequestTopic(name=topic)],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        node_id = self._node(rather_not_by)
+        told_by = self._address(node_id)
+        answer = self.send(node_id, request, left)
+        self._opened().cluster.update_metadata(answer)  # makes the brokers' addresses known
+        (found,) = answer.topics
+        self.check(found.error_code, topic, f"metadata of topic {topic!r}")
+        known = self._known[topic] = TopicMetadata(
+            cluster_id=answer.cluster_id,
+            topic_id=urlsafe_b64encode(found.topic_id.bytes).decode().rstrip("="),
+            partitions=tuple(sorted(each.partition_index for each in found.partitions)),
+            leaders={
+                each.partition_index: Leader(each.leader_id, each.leader_epoch)
+                for each in found.partitions
+                if each.leader_id >= 0 and each.error_code == NO_ERROR
+            },
+            told_by=told_by,
+        )
         return known
+
+    def leaders(self, topic: str, left: SecondsLeft) -> Mapping[int, Leader]:
+        """The leaders of the topic's partitions, asked for once; `check` forgets them."""
+        known = self._known.get(topic) or self.described(topic, left)
+        return known.leaders
 
     def leader(self, topic: str, partition: int, left: SecondsLeft) -> Leader:
         """The partition's leader; AskAgain where it has none."""
         found = self.leaders(topic, left).get(partition)
         if found is None:
-            self._leaders.pop(topic, None)
+            self._known.pop(topic, None)
             raise self.again(f"{topic}-{partition} has no leader")
         return found
+
+    def any_node(self) -> Any:
+        """A broker that can be asked what every broker knows."""
+        return self._opened().least_loaded_node(bootstrap_fallback=True)
 
     def send(self, node_id: Any, request: Any, left: SecondsLeft) -> Any:
         """The answer; AskAgain after a failed connection, SourceRefused where it was refused."""
@@ -82,9 +132,8 @@ class LeaderConnections:
         try:
             future = client.send(node_id, request)
             client.poll(timeout_ms=left() * 1000, future=future)
-            if future.succeeded():
-                return future.value
-            raise future.exception or kafka_errors.KafkaTimeoutError("no answer in time")
+            if not future.succeeded():
+                raise future.exception or kafka_errors.KafkaTimeoutError("no answer in time")
         except _REFUSALS as failure:
             self.close()
             raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
@@ -93,12 +142,14 @@ class LeaderConnections:
             if isinstance(failure.__context__, ssl.SSLCertVerificationError):
                 raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
             raise self.again(str(failure) or type(failure).__name__) from failure
+        self._answered.add(node_id)
+        return future.value
 
     def check(self, code: int, topic: str, asked: str) -> None:
         """Return for success; else forget the topic's leaders and raise what the code means."""
         if code == NO_ERROR:
             return
-        self._leaders.pop(topic, None)
+        self._known.pop(topic, None)
         text = kafka_errors.for_code(code).__name__
         raise_for_code(code, text, topic=topic, servers=self.servers, asked=asked)
 
@@ -106,29 +157,23 @@ class LeaderConnections:
         """What to raise when the answer may come later."""
         return AskAgain(BrokerUnavailable(self.servers, reason))
 
-    def _looked_up(self, topic: str, left: SecondsLeft) -> dict[int, Leader]:
-        request = MetadataRequest(
-            min_version=9,
-            max_version=12,
-            topics=[MetadataRequest.MetadataRequestTopic(name=topic)],
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
-        )
-        client = self._opened()
-        answer = self.send(client.least_loaded_node(bootstrap_fallback=True), request, left)
-        client.cluster.update_metadata(answer)  # makes the brokers' addresses known
-        (described,) = answer.topics
-        self.check(described.error_code, topic, f"metadata of topic {topic!r}")
-        return {
-            each.partition_index: Leader(each.leader_id, each.leader_epoch)
-            for each in described.partitions
-            if each.leader_id >= 0
-        }
+    def _node(self, rather_not: str | None) -> Any:
+        """A broker that has answered before and isn't the given one; any broker otherwise."""
+        others = [
+            each.node_id
+            for each in self._opened().cluster.brokers()
+            if each.node_id in self._answered and f"{each.host}:{each.port}" != rather_not
+        ]
+        return others[0] if rather_not and others else self.any_node()
+
+    def _address(self, node_id: Any) -> str:
+        known = self._opened().cluster.broker_metadata(node_id)
+        return f"{known.host}:{known.port}" if known else str(node_id)
 
     def _opened(self) -> Any:
         if self._client is None:
             for name in _TALKATIVE:
-                logging.getLogger(name).setLevel(logging.INFO)
+                logging.getLogger(name).setLevel(logging.WARNING)
             self._client = KafkaNetClient(
                 **self._properties.kafka_python,
                 receive_message_max_bytes=_LARGEST_ANSWER_BYTES,

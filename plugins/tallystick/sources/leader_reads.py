@@ -1,4 +1,4 @@
-"""What partition leaders give: record batches with aborted transactions, first offsets, epoch ends.
+"""What partition leaders give: record batches with aborted transactions, and epoch ends.
 
 Each request names the leader epoch that metadata gave, so a broker that only believes to lead is
 found out. A leader that moved is looked up again, within bounds. Nothing here joins a group, keeps
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
 from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.states import Isolation
@@ -21,17 +21,11 @@ from tallystick.sources.broker_answers import (
     SecondsLeft,
     patiently,
 )
-from tallystick.sources.client_properties import ClientProperties
 from tallystick.sources.hole_walk import AbortedTransaction, FetchAnswer
 from tallystick.sources.leader_connections import Leader, LeaderConnections
+from tallystick.sources.topic_bounds import LEVELS, NO_REPLICA
 
-_NO_REPLICA: Final = -1
-_EARLIEST: Final = -2
 _ANY_BYTES: Final = 2**31 - 1
-_LEVELS: Final[Mapping[Isolation, int]] = {
-    Isolation.READ_UNCOMMITTED: 0,
-    Isolation.READ_COMMITTED: 1,
-}
 # An empty answer below the readable end is believed when it comes this many times.
 _EMPTY_ANSWERS: Final = 3
 
@@ -46,17 +40,13 @@ class Place:
 
 
 class LeaderReads:
-    """Requests to leaders; connections open at the first one."""
+    """Questions to the leaders of single partitions."""
 
     def __init__(
-        self, properties: ClientProperties, *, patience_seconds: float = PATIENCE_SECONDS
+        self, connections: LeaderConnections, *, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
+        self._connections = connections
         self._patience_seconds = patience_seconds
-        self._connections = LeaderConnections(properties, request_seconds=patience_seconds)
-
-    def close(self) -> None:
-        """Close the connections; a later request opens new ones."""
-        self._connections.close()
 
     def fetch(
         self, partition: TopicPartition, offset: int, isolation: Isolation, *, max_bytes: int
@@ -105,28 +95,6 @@ class LeaderReads:
 
         return self._patiently(question)
 
-    def log_start_offset(self, partition: TopicPartition) -> int:
-        """First offset that the leader still has (included)."""
-
-        def question(left: SecondsLeft) -> int:
-            leader = self._connections.leader(partition.topic, partition.partition, left)
-            topic = ListOffsetsRequest.ListOffsetsTopic
-            asked = topic.ListOffsetsPartition(
-                partition_index=partition.partition,
-                current_leader_epoch=leader.epoch,
-                timestamp=_EARLIEST,
-            )
-            request = ListOffsetsRequest(
-                max_version=7,
-                replica_id=_NO_REPLICA,
-                isolation_level=0,
-                topics=[topic(name=partition.topic, partitions=[asked])],
-            )
-            found = self._only(leader, request, partition, "first offset", left)
-            return int(found.offset)
-
-        return self._patiently(question)
-
     def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
         """End (excluded) of the leader's largest epoch up to this one; None if it knows none."""
 
@@ -140,7 +108,7 @@ class LeaderReads:
             )
             request = OffsetForLeaderEpochRequest(
                 max_version=4,
-                replica_id=_NO_REPLICA,
+                replica_id=NO_REPLICA,
                 topics=[topic(topic=partition.topic, partitions=[asked])],
             )
             found = self._only(leader, request, partition, f"end of epoch {leader_epoch}", left)
@@ -171,12 +139,12 @@ class LeaderReads:
         request = FetchRequest(
             min_version=4,
             max_version=11,
-            replica_id=_NO_REPLICA,
+            replica_id=NO_REPLICA,
             max_wait_ms=0,
             min_bytes=0,
             # Bounded by partition: a bound here would starve those behind one oversized batch.
             max_bytes=_ANY_BYTES,
-            isolation_level=_LEVELS[isolation],
+            isolation_level=LEVELS[isolation],
             session_id=0,
             session_epoch=-1,
             forgotten_topics_data=[],

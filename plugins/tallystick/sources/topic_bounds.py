@@ -1,52 +1,31 @@
-"""Identity and bounds of whole topics, by librdkafka's admin client: bulk questions to all leaders.
+"""Identity, bounds and policy of whole topics: one question per leader, however many partitions.
 
 Says what the brokers say, or that they can't say it; never takes a short answer for a small topic.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
-from confluent_kafka import TopicPartition as NamedPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
 
+from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.snapshot import PartitionBounds
-from tallystick.errors import BrokerUnavailable, SourceRefused
-from tallystick.sources.broker_answers import (
-    PATIENCE_SECONDS,
-    AskAgain,
-    SecondsLeft,
-    patiently,
-    raise_for_code,
-)
-from tallystick.sources.client_properties import ClientProperties
+from tallystick.domain.states import Isolation
+from tallystick.sources.broker_answers import PATIENCE_SECONDS, SecondsLeft, patiently
+from tallystick.sources.leader_connections import Leader, LeaderConnections, TopicMetadata
 
-T = TypeVar("T")
-
-# librdkafka would write to standard error; its lines go here instead.
-_chatter = logging.getLogger("tallystick.sources.librdkafka")
-_chatter.addHandler(logging.NullHandler())
-
-_POLL_SECONDS: Final = 0.25
-_QUIET: Final[Mapping[str, object]] = {
-    "socket.connection.setup.timeout.ms": 5000,
-    "reconnect.backoff.max.ms": 1000,
-    "log.connection.close": False,
+LEVELS: Final[Mapping[Isolation, int]] = {
+    Isolation.READ_UNCOMMITTED: 0,
+    Isolation.READ_COMMITTED: 1,
 }
-_REFUSED: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._UNSUPPORTED_FEATURE})
-
-
-@dataclass(frozen=True, slots=True)
-class TopicIdentity:
-    """What one metadata answer says of a topic whose partitions all have a leader."""
-
-    topic_id: str
-    partition_count: int
+NO_REPLICA: Final = -1
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_TOPIC_RESOURCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,67 +36,60 @@ class TopicPolicy:
     retention_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Offset:
-    offset: int
-    leader_epoch: int | None
-
-
 class TopicBounds:
-    """Questions about topics over one admin client, opened at the first question."""
+    """Questions about whole topics."""
 
     def __init__(
-        self, properties: ClientProperties, *, patience_seconds: float = PATIENCE_SECONDS
+        self, connections: LeaderConnections, *, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
-        self._properties = properties
+        self._connections = connections
         self._patience_seconds = patience_seconds
-        self._client: AdminClient | None = None
-        self._complaint: KafkaError | None = None
-        self._last_words = ""
 
-    def close(self) -> None:
-        """Let go of the client; a later question opens a new one."""
-        self._client = None
-
-    def cluster_id(self) -> str:
-        """The cluster's own id."""
-        return self._patiently(self._cluster_id)
+    def bounds(self, topic: str) -> tuple[TopicMetadata, Mapping[int, PartitionBounds]]:
+        """The topic's identity and every partition's bounds, all of one life of the topic."""
+        return patiently(lambda left: self._bounds(topic, left), seconds=self._patience_seconds)
 
     def policy(self, topic: str) -> TopicPolicy:
         """The topic's cleanup policy and retention as they are now."""
-        return self._patiently(lambda left: self._policy(topic, left))
-
-    def bounds(self, topic: str) -> tuple[TopicIdentity, Mapping[int, PartitionBounds]]:
-        """The topic's identity and every partition's bounds, all of one life of the topic.
-
-        Two metadata answers enclose the offsets and must agree; see `_bounds` for the order.
-        """
-        return self._patiently(lambda left: self._bounds(topic, left))
+        return patiently(lambda left: self._policy(topic, left), seconds=self._patience_seconds)
 
     def offsets_at(
         self, topic: str, timestamp_ms: int, partitions: Collection[int]
     ) -> Mapping[int, int | None]:
         """First offset with a timestamp at or after this one; None where there is none."""
-        spec = OffsetSpec.for_timestamp(timestamp_ms)
-        uncommitted = IsolationLevel.READ_UNCOMMITTED
 
-        def question(left: SecondsLeft) -> Mapping[int, _Offset]:
-            self._identity(topic, left)  # tells a missing topic from one without leaders
-            return self._offsets(topic, partitions, spec, uncommitted, left)
+        def question(left: SecondsLeft) -> Mapping[int, int]:
+            leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
+            return self._offsets(topic, leaders, timestamp_ms, Isolation.READ_UNCOMMITTED, left)
 
-        found = self._patiently(question)
-        return {each: None if at.offset < 0 else at.offset for each, at in found.items()}
+        found = patiently(question, seconds=self._patience_seconds)
+        return {each: None if at < 0 else at for each, at in found.items()}
+
+    def log_start_offset(self, partition: TopicPartition) -> int:
+        """First offset that the leader still has (included)."""
+        topic, number = partition.topic, partition.partition
+
+        def question(left: SecondsLeft) -> int:
+            leaders = {number: self._connections.leader(topic, number, left)}
+            return self._offsets(topic, leaders, _EARLIEST, Isolation.READ_UNCOMMITTED, left)[
+                number
+            ]
+
+        return patiently(question, seconds=self._patience_seconds)
 
     def _bounds(
         self, topic: str, left: SecondsLeft
-    ) -> tuple[TopicIdentity, Mapping[int, PartitionBounds]]:
-        """One try: start of the log first, then the last stable offset, then the high watermark.
+    ) -> tuple[TopicMetadata, Mapping[int, PartitionBounds]]:
+        """One try: metadata, log start, last stable offset, high watermark, metadata again.
 
-        Each of the three only grows while the leader stays. Asked in this order, what is reported
-        as the start was the start, all below the reported ends was readable, and start and stable
-        offset never pass the high watermark, however the log moves in between. With the start asked
-        last, retention in between could report a start above the end. A new leader can turn the
-        order; then the epochs differ or the offsets do, and all is asked again.
+        The two metadata answers must agree, and come from two brokers where there are two: so
+        neither a broker that lags behind nor a topic that is made anew meanwhile is believed.
+
+        All three offsets come from one leadership term, because each request names its epoch. In
+        one term each of them only grows. Asked in this order, what is reported as the start was the
+        start, all below the reported ends was readable, and the start never passes the high
+        watermark, however the log moves in between. With the start asked last, retention in between
+        could report a start above the end.
 
         A stable offset below the log start is real: records of an open transaction were purged.
         Nothing below the start is to be seen, so the start is taken; a stable offset that falls
@@ -126,144 +98,102 @@ class TopicBounds:
         The latest offset under read_uncommitted is the high watermark, not the leader's log end:
         the log end is for replicas alone (Partition.fetchOffsetForTimestamp in the broker).
         """
-        before = self._identity(topic, left)
-        asked = range(before.partition_count)
-        latest, committed = OffsetSpec.latest(), IsolationLevel.READ_COMMITTED
-        uncommitted = IsolationLevel.READ_UNCOMMITTED
-        start = self._offsets(topic, asked, OffsetSpec.earliest(), uncommitted, left)
-        stable = self._offsets(topic, asked, latest, committed, left)
-        high = self._offsets(topic, asked, latest, uncommitted, left)
-        after = self._identity(topic, left)
-        if before != after:
-            raise self._again(f"two metadata answers differ for {topic!r}: {before}, then {after}")
-        found: dict[int, PartitionBounds] = {}
-        for each in asked:
-            is_ordered = max(start[each].offset, stable[each].offset) <= high[each].offset
-            if not is_ordered or stable[each].leader_epoch != high[each].leader_epoch:
-                raise self._again(f"the leader of {topic}-{each} changed while it was asked")
-            found[each] = PartitionBounds(
-                log_start_offset=start[each].offset,
-                high_watermark=high[each].offset,
-                last_stable_offset=max(start[each].offset, stable[each].offset),
-                leader_epoch=high[each].leader_epoch,
+        before = self._whole(self._connections.described(topic, left), topic)
+        committed, uncommitted = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
+        start = self._offsets(topic, before.leaders, _EARLIEST, uncommitted, left)
+        stable = self._offsets(topic, before.leaders, _LATEST, committed, left)
+        high = self._offsets(topic, before.leaders, _LATEST, uncommitted, left)
+        again = self._connections.described(topic, left, rather_not_by=before.told_by)
+        after = self._whole(again, topic)
+        if (before.topic_id, before.partitions) != (after.topic_id, after.partitions):
+            raise self._connections.again(
+                f"{before.told_by} and {after.told_by} differ about topic {topic!r}:"
+                f" {len(before.partitions)} and {len(after.partitions)} partitions,"
+                f" ids {before.topic_id} and {after.topic_id}"
             )
-        return after, found
+        found: dict[int, PartitionBounds] = {}
+        for each, leader in before.leaders.items():
+            ends = max(start[each], stable[each]), high[each]
+            if ends[0] > ends[1]:
+                raise self._connections.again(f"the bounds of {topic}-{each} are out of order")
+            found[each] = PartitionBounds(
+                log_start_offset=start[each],
+                high_watermark=high[each],
+                last_stable_offset=ends[0],
+                leader_epoch=leader.epoch if leader.epoch >= 0 else None,
+            )
+        return after, dict(sorted(found.items()))
 
-    def _identity(self, topic: str, left: SecondsLeft) -> TopicIdentity:
-        asked = f"metadata of topic {topic!r}"
-        futures = self._opened().describe_topics(TopicCollection([topic]), request_timeout=left())
-        described = self._answers(futures, topic, asked)[topic]
-        ids = sorted(each.id for each in described.partitions)
-        leaderless = sorted(each.id for each in described.partitions if not _has_leader(each))
-        if not ids or ids != list(range(len(ids))):
-            raise self._again(f"{asked} lists partitions {_some(ids)} only")
+    def _whole(self, metadata: TopicMetadata, topic: str) -> TopicMetadata:
+        """The metadata, if it lists partitions 0 to n-1, each with a leader; AskAgain otherwise."""
+        ids = metadata.partitions
+        if not ids or ids != tuple(range(len(ids))):
+            raise self._connections.again(
+                f"{metadata.told_by} lists partitions {_some(ids)} of topic {topic!r} only"
+            )
+        leaderless = [each for each in ids if each not in metadata.leaders]
         if leaderless:
-            raise self._again(f"{topic!r} has no leader for partitions {_some(leaderless)}")
-        # librdkafka writes plain base 64; Kafka's own tools and logs write the URL-safe kind.
-        topic_id = str(described.topic_id).replace("+", "-").replace("/", "_")
-        return TopicIdentity(topic_id, len(ids))
+            raise self._connections.again(f"{topic!r} has no leader for {_some(leaderless)}")
+        return metadata
 
     def _offsets(
         self,
         topic: str,
-        partitions: Iterable[int],
-        spec: OffsetSpec,
-        isolation: IsolationLevel,
+        leaders: Mapping[int, Leader],
+        timestamp: int,
+        isolation: Isolation,
         left: SecondsLeft,
-    ) -> dict[int, _Offset]:
-        wanted = {NamedPartition(topic, each): spec for each in partitions}
-        if not wanted:
-            return {}
-        futures = self._opened().list_offsets(
-            wanted, isolation_level=isolation, request_timeout=left()
-        )
-        found = self._answers(futures, topic, f"offsets of topic {topic!r}")
-        return {key.partition: _Offset(at.offset, at.leader_epoch) for key, at in found.items()}
+    ) -> dict[int, int]:
+        """One offset of each partition, from its leader; -1 where a timestamp finds none."""
+        asked = ListOffsetsRequest.ListOffsetsTopic
+        by_node: dict[int, list[Any]] = {}
+        for partition, leader in leaders.items():
+            by_node.setdefault(leader.node_id, []).append(
+                asked.ListOffsetsPartition(
+                    partition_index=partition,
+                    current_leader_epoch=leader.epoch,
+                    timestamp=timestamp,
+                )
+            )
+        found: dict[int, int] = {}
+        for node_id, partitions in by_node.items():
+            request = ListOffsetsRequest(
+                max_version=7,
+                replica_id=NO_REPLICA,
+                isolation_level=LEVELS[isolation],
+                topics=[asked(name=topic, partitions=partitions)],
+            )
+            answer = self._connections.send(node_id, request, left)
+            for each in (part for answered in answer.topics for part in answered.partitions):
+                place = f"offsets of {topic}-{each.partition_index}"
+                self._connections.check(each.error_code, topic, place)
+                found[each.partition_index] = int(each.offset)
+        if found.keys() != leaders.keys():
+            missing = sorted(leaders.keys() - found.keys())
+            raise self._connections.again(f"no offsets came for {_some(missing)} of {topic!r}")
+        return found
 
     def _policy(self, topic: str, left: SecondsLeft) -> TopicPolicy:
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        futures = self._opened().describe_configs([resource], request_timeout=left())
-        found = self._answers(futures, topic, f"configuration of topic {topic!r}")
-        entries = found[resource]
-        policies = {each.strip() for each in entries["cleanup.policy"].value.split(",")}
-        retention_ms = int(entries["retention.ms"].value)
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=_TOPIC_RESOURCE,
+            resource_name=topic,
+            configuration_keys=["cleanup.policy", "retention.ms"],
+        )
+        request = DescribeConfigsRequest(
+            max_version=4,
+            resources=[resource],
+            include_synonyms=False,
+            include_documentation=False,
+        )
+        (answer,) = self._connections.send(self._connections.any_node(), request, left).results
+        self._connections.check(answer.error_code, topic, f"configuration of topic {topic!r}")
+        values = {each.name: each.value for each in answer.configs}
+        policies = {each.strip() for each in values["cleanup.policy"].split(",")}
+        retention_ms = int(values["retention.ms"])
         return TopicPolicy(
             is_compacted="compact" in policies,
             retention_ms=retention_ms if retention_ms >= 0 and "delete" in policies else None,
         )
-
-    def _cluster_id(self, left: SecondsLeft) -> str:
-        future = self._opened().describe_cluster(request_timeout=left())
-        found = self._answers({"cluster": future}, "", "the cluster's id")["cluster"]
-        if not found.cluster_id:
-            raise self._again("the answer has no cluster id")
-        return str(found.cluster_id)
-
-    def _answers(
-        self, futures: Mapping[Any, Future[Any]], topic: str, asked: str
-    ) -> dict[Any, Any]:
-        """All results, or the first failure as ours. Serves the client's callbacks meanwhile."""
-        pending, client = set(futures.values()), self._opened()
-        while pending:
-            pending = wait(pending, timeout=_POLL_SECONDS).not_done
-            client.poll(0)
-            if self._complaint is not None and pending:
-                raise SourceRefused(asked, self._complaint.str())
-        found: dict[Any, Any] = {}
-        for key, future in futures.items():
-            try:
-                found[key] = future.result()
-            except KafkaException as failure:
-                self._translate(failure, topic, asked)
-        return found
-
-    def _translate(self, failure: KafkaException, topic: str, asked: str) -> None:
-        """Raise ours; librdkafka's own codes are below zero."""
-        error = failure.args[0]
-        code, text = error.code(), error.str()
-        servers = self._properties.servers
-        try:
-            if _is_refusal(error):
-                raise SourceRefused(asked, text) from failure
-            if code < 0:
-                raise self._again(f"{asked}: {text}{self._last_words}")
-            raise_for_code(code, text, topic=topic, servers=servers, asked=asked)
-        except AskAgain as again:
-            raise again from failure
-
-    def _again(self, reason: str) -> AskAgain:
-        return AskAgain(BrokerUnavailable(self._properties.servers, reason))
-
-    def _patiently(self, question: Callable[[SecondsLeft], T]) -> T:
-        return patiently(question, seconds=self._patience_seconds)
-
-    def _opened(self) -> AdminClient:
-        if self._client is None:
-            self._complaint, self._last_words = None, ""
-            settings = {**_QUIET, **self._properties.librdkafka, "error_cb": self._heard}
-            try:
-                self._client = AdminClient(settings, logger=_chatter)
-            except KafkaException as failure:
-                text = failure.args[0].str()
-                raise SourceRefused("the connection's properties", text) from failure
-        return self._client
-
-    def _heard(self, error: KafkaError) -> None:
-        """Called by librdkafka, with what no request would report before its time-out."""
-        if _is_refusal(error):
-            self._complaint = error
-        elif error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self._last_words = f" ({error.str()})"
-
-
-def _is_refusal(error: KafkaError) -> bool:
-    """True where asking again can't help. A handshake may also break off because a broker stops."""
-    is_distrust = error.code() == KafkaError._SSL and "certificate" in error.str()
-    return is_distrust or error.code() in _REFUSED
-
-
-def _has_leader(partition: Any) -> bool:
-    return partition.leader is not None and partition.leader.id >= 0
 
 
 def _some(partitions: Sequence[int], most: int = 10) -> str:

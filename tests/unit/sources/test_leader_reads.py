@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from kafka import errors as kafka_errors
-from kafka.future import Future
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.states import Isolation
@@ -18,88 +13,15 @@ from tallystick.errors import BrokerUnavailable, SourceRefused, TopicUnknown
 from tallystick.sources import leader_connections
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import AbortedTransaction
+from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads, Place
 from tallystick.sources.record_evidence import RecordSearch
 from tests.support.kafka_batches import a_batch
+from tests.support.kafka_scripted import ScriptedClient, fetched, metadata, part
 
 TOPIC = TopicPartition("orders", 0)
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 NOT_LEADER, FENCED, UNKNOWN_EPOCH, OUT_OF_RANGE, UNKNOWN_TOPIC, DENIED = 6, 74, 75, 1, 3, 29
-
-
-def metadata(leaders: Mapping[int, tuple[int, int]], *, code: int = 0) -> Any:
-    partitions = [
-        SimpleNamespace(partition_index=each, leader_id=node, leader_epoch=epoch)
-        for each, (node, epoch) in leaders.items()
-    ]
-    return SimpleNamespace(topics=[SimpleNamespace(error_code=code, partitions=partitions)])
-
-
-def part(
-    partition: int = 0,
-    *,
-    code: int = 0,
-    records: bytes | None = None,
-    aborted: Sequence[tuple[int, int]] | None = None,
-    high: int = 100,
-    stable: int = 90,
-) -> Any:
-    return SimpleNamespace(
-        partition_index=partition,
-        error_code=code,
-        records=records,
-        aborted_transactions=aborted
-        and [SimpleNamespace(producer_id=a, first_offset=b) for a, b in aborted],
-        high_watermark=high,
-        last_stable_offset=stable,
-    )
-
-
-def fetched(*parts: Any, code: int = 0) -> Any:
-    responses = [SimpleNamespace(partitions=list(parts))] if parts else []
-    return SimpleNamespace(error_code=code, responses=responses)
-
-
-class ScriptedClient:
-    """Gives the answers of one script per kind of request, the last of them for ever."""
-
-    def __init__(self, **scripts: Sequence[Any]) -> None:
-        self._scripts = {name: list(script) for name, script in scripts.items()}
-        self.cluster = SimpleNamespace(update_metadata=lambda answer: None)
-        self.sent: list[tuple[Any, Any]] = []
-        self.opened = self.closed = 0
-
-    def least_loaded_node(self, *, bootstrap_fallback: bool) -> str:
-        return "bootstrap-0"
-
-    def send(self, node_id: Any, request: Any) -> Future:
-        self.sent.append((node_id, request))
-        kinds = {MetadataRequest: "metadata", FetchRequest: "fetch", ListOffsetsRequest: "offsets"}
-        script = self._scripts[kinds[type(request)]]
-        answer = script.pop(0) if len(script) > 1 else script[0]
-        if isinstance(answer, Exception):
-            return Future().failure(answer)
-        return Future().success(answer)
-
-    def poll(self, *, timeout_ms: float, future: Future) -> None:
-        assert timeout_ms > 0
-
-    def close(self) -> None:
-        self.closed += 1
-
-    def fetches(self) -> list[tuple[Any, list[tuple[int, int, int]]]]:
-        """Node, and partition, offset and epoch of what was asked there."""
-        return [
-            (
-                node,
-                [
-                    (each.partition, each.fetch_offset, each.current_leader_epoch)
-                    for each in request.topics[0].partitions
-                ],
-            )
-            for node, request in self.sent
-            if isinstance(request, FetchRequest)
-        ]
 
 
 @pytest.fixture
@@ -111,7 +33,8 @@ def reads_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedClient], Lead
 
         monkeypatch.setattr(leader_connections, "KafkaNetClient", opened)
         given = client_properties({"bootstrap.servers": "one:9092"})
-        return LeaderReads(given, patience_seconds=0.3)
+        connections = LeaderConnections(given, request_seconds=0.3)
+        return LeaderReads(connections, patience_seconds=0.3)
 
     return reads_of
 

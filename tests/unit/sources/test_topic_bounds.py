@@ -2,224 +2,229 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Node
-from confluent_kafka._model import TopicPartitionInfo
-from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
+from kafka import errors as kafka_errors
 
+from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.snapshot import PartitionBounds
 from tallystick.errors import BrokerUnavailable, SourceRefused, TopicUnknown
-from tallystick.sources import topic_bounds
+from tallystick.sources import leader_connections
 from tallystick.sources.client_properties import client_properties
-from tallystick.sources.topic_bounds import TopicBounds
+from tallystick.sources.leader_connections import LeaderConnections
+from tallystick.sources.topic_bounds import TopicBounds, TopicPolicy
+from tests.support.kafka_scripted import OTHER_ID, ScriptedClient, metadata
 
-NOWHERE = Node(-1, "", 0)
-LEADER = Node(1, "one", 9092)
-ID, OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
-Bounds = tuple[int, int, int]
-
-
-def described(ids: Iterable[int], *, topic_id: str = ID, leader: Node | None = LEADER) -> Any:
-    partitions = [TopicPartitionInfo(each, leader, [], []) for each in ids]
-    return TopicDescription("orders", topic_id, False, partitions)
+ID, ANOTHER = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+NOT_LEADER, FENCED, NOT_AVAILABLE, UNKNOWN_TOPIC, DENIED = 6, 74, 78, 3, 29
+EARLIEST, LATEST = -2, -1
 
 
-def failed(code: int) -> KafkaException:
-    return KafkaException(KafkaError(code))
+def led(partitions: Sequence[int], *, node: int = 1, epoch: int = 0, **more: Any) -> Any:
+    return metadata(dict.fromkeys(partitions, (node, epoch)), **more)
 
 
-def done(result: Any) -> Future[Any]:
-    future: Future[Any] = Future()
-    if isinstance(result, Exception):
-        future.set_exception(result)
-    else:
-        future.set_result(result)
-    return future
+def offsets(start: int, stable: int, high: int, *, code: int = 0, short: int = 0) -> Any:
+    """A leader's answer, by what was asked; `short` partitions are left out at the end."""
+
+    def answer(request: Any) -> Any:
+        (topic,) = request.topics
+        asked = topic.partitions[: len(topic.partitions) - short]
+        ends = {EARLIEST: start, LATEST: stable if request.isolation_level else high}
+        parts = [
+            SimpleNamespace(
+                partition_index=each.partition_index,
+                error_code=code,
+                offset=ends.get(each.timestamp, -1),
+            )
+            for each in asked
+        ]
+        return SimpleNamespace(topics=[SimpleNamespace(partitions=parts)])
+
+    return answer
 
 
-class ScriptedAdmin:
-    """An admin client that gives its answers one by one, the last of them for ever."""
-
-    def __init__(
-        self,
-        metadata: Sequence[Any],
-        bounds: Sequence[Bounds | Exception] = ((0, 5, 9),),
-        epochs: Sequence[int] = (0,),
-    ) -> None:
-        self._metadata, self._bounds, self._epochs = list(metadata), list(bounds), list(epochs)
-        self.asked_metadata = 0
-
-    def describe_topics(self, topics: Any, *, request_timeout: float) -> Mapping[str, Future[Any]]:
-        self.asked_metadata += 1
-        return {"orders": done(_next(self._metadata))}
-
-    def list_offsets(
-        self, wanted: Mapping[Any, OffsetSpec], *, isolation_level: Any, request_timeout: float
-    ) -> Mapping[Any, Future[Any]]:
-        latest = {type(spec) for spec in wanted.values()} == {type(OffsetSpec.latest())}
-        is_committed = isolation_level is IsolationLevel.READ_COMMITTED
-        which = 0 if not latest else 1 if is_committed else 2
-        bounds = self._bounds[0]
-        if which == 2:
-            _next(self._bounds)
-        if isinstance(bounds, Exception):
-            _next(self._bounds)
-            return {each: done(bounds) for each in wanted}
-        epoch = _next(self._epochs) if which else 0
-        return {each: done(ListOffsetsResultInfo(bounds[which], -1, epoch)) for each in wanted}
-
-    def poll(self, timeout: float) -> int:
-        return 0
+def configs(code: int = 0, **values: str) -> Any:
+    entries = [
+        SimpleNamespace(name=name.replace("_", "."), value=value) for name, value in values.items()
+    ]
+    return SimpleNamespace(results=[SimpleNamespace(error_code=code, configs=entries)])
 
 
-def _next(script: list[Any]) -> Any:
-    return script.pop(0) if len(script) > 1 else script[0]
+Topics = Callable[[ScriptedClient], TopicBounds]
 
 
 @pytest.fixture
-def view_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedAdmin], TopicBounds]:
-    def view_of(admin: ScriptedAdmin) -> TopicBounds:
-        monkeypatch.setattr(topic_bounds, "AdminClient", lambda *given, **more: admin)
-        return TopicBounds(
-            client_properties({"bootstrap.servers": "one:9092"}), patience_seconds=0.3
-        )
+def topics_of(monkeypatch: pytest.MonkeyPatch) -> Topics:
+    def topics_of(client: ScriptedClient) -> TopicBounds:
+        monkeypatch.setattr(leader_connections, "KafkaNetClient", lambda **properties: client)
+        given = client_properties({"bootstrap.servers": "one:9092"})
+        connections = LeaderConnections(given, request_seconds=0.3)
+        return TopicBounds(connections, patience_seconds=0.3)
 
-    return view_of
+    return topics_of
 
 
-WHOLE = described(range(3))
+WHOLE = led(range(3))
+MIDDLING = offsets(0, 5, 9)
 EVERYWHERE = {each: PartitionBounds(0, 9, 5, 0) for each in range(3)}
+LOST = kafka_errors.KafkaConnectionError("socket disconnected")
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        described([]),
-        described([0, 2]),
-        described([1, 2]),
-        described(range(3), leader=None),
-        described(range(3), leader=NOWHERE),
-        failed(KafkaError.LEADER_NOT_AVAILABLE),
-        failed(KafkaError.UNKNOWN_TOPIC_OR_PART),
-        failed(KafkaError._TRANSPORT),
-        failed(KafkaError._SSL),
-        failed(KafkaError._TIMED_OUT),
+        led([]),
+        led([0, 2]),
+        led([1, 2]),
+        led(range(3), node=-1),
+        led([], code=5),
+        led([], code=UNKNOWN_TOPIC),
+        LOST,
     ],
-    ids=[
-        "empty",
-        "middle",
-        "head",
-        "none",
-        "nowhere",
-        "no leader",
-        "unknown",
-        "transport",
-        "handshake",
-        "late",
-    ],
+    ids=["empty", "middle", "head", "leaderless", "not available", "unknown", "lost"],
 )
-def test_a_short_metadata_answer_is_asked_again(
-    view_of: Callable[[ScriptedAdmin], TopicBounds], first: Any
-) -> None:
-    admin = ScriptedAdmin([first, WHOLE])
-    identity, found = view_of(admin).bounds("orders")
-    assert (identity.topic_id, identity.partition_count) == (ID, 3)
+def test_a_short_metadata_answer_is_asked_again(topics_of: Topics, first: Any) -> None:
+    client = ScriptedClient(metadata=[first, WHOLE], offsets=[MIDDLING])
+    identity, found = topics_of(client).bounds("orders")
+    assert (identity.cluster_id, identity.topic_id) == ("cluster", ID)
     assert found == EVERYWHERE
-    assert admin.asked_metadata == 3
+    assert len(client.asked("metadata")) == 3
 
 
 @pytest.mark.parametrize(
-    "second",
-    [described(range(2)), described(range(4)), described(range(3), topic_id=OTHER_ID)],
+    ("other", "topic_id", "count"),
+    [
+        (led(range(2)), ID, 2),
+        (led(range(4)), ID, 4),
+        (led(range(3), topic_id=OTHER_ID), ANOTHER, 3),
+    ],
     ids=["fewer", "more", "another id"],
 )
 def test_two_metadata_answers_must_agree(
-    view_of: Callable[[ScriptedAdmin], TopicBounds], second: Any
+    topics_of: Topics, other: Any, topic_id: str, count: int
 ) -> None:
-    """Fewer: one broker's short answer; more: partitions were added; another id: re-created."""
-    identity, found = view_of(ScriptedAdmin([second, WHOLE])).bounds("orders")
+    """Fewer: one broker's short answer; more: partitions were added; another id: made anew."""
+    client = ScriptedClient(metadata=[other, WHOLE], offsets=[MIDDLING])
+    identity, found = topics_of(client).bounds("orders")
     assert (identity.topic_id, found) == (ID, EVERYWHERE)
-    identity, found = view_of(ScriptedAdmin([WHOLE, second, second])).bounds("orders")
-    assert identity.partition_count == len(second.partitions)
-    assert identity.topic_id == second.topic_id
+    client = ScriptedClient(metadata=[WHOLE, other], offsets=[MIDDLING])
+    identity, found = topics_of(client).bounds("orders")
+    assert (identity.topic_id, len(found)) == (topic_id, count)
+
+
+def test_the_second_metadata_answer_comes_from_another_broker(topics_of: Topics) -> None:
+    client = ScriptedClient(metadata=[metadata({0: (2, 0), 1: (3, 0)})], offsets=[MIDDLING])
+    topics = topics_of(client)
+    topics.bounds("orders")
+    assert client.asked("metadata") == ["bootstrap-0", 2]
+    assert client.asked("offsets") == [2, 3] * 3
 
 
 @pytest.mark.parametrize(
-    ("metadata", "words"),
+    ("answer", "words"),
     [
-        (described([]), "lists partitions none only"),
-        (described([*range(5), *range(6, 20)]), "0, 1, 2, 3, 4, 6, 7, 8, 9, 10 and 9 more only"),
-        (described(range(3), leader=None), "'orders' has no leader for partitions 0, 1, 2"),
-        (failed(KafkaError._ALL_BROKERS_DOWN), "metadata of topic 'orders'"),
+        (led([]), "lists partitions none of topic 'orders' only"),
+        (led([*range(5), *range(6, 20)]), "0, 1, 2, 3, 4, 6, 7, 8, 9, 10 and 9 more of topic"),
+        (led(range(3), node=-1), "'orders' has no leader for 0, 1, 2"),
+        (LOST, "socket disconnected"),
     ],
 )
 def test_an_answer_that_stays_short_is_no_answer(
-    view_of: Callable[[ScriptedAdmin], TopicBounds], metadata: Any, words: str
+    topics_of: Topics, answer: Any, words: str
 ) -> None:
+    client = ScriptedClient(metadata=[answer], offsets=[MIDDLING])
     with pytest.raises(BrokerUnavailable, match="Kafka at one:9092 did not answer") as caught:
-        view_of(ScriptedAdmin([metadata])).bounds("orders")
+        topics_of(client).bounds("orders")
     assert words in str(caught.value)
 
 
-def test_answers_that_never_agree_are_no_answer(
-    view_of: Callable[[ScriptedAdmin], TopicBounds],
-) -> None:
-    swinging = [described(range(3 if n % 2 else 2)) for n in range(100)]
-    with pytest.raises(BrokerUnavailable, match="two metadata answers differ"):
-        view_of(ScriptedAdmin(swinging)).bounds("orders")
+def test_answers_that_never_agree_are_no_answer(topics_of: Topics) -> None:
+    swinging = [led(range(3 if n % 2 else 2)) for n in range(100)]
+    client = ScriptedClient(metadata=swinging, offsets=[MIDDLING])
+    with pytest.raises(BrokerUnavailable, match="differ about topic 'orders': 2 and 3 partitions"):
+        topics_of(client).bounds("orders")
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        failed(KafkaError.NOT_LEADER_FOR_PARTITION),
-        failed(KafkaError.OFFSET_NOT_AVAILABLE),
-        (7, 5, 6),
-        (0, 9, 8),
+        offsets(0, 5, 9, code=NOT_LEADER),
+        offsets(0, 5, 9, code=FENCED),
+        offsets(0, 5, 9, code=NOT_AVAILABLE),
+        offsets(0, 5, 9, short=1),
+        offsets(7, 5, 6),
+        offsets(0, 9, 8),
+        LOST,
     ],
-    ids=["not leader", "not available", "start above end", "stable above end"],
+    ids=["not leader", "fenced", "not available", "short", "start", "stable", "lost"],
 )
-def test_bounds_out_of_order_are_asked_again(
-    view_of: Callable[[ScriptedAdmin], TopicBounds], first: Any
-) -> None:
-    _, found = view_of(ScriptedAdmin([WHOLE], bounds=[first, (0, 5, 9)])).bounds("orders")
+def test_bounds_that_do_not_fit_are_asked_again(topics_of: Topics, first: Any) -> None:
+    # An error ends a try at its first request, bounds out of order after its third.
+    client = ScriptedClient(metadata=[WHOLE], offsets=[first, first, first, MIDDLING])
+    _, found = topics_of(client).bounds("orders")
     assert found == EVERYWHERE
 
 
-def test_bounds_of_two_leaders_are_asked_again(
-    view_of: Callable[[ScriptedAdmin], TopicBounds],
-) -> None:
-    _, found = view_of(ScriptedAdmin([WHOLE], epochs=[3, 4, 4])).bounds("orders")
-    assert found == {each: PartitionBounds(0, 9, 5, 4) for each in range(3)}
+def test_the_epoch_that_metadata_gave_is_named_and_reported(topics_of: Topics) -> None:
+    client = ScriptedClient(metadata=[led([0], epoch=7)], offsets=[MIDDLING])
+    _, found = topics_of(client).bounds("orders")
+    assert found == {0: PartitionBounds(0, 9, 5, 7)}
+    epochs = [
+        each.current_leader_epoch
+        for _, request in client.sent
+        if hasattr(request, "isolation_level")
+        for each in request.topics[0].partitions
+    ]
+    assert epochs == [7, 7, 7]
 
 
-def test_a_stable_offset_below_the_log_start_is_lifted_to_it(
-    view_of: Callable[[ScriptedAdmin], TopicBounds],
-) -> None:
-    _, found = view_of(ScriptedAdmin([WHOLE], bounds=[(3, 0, 5)])).bounds("orders")
+def test_a_stable_offset_below_the_log_start_is_lifted_to_it(topics_of: Topics) -> None:
+    client = ScriptedClient(metadata=[WHOLE], offsets=[offsets(3, 0, 5)])
+    _, found = topics_of(client).bounds("orders")
     assert found[0] == PartitionBounds(3, 5, 3, 0)
 
 
-def test_a_missing_topic_is_unknown(view_of: Callable[[ScriptedAdmin], TopicBounds]) -> None:
+def test_a_missing_topic_is_unknown(topics_of: Topics) -> None:
+    client = ScriptedClient(metadata=[led([], code=UNKNOWN_TOPIC)])
     with pytest.raises(TopicUnknown):
-        view_of(ScriptedAdmin([failed(KafkaError.UNKNOWN_TOPIC_OR_PART)])).bounds("orders")
+        topics_of(client).bounds("orders")
+
+
+def test_a_missing_right_is_final(topics_of: Topics) -> None:
+    client = ScriptedClient(
+        metadata=[led([], code=DENIED), WHOLE], configs=[configs(code=DENIED), configs()]
+    )
+    with pytest.raises(SourceRefused, match="Kafka refused metadata of topic 'orders'"):
+        topics_of(client).bounds("orders")
+    with pytest.raises(SourceRefused, match="Kafka refused configuration of topic 'orders'"):
+        topics_of(client).policy("orders")
+    assert len(client.sent) == 2
 
 
 @pytest.mark.parametrize(
-    "code",
+    ("policy", "retention", "expected"),
     [
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError._AUTHENTICATION,
-        KafkaError._UNSUPPORTED_FEATURE,
+        ("delete", "1000", TopicPolicy(False, 1000)),
+        ("delete", "-1", TopicPolicy(False, None)),
+        ("compact", "1000", TopicPolicy(True, None)),
+        ("compact, delete", "1000", TopicPolicy(True, 1000)),
+        ("", "1000", TopicPolicy(False, None)),
     ],
 )
-def test_a_refusal_is_final(view_of: Callable[[ScriptedAdmin], TopicBounds], code: int) -> None:
-    admin = ScriptedAdmin([failed(code), WHOLE])
-    with pytest.raises(SourceRefused, match="Kafka refused metadata of topic 'orders'"):
-        view_of(admin).bounds("orders")
-    assert admin.asked_metadata == 1
+def test_the_policy(topics_of: Topics, policy: str, retention: str, expected: TopicPolicy) -> None:
+    client = ScriptedClient(configs=[configs(cleanup_policy=policy, retention_ms=retention)])
+    assert topics_of(client).policy("orders") == expected
+
+
+def test_single_questions(topics_of: Topics) -> None:
+    client = ScriptedClient(metadata=[WHOLE], offsets=[offsets(4, 5, 9)])
+    topics = topics_of(client)
+    assert topics.log_start_offset(TopicPartition("orders", 2)) == 4
+    assert topics.offsets_at("orders", 1000, [0, 1]) == {0: None, 1: None}
+    assert topics.offsets_at("orders", 1000, []) == {}
+    with pytest.raises(BrokerUnavailable, match="orders-9 has no leader"):
+        topics.offsets_at("orders", 1000, [9])
