@@ -157,6 +157,23 @@ class SourceRefused(SourceError):
         return f"Kafka refused {place}: {reason}."
 
 
+class AnotherCluster(SourceError):
+    """The connection leads to another Kafka cluster than the one the feed has landed from."""
+
+    next_step = (
+        "Correct the connection. If the topic has moved for good, give it a new feed: offsets of"
+        " two clusters must not mix. Nothing was changed."
+    )
+
+    def __init__(self, feed: str, known: str, found: str) -> None:
+        super().__init__(feed, known, found)
+
+    def describe(self) -> str:
+        """The feed, its cluster, and the one that answers."""
+        feed, known, found = self.args
+        return f"feed {feed} lands from cluster {known}, but cluster {found} answers."
+
+
 class SourceChanged(SourceError):
     """The log is not the one that was planned: re-created, or expired in the meantime."""
 

@@ -47,8 +47,12 @@ def lost(story: LedgerStory, from_offset: int, until_offset: int, partition: int
 
 
 def cut(
-    story: LedgerStory, batch_id: BatchId, from_offset: int, until_offset: int,
-    becomes: RangeState = RangeState.LOST, partition: int = 0,
+    story: LedgerStory,
+    batch_id: BatchId,
+    from_offset: int,
+    until_offset: int,
+    becomes: RangeState = RangeState.LOST,
+    partition: int = 0,
 ) -> CutClaim:
     return CutClaim(
         batch_id,
@@ -171,7 +175,9 @@ def test_lost_ranges_are_kept_with_their_code_and_evidence(story: LedgerStory) -
     story.change(LogChanges(lost=[lost(story, 0, 4, 1), lost(story, 6, 9), lost(story, 0, 3)]))
     found = story.ledger.lost(FEED)
     assert [(str(each), code) for _, each, code in found] == [
-        ("orders-0 [0, 3)", "A1"), ("orders-0 [6, 9)", "A1"), ("orders-1 [0, 4)", "A1")
+        ("orders-0 [0, 3)", "A1"),
+        ("orders-0 [6, 9)", "A1"),
+        ("orders-1 [0, 4)", "A1"),
     ]
     assert found[0][0].frontier == 3
     evidence = story.ask("SELECT loss_evidence FROM offset_range ORDER BY offsets LIMIT 1")
@@ -240,11 +246,12 @@ def test_a_cut_of_a_batch_that_has_committed_meanwhile_changes_nothing(story: Le
     with story.ledger.planning(FEED, TOPIC) as session:
         session.accounts()
         zombie.ledger.commit(attempt)
-        accounts = session.apply(
-            LogChanges(cuts=[cut(zombie, attempt.batch_id, 0, 5)]), snapshot_of({0: (5, 20)}), ()
+        applied = session.apply(
+            LogChanges(cuts=[cut(zombie, attempt.batch_id, 0, 5)]), snapshot_of({0: (5, 20)})
         )
     zombie.ledger.close()
-    assert accounts.generations[0].frontier == 20
+    assert applied.changes.cuts == ()
+    assert applied.accounts.generations[0].frontier == 20
     assert not story.ledger.lost(FEED)
 
 
@@ -309,7 +316,8 @@ def test_findings_of_a_plan_are_not_older_than_the_plan(story: LedgerStory) -> N
     story.open({0: (0, 100)})
     story.ledger.record_findings(FEED, [finding_of(0, 1)])
     with story.ledger.planning(FEED, TOPIC) as session:
-        session.apply(LogChanges(), snapshot_of({0: (0, 9)}), [finding_of(0, 2)])
+        session.apply(LogChanges(), snapshot_of({0: (0, 9)}))
+        session.record_findings([finding_of(0, 2)])
         frozen = session.freeze(None, [], [], owner=OWNER, lease=MINUTE)
     old, new = story.ledger.findings(FEED)
     assert old.first_seen_at < frozen.planned_at <= new.first_seen_at
@@ -537,7 +545,7 @@ def test_findings_and_attempts_do_not_wait_for_a_planner(story: LedgerStory) -> 
     batch = story.planned((0, 0, 50))
     beside = story.another()
     with story.ledger.planning(FEED, TOPIC) as session:
-        session.apply(LogChanges(), snapshot_of({0: (0, 200)}), ())
+        session.apply(LogChanges(), snapshot_of({0: (0, 200)}))
         beside.ledger.record_findings(FEED, [finding_of()])
         attempt = beside.begin(batch)
         beside.ledger.renew_lease(attempt, MINUTE)

@@ -119,7 +119,9 @@ class LedgerStory:
     ) -> Accounts:
         """Apply changes in a planning session of their own."""
         with self.ledger.planning(self.feed, TOPIC) as session:
-            return session.apply(changes, snapshot_of(bounds or {}, topic_id=topic_id), findings)
+            applied = session.apply(changes, snapshot_of(bounds or {}, topic_id=topic_id))
+            session.record_findings(findings)
+            return applied.accounts
 
     def open(self, bounds: Bounds) -> Accounts:
         """Account for these partitions, each from its log start."""

@@ -65,12 +65,13 @@ def plan_run(
     isolation: Isolation,
     cuts: Mapping[int, int | None] | None,
     limits: PlanLimits,
+    groups: Mapping[int, int] | None = None,
 ) -> RunPlan:
     """The batches of one run.
 
     `cuts` are the first offsets at or after the window's end, by partition; None as a value means
     that no record is as late, so everything readable is due. None instead of a mapping means that
-    no window limits the run.
+    no window limits the run. Partitions with different `groups` numbers don't share a batch.
     """
     wanted = [
         gap
@@ -79,14 +80,15 @@ def plan_run(
     ]
     total = sum(each.offsets.span for each in wanted)
     allotted = _within_budget(wanted, limits.max_records_per_run)
-    by_ordinal: defaultdict[int, list[PlannedRange]] = defaultdict(list)
+    together: defaultdict[tuple[int, int], list[PlannedRange]] = defaultdict(list)
     for each in allotted:
-        account = generations[each.offsets.partition.partition]
-        by_ordinal[account.ordinal].append(each)
+        partition = each.offsets.partition.partition
+        group = groups.get(partition, 0) if groups else 0
+        together[generations[partition].ordinal, group].append(each)
     batches = tuple(
         DraftBatch(ordinal, ranges)
-        for ordinal in sorted(by_ordinal)
-        for ranges in _in_batches(by_ordinal[ordinal], limits)
+        for ordinal, group in sorted(together)
+        for ranges in _in_batches(together[ordinal, group], limits)
     )
     return RunPlan(batches, total)
 

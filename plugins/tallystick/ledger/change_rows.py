@@ -43,11 +43,14 @@ def record_snapshot(transaction: Transaction, feed: FeedName, snapshot: BrokerSn
 
 def apply_changes(
     transaction: Transaction, feed: FeedName, changes: LogChanges, snapshot: BrokerSnapshot
-) -> None:
-    """Cuts, then losses, then ended, then opened generations; then how far each log reaches."""
+) -> Sequence[CutClaim]:
+    """Cuts, then losses, then ended, then opened generations; then how far each log reaches.
+
+    The cuts that took effect: a claim that is gone or committed by now is not among them.
+    """
     batch_ids, closing_ids = _locked_batches(transaction, feed, changes)
     transaction.rows("lock_living_generations", feed=feed)
-    _cut(transaction, changes.cuts, batch_ids)
+    made = _cut(transaction, changes.cuts, batch_ids)
     _lose(transaction, changes.lost)
     _end(transaction, feed, changes.closed, GenerationState.CLOSED)
     _end(transaction, feed, changes.stopped, GenerationState.STOPPED)
@@ -64,6 +67,7 @@ def apply_changes(
         partitions=list(snapshot.partitions),
         high_watermarks=[each.high_watermark for each in snapshot.partitions.values()],
     )
+    return made
 
 
 def _locked_batches(
@@ -84,14 +88,18 @@ def _locked_batches(
     return [row.batch_id for row in rows], [row.batch_id for row in rows if row.claims_closed]
 
 
-def _cut(transaction: Transaction, cuts: Sequence[CutClaim], batch_ids: Sequence[str]) -> None:
+def _cut(
+    transaction: Transaction, cuts: Sequence[CutClaim], batch_ids: Sequence[str]
+) -> Sequence[CutClaim]:
     if not cuts or not batch_ids:
-        return
+        return ()
     claims = claims_of(transaction, batch_ids)
     transaction.partitions = {each.generation_id: str(each.offsets.partition) for each in claims}
     split = split_claims(claims, cuts)
     _shrink(transaction, split)
     _advance(transaction, {each.claim.generation_id for each in split.changed})
+    standing = {(each.batch_id, each.generation_id) for each in claims}
+    return tuple(each for each in cuts if (each.batch_id, each.generation_id) in standing)
 
 
 def _shrink(transaction: Transaction, split: SplitClaims) -> None:

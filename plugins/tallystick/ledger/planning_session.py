@@ -7,6 +7,7 @@ generations, each by id. Batches adopted at the end are taken only where nobody 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tallystick.domain.batch import BatchPlan
@@ -21,7 +22,7 @@ from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
 from tallystick.ledger.plan_rows import frozen_plan, make_plan
 from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
-from tallystick.ports.ledger import FrozenPlan
+from tallystick.ports.ledger import Applied, FrozenPlan
 
 
 def read_accounts(transaction: Transaction, feed: FeedName) -> Accounts:
@@ -83,14 +84,15 @@ class PostgresPlanningSession:
         """Generations and unfinished batches of the feed, as of this transaction."""
         return read_accounts(self._transaction, self._feed)
 
-    def apply(
-        self, changes: LogChanges, snapshot: BrokerSnapshot, findings: Sequence[Finding]
-    ) -> Accounts:
-        """Record the snapshot and the findings, then change what the log has changed."""
+    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot) -> Applied:
+        """Record the snapshot, then change what the log has changed."""
         self._snapshot_id = record_snapshot(self._transaction, self._feed, snapshot)
+        made = apply_changes(self._transaction, self._feed, changes, snapshot)
+        return Applied(self.accounts(), replace(changes, cuts=made))
+
+    def record_findings(self, findings: Sequence[Finding]) -> None:
+        """Keep findings with this very transaction."""
         record_findings(self._transaction, self._feed, findings)
-        apply_changes(self._transaction, self._feed, changes, snapshot)
-        return self.accounts()
 
     def freeze(
         self,

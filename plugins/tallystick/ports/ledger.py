@@ -101,6 +101,15 @@ class StoredFinding:
     last_confirmed_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of the changes that a plan asked for."""
+
+    accounts: Accounts
+    changes: LogChanges
+    """Those that took effect: a claim that was committed meanwhile is not cut."""
+
+
 class PlanningSession(Protocol):
     """The one transaction of a plan; the feed's planning lock is held until it ends."""
 
@@ -115,17 +124,16 @@ class PlanningSession(Protocol):
         """Generations and unfinished batches of the feed, as of this transaction."""
         ...
 
-    def apply(
-        self, changes: LogChanges, snapshot: BrokerSnapshot, findings: Sequence[Finding]
-    ) -> Accounts:
-        """Record the snapshot, then cuts, lost ranges, ended and opened generations; the new
-        accounts.
-
-        The findings are recorded in the same transaction, as `Ledger.record_findings` does.
+    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot) -> Applied:
+        """Record the snapshot, then cuts, lost ranges, ended and opened generations.
 
         A batch that loses its last range is abandoned. Batches of a closed generation are abandoned
-        whatever their lease says.
+        whatever their lease says. A batch that was committed in the meantime loses nothing.
         """
+        ...
+
+    def record_findings(self, findings: Sequence[Finding]) -> None:
+        """Keep findings with this very transaction, as `Ledger.record_findings` does."""
         ...
 
     def freeze(

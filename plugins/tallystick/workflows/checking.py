@@ -23,7 +23,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
     """
     with at(services, "check"):
         accounts = services.ledger.accounts(services.feed_name)
-        seen = observe(services, accounts.generations)
+        seen = observe(services, accounts)
         standing = standing_findings(services.feed_name, accounts.generations, seen)
         services.ledger.record_findings(services.feed_name, standing)
         recorded = services.ledger.findings(services.feed_name)

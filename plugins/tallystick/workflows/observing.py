@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Final
 
 from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.log_changes import AnchorCheck, Observation
+from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation
 from tallystick.domain.snapshot import BrokerSnapshot, PartitionBounds, RecordEvidence
-from tallystick.errors import SourceRefused
+from tallystick.errors import AnotherCluster, BrokerUnavailable, SourceRefused
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -21,12 +21,15 @@ _LOOKS_AT_A_REGRESS: Final = 4
 _PAUSE_SECONDS: Final = 2.0
 
 
-def observe(services: Services, generations: Mapping[int, GenerationAccount]) -> Observation:
+def observe(services: Services, accounts: Accounts) -> Observation:
     """One look at the topic, against what the ledger knows of it.
 
     The ledger was read before: a frontier can then only be behind the snapshot, never ahead of it.
+    Raises AnotherCluster, and BrokerUnavailable for a broker that answers with a topic of the past.
     """
+    generations = accounts.generations
     snapshot = _settled_snapshot(services, generations)
+    _require_present_log(services, accounts, snapshot)
     anchors = _checked_anchors(services, snapshot, generations)
     while any(check is not AnchorCheck.INTACT for check in anchors.values()):
         # Records are asked for by the topic's name: a topic that was re-created a moment ago
@@ -34,12 +37,33 @@ def observe(services: Services, generations: Mapping[int, GenerationAccount]) ->
         after = _settled_snapshot(services, generations)
         if (after.cluster_id, after.topic_id) == (snapshot.cluster_id, snapshot.topic_id):
             break
+        _require_present_log(services, accounts, after)
         snapshot, anchors = after, _checked_anchors(services, after, generations)
     return Observation(
         snapshot=snapshot,
         anchors=anchors,
         start_offsets={} if generations else _start_offsets(services, snapshot),
     )
+
+
+def _require_present_log(services: Services, accounts: Accounts, snapshot: BrokerSnapshot) -> None:
+    """The log must be the feed's own, or a newer life of it: never an earlier one again.
+
+    Offsets of a log that comes back would be landed twice, under another generation.
+    """
+    clusters = {
+        each.cluster_id
+        for each in accounts.generations.values()
+        if each.state is not GenerationState.CLOSED
+    }
+    if clusters and snapshot.cluster_id not in clusters:
+        raise AnotherCluster(services.feed_name, min(clusters), snapshot.cluster_id)
+    if snapshot.topic_id in accounts.retired_topic_ids:
+        raise BrokerUnavailable(
+            services.kafka_options.get("kafka.bootstrap.servers", "the connection's servers"),
+            f"it answers with topic id {snapshot.topic_id} for {snapshot.topic!r}, which was"
+            " deleted and re-created since",
+        )
 
 
 def _settled_snapshot(

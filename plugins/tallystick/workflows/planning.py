@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.batch import BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId, Owner, PlanId
+from tallystick.domain.isolating import halves_of_failing
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
 from tallystick.domain.planning import PlanLimits, RunPlan, plan_run
 from tallystick.domain.rules import change_findings, frozen_time_index
 from tallystick.domain.states import BatchState
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
-from tallystick.ports.ledger import FrozenPlan
+from tallystick.ports.ledger import FrozenPlan, PlanningSession
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
@@ -77,27 +78,49 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
         services.ledger.planning(services.feed_name, services.topic) as session,
     ):
         frozen = session.open_plan(window)
-        if frozen:
+        if frozen and not _has_failed(frozen):
             report = _resumed(services, window, frozen)
         else:
-            accounts = session.accounts()
-            seen = observe(services, accounts.generations)
-            changes = log_changes(accounts, seen)
-            cuts = _window_cuts(services, window, seen)
-            findings = _findings(services, accounts, changes, seen, cuts)
-            accounts = session.apply(changes, seen.snapshot, findings)
-            run = _run_plan(services, accounts, seen, cuts)
-            frozen = session.freeze(
-                window,
-                _named(services, run, seen, window),
-                _adoptable(accounts, owner),
-                owner=owner,
-                lease=services.lease,
-            )
-            held = _held(accounts, {each.plan.batch_id for each in frozen.adopted})
-            report = _fresh(services, window, frozen, held, run, findings)
+            report = _looked_at_and_frozen(services, session, window, owner)
     _tell(report)
     return report
+
+
+def _looked_at_and_frozen(
+    services: Services, session: PlanningSession, window: Window | None, owner: Owner
+) -> PlanReport:
+    """The plan after a look at the log; the window's own one where it is still open then."""
+    accounts = session.accounts()
+    seen = observe(services, accounts)
+    changes = log_changes(accounts, seen)
+    halves = halves_of_failing(accounts, changes.cuts)
+    wanted = replace(changes, cuts=(*changes.cuts, *halves.cuts))
+    applied = session.apply(wanted, seen.snapshot)
+    cuts = _window_cuts(services, window, seen)
+    findings = _findings(services, accounts, applied.changes, seen, cuts)
+    session.record_findings(findings)
+    still_open = session.open_plan(window)
+    if still_open:
+        return _resumed(services, window, still_open)
+    run = _run_plan(services, applied.accounts, seen, cuts, halves.groups)
+    frozen = session.freeze(
+        window,
+        _named(services, run, seen, window),
+        _adoptable(applied.accounts, owner),
+        owner=owner,
+        lease=services.lease,
+    )
+    held = _held(applied.accounts, {each.plan.batch_id for each in frozen.adopted})
+    return _fresh(services, window, frozen, held, run, findings)
+
+
+def _has_failed(frozen: FrozenPlan) -> bool:
+    """True when a batch of the plan was tried, and nobody is at it: the log may have moved on."""
+    return any(
+        each.newest_token > 0 and each.lease_seconds_left <= 0 and not each.state.is_committed
+        for each in (*frozen.batches, *frozen.adopted)
+        if each.state.is_unfinished
+    )
 
 
 def dry_run(services: Services, window: Window | None) -> PlanReport:
@@ -105,12 +128,12 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
     _require_window(services, window)
     with at(services, "plan"):
         accounts = services.ledger.accounts(services.feed_name)
-        seen = observe(services, accounts.generations)
+        seen = observe(services, accounts)
         changes = log_changes(accounts, seen)
         cuts = _window_cuts(services, window, seen)
         findings = _findings(services, accounts, changes, seen, cuts)
     after = changes.foreseen(accounts)
-    run = _run_plan(services, after, seen, cuts)
+    run = _run_plan(services, after, seen, cuts, {})
     adoptable = set(_adoptable(after, None))
     return PlanReport(
         feed=services.feed_name,
@@ -168,6 +191,7 @@ def _run_plan(
     accounts: Accounts,
     seen: Observation,
     cuts: Mapping[int, int | None] | None,
+    groups: Mapping[int, int],
 ) -> RunPlan:
     plan = services.feed.plan
     return plan_run(
@@ -178,6 +202,7 @@ def _run_plan(
         limits=PlanLimits(
             plan.max_records_per_run, plan.max_records_per_batch, plan.max_partitions_per_batch
         ),
+        groups=groups,
     )
 
 

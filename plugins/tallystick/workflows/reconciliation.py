@@ -117,7 +117,7 @@ def _compared(services: Services) -> ReconcileReport:
     ]
     found += unfinished_batches(feed, topic, accounts.unfinished, sorted(unpublished))
     try:
-        seen = observe(services, accounts.generations)
+        seen = observe(services, accounts)
     except SourceError as error:
         unheard("the broker", error)
     else:

@@ -1,0 +1,57 @@
+"""Takes apart batches that fail again and again, so that one sick partition fails alone.
+
+A batch is landed and committed as a whole: a partition that can't be read or proven would keep up
+to hundreds of healthy ones from landing, until retention takes their records. So a batch that was
+tried twice and is held by nobody is halved, until the sick partition has a batch of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tallystick.domain.batch import BatchStatus
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.log_changes import Accounts, CutClaim
+from tallystick.domain.states import RangeState
+
+_TRIES_TOGETHER: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Claims to release, and which partitions must not share a batch in the next plan."""
+
+    cuts: Sequence[CutClaim] = ()
+    groups: Mapping[int, int] = field(default_factory=dict)
+    """By partition: a number; partitions with different numbers go into different batches."""
+
+
+def halves_of_failing(accounts: Accounts, cut_already: Sequence[CutClaim]) -> Halves:
+    """What to take apart; a batch that loses claims for another reason is left to that."""
+    busy = {each.batch_id for each in cut_already}
+    cuts: list[CutClaim] = []
+    groups: dict[int, int] = {}
+    for batch in accounts.unfinished:
+        if batch.plan.batch_id in busy or not _fails_again_and_again(batch):
+            continue
+        middle = len(batch.plan.ranges) // 2
+        group = 1 + max(groups.values(), default=0)
+        for number, planned in enumerate(batch.plan.ranges):
+            groups[planned.offsets.partition.partition] = group + (number >= middle)
+            cuts.append(
+                CutClaim(
+                    batch.plan.batch_id,
+                    planned.generation_id,
+                    planned.offsets,
+                    RangeState.RELEASED,
+                    FindingCode.SHORT_READ,
+                )
+            )
+    return Halves(tuple(cuts), groups)
+
+
+def _fails_again_and_again(batch: BatchStatus) -> bool:
+    is_free = batch.lease_seconds_left <= 0
+    return is_free and batch.newest_token >= _TRIES_TOGETHER and len(batch.plan.ranges) > 1
