@@ -10,11 +10,12 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from sandbox.entry.console import SetupFailed, say
 from sandbox.entry.environment import ensure_environment
 from sandbox.entry.jars import SERVICES, ensure_jars
-from sandbox.entry.layout import ROOT, SPARK_CONF, VENV, connections_file, state_dir
+from sandbox.entry.layout import JARS, ROOT, SPARK_CONF, VENV, connections_file, state_dir
 from sandbox.entry.system import ensure_java, java_home
 
 
@@ -92,8 +93,29 @@ def _environment(*, connected: bool = True) -> dict[str, str]:
         env["JAVA_HOME"] = str(java)
     if connected:
         for name, value in _connections().items():
-            env.setdefault(name, value)
+            if not any(plain in os.environ for plain in _SAME_AS.get(name, ())):
+                env.setdefault(name, value)
+        if os.environ.get("SPARK_MASTER", "local").startswith("local"):
+            env.setdefault("AIRFLOW_CONN_SPARK_DEFAULT", _spark_here())
     return env
+
+
+# An address that the caller names by a plain variable beats the sandbox's Airflow connection, which
+# the command line would otherwise read first.
+_SAME_AS: Final = {
+    "AIRFLOW_CONN_KAFKA_DEFAULT": ("KAFKA_BOOTSTRAP_SERVERS",),
+    "AIRFLOW_CONN_WEBHDFS_DEFAULT": ("WEBHDFS_URL", "HDFS_URL"),
+    "AIRFLOW_CONN_LEDGER_DEFAULT": ("LEDGER_DSN",),
+    "AIRFLOW_CONN_SPARK_DEFAULT": ("SPARK_MASTER",),
+}
+
+
+def _spark_here() -> str:
+    """A Spark connection to this machine, with the connector's jars where they were fetched."""
+    master = os.environ.get("SPARK_MASTER") or "local[2,4]"
+    jars = ",".join(str(jar) for jar in sorted((JARS / "spark-kafka").glob("*.jar")))
+    extra = {"deploy-mode": "client", "jars": jars}
+    return json.dumps({"conn_type": "spark", "host": master, "extra": extra})
 
 
 def _connections() -> Mapping[str, str]:

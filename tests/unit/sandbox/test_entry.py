@@ -146,6 +146,29 @@ def test_connections_of_the_sandbox_never_replace_given_ones(
     assert "WEBHDFS_URL" not in dispatch._environment(connected=False)
 
 
+def test_a_plain_address_of_the_caller_beats_the_sandbox_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_SANDBOX_DIR", str(tmp_path))
+    for name in ("AIRFLOW_CONN_KAFKA_DEFAULT", "AIRFLOW_CONN_LEDGER_DEFAULT", "LEDGER_DSN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "mine:9092")
+    names = ["AIRFLOW_CONN_KAFKA_DEFAULT", "AIRFLOW_CONN_LEDGER_DEFAULT"]
+    (tmp_path / "connections.json").write_text(json.dumps(dict.fromkeys(names, "sandbox")))
+    env = dispatch._environment()
+    assert "AIRFLOW_CONN_KAFKA_DEFAULT" not in env
+    assert env["AIRFLOW_CONN_LEDGER_DEFAULT"] == "sandbox"
+
+
+def test_spark_runs_here_where_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
+    monkeypatch.setenv("TALLYSTICK_SANDBOX_DIR", "/nowhere")
+    monkeypatch.setenv("SPARK_MASTER", "local[1]")
+    assert json.loads(dispatch._environment()["AIRFLOW_CONN_SPARK_DEFAULT"])["host"] == "local[1]"
+    monkeypatch.setenv("SPARK_MASTER", "yarn")
+    assert "AIRFLOW_CONN_SPARK_DEFAULT" not in dispatch._environment()
+
+
 def test_a_broken_connections_file_is_told_and_ignored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
