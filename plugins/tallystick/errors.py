@@ -338,8 +338,8 @@ class LedgerUnavailable(LedgerError):
     """The ledger's database can't be reached."""
 
     next_step = (
-        "Check the database, then run again: the ledger knows how far this came, nothing is done"
-        " twice."
+        "Check the database (./tallystick ledger status names it), then run again: the ledger knows"
+        " how far this came, nothing is done twice."
     )
     retry = True
 

@@ -21,7 +21,7 @@ from psycopg.rows import namedtuple_row
 from tallystick.errors import LedgerError, LedgerRefused, LedgerUnavailable, SchemaOutOfDate
 from tallystick.ledger.dsn import LedgerAddress
 from tallystick.ledger.statements import migrations, statement
-from tallystick.ledger.translation import reason_of, translated
+from tallystick.ledger.translation import facts_in, reason_of, translated
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +194,7 @@ class LedgerConnection:
                 row_factory=namedtuple_row,
             )
         except psycopg.Error as error:
-            text = self._address.without_secrets(" ".join(str(error).split()))
+            text = self._address.without_secrets(facts_in(str(error)))
             raise LedgerUnavailable(text) from error
         try:
             self._prepare(Transaction(connection))

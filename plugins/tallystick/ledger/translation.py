@@ -39,10 +39,19 @@ def translated(
 
 def reason_of(error: psycopg.Error) -> str:
     """The database's words on one line, of bounded length."""
-    said = error.diag.message_primary or str(error) or type(error).__name__
+    said = error.diag.message_primary or facts_in(str(error)) or type(error).__name__
     parts = (said, error.diag.message_detail, error.diag.message_hint)
     text = "; ".join(" ".join(part.split()).rstrip(".") for part in parts if part)
     return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " ..."
+
+
+def facts_in(text: str) -> str:
+    r"""What libpq says without what it guesses, which it puts on lines of their own behind a tab.
+
+    >>> facts_in("connection refused\n\tIs the server running on that host?")
+    'connection refused'
+    """
+    return " ".join(line.strip() for line in text.splitlines() if not line.startswith("\t"))
 
 
 def _overlap(error: psycopg.Error, partitions: Mapping[int, str]) -> str:

@@ -1,0 +1,82 @@
+"""Kafka goes away at every step: what the run says, and that the next one makes all good."""
+
+from __future__ import annotations
+
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.states import Verdict
+from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
+from tests.support.kafka_topics import delete_topic
+from tests.trouble.scene import Before, NewScene, Runner, Scene
+
+
+def test_kafka_is_down_at_plan(scene: Scene) -> None:
+    with scene.place.kafka_gate.closed():
+        error = scene.fails()
+        report = scene.reconciled()
+    assert isinstance(error, BrokerUnavailable)
+    assert error.retry
+    scene.tells(error, "at plan", scene.place.bootstrap_servers, scene.topic, "Check the brokers")
+    assert [each.code for each in report.findings] == [FindingCode.COULD_NOT_TELL]
+    assert report.verdict is Verdict.UNKNOWN
+    scene.recovers()
+
+
+def test_kafka_goes_down_before_spark_is_started(scene: Scene) -> None:
+    gate = scene.place.kafka_gate
+    error = scene.fails(ledger=Before("begin_attempt", gate.shut))
+    gate.open()
+    assert isinstance(error, BrokerUnavailable)
+    assert error.retry
+    scene.tells(error, "at land", "batch ", f"{scene.topic}-0 [0, 10)", "Check the brokers")
+    scene.recovers()
+
+
+def test_kafka_is_killed_under_spark(scene: Scene) -> None:
+    kafka = scene.place.kafka
+    error = scene.fails(Runner(scene.spark, before=lambda plan: kafka.kill()))
+    kafka.start()
+    assert isinstance(error, ApplicationFailed)
+    assert error.retry
+    scene.tells(error, "at land", "batch ", f"{scene.topic}-0 [0, 10)", "Timeout")
+    scene.recovers()
+
+
+def test_kafka_goes_down_before_the_proof(scene: Scene) -> None:
+    gate = scene.place.kafka_gate
+    error = scene.fails(Runner(scene.spark, after=lambda plan: gate.shut()))
+    gate.open()
+    assert isinstance(error, BrokerUnavailable)
+    assert error.retry
+    scene.tells(error, "at verify", "batch ", f"{scene.topic}-0 [0, 10)", "Check the brokers")
+    assert scene.rows() == [], "nothing is shown that was not proven"
+    scene.recovers()
+
+
+def test_kafka_goes_down_before_the_check_and_what_is_landed_is_told(scene: Scene) -> None:
+    gate = scene.place.kafka_gate
+    report = scene.land(store=Before("rename_exclusive", gate.shut))
+    gate.open()
+    assert [each.directory is not None for each in report.batches] == [True]
+    [error] = report.errors
+    assert isinstance(error, BrokerUnavailable)
+    scene.tells(error, "at check")
+    scene.recovers()
+
+
+def test_the_topic_is_missing(new_scene: NewScene) -> None:
+    scene = new_scene()
+    scene.topic = "never-made"
+    error = scene.fails()
+    assert isinstance(error, TopicUnknown)
+    assert not error.retry
+    scene.tells(error, "at plan", "'never-made'", "source.topic")
+
+
+def test_the_topic_is_deleted_while_spark_reads(scene: Scene) -> None:
+    servers = scene.place.bootstrap_servers
+    runner = Runner(scene.spark, after=lambda plan: delete_topic(servers, scene.topic))
+    error = scene.fails(runner)
+    assert isinstance(error, TopicUnknown)
+    assert not error.retry
+    scene.tells(error, "at verify", "batch ", f"{scene.topic}-0 [0, 10)", repr(scene.topic))
+    assert scene.rows() == []
