@@ -38,11 +38,14 @@ COLUMNS: Final = (
 )
 
 # Every poll of Spark's source costs two more requests, so it should bring many records.
+# The client fetches ahead; at the end of a log that fetch waits at the broker, for half a second by
+# default, and the next request waits behind it: once for every partition.
 CONSUMER_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "kafka.max.poll.records": "20000",
         "kafka.max.partition.fetch.bytes": str(16 << 20),
         "kafka.fetch.max.bytes": str(64 << 20),
+        "kafka.fetch.max.wait.ms": "10",
         "kafkaConsumer.pollTimeoutMs": "60000",
     }
 )
