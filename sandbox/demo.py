@@ -53,7 +53,7 @@ class Watched:
         return self.state in ENDED
 
     def at_work(self) -> list[str]:
-        """The tasks that run now."""
+        """Its tasks that run now."""
         return [f"{self.dag_id} {each.name}" for each in self.tasks if each.state == "running"]
 
 
@@ -104,28 +104,49 @@ class Demo:
             runs.append(Watched(dag_id, rest.trigger(dag_id, interval=interval)))
             rest.pause(dag_id, is_paused=False)
             self._tell(f"{dag_id} is triggered in Airflow")
-        self._wait_for(rest, runs)
+        runs += self._wait_for(rest, runs)
         for each in runs:
             if each.state != "success":
                 self._explain(rest, each)
         return all(each.state == "success" for each in runs)
 
-    def _wait_for(self, rest: AirflowRest, runs: Sequence[Watched]) -> None:
+    def _wait_for(self, rest: AirflowRest, ours: Sequence[Watched]) -> list[Watched]:
+        """Return when our runs have ended; the runs that the schedule started in the meantime.
+
+        They come first, as a DAG has one run at a time, and may land what ours would have.
+        """
         deadline = time.monotonic() + RUN_SECONDS
+        others: list[Watched] = []
         with narrator.status("waiting for Airflow") as status:
-            while not all(each.is_over for each in runs):
+            while not all(each.is_over for each in ours):
                 if time.monotonic() > deadline:
-                    names = ", ".join(each.dag_id for each in runs if not each.is_over)
+                    names = ", ".join(each.dag_id for each in ours if not each.is_over)
                     raise SandboxError(
                         f"{names} did not end within {RUN_SECONDS:.0f} s. Next: look at the runs "
                         f"in Airflow, and at {self._sandbox.airflow.scheduler.log}"
                     )
-                for each in runs:
+                others += self._newcomers(rest, [*ours, *others])
+                for each in [*ours, *others]:
                     self._look_at(rest, each)
-                self._show(status, runs)
+                self._show(status, [*ours, *others])
                 time.sleep(POLL_SECONDS)
+        return others
+
+    def _newcomers(self, rest: AirflowRest, known: Sequence[Watched]) -> list[Watched]:
+        run_ids = {each.run_id for each in known}
+        found = [
+            Watched(dag_id, run_id)
+            for dag_id in sorted({each.dag_id for each in known})
+            for run_id, state in rest.runs(dag_id).items()
+            if state not in ENDED and run_id not in run_ids
+        ]
+        for each in found:
+            self._tell(f"{each.dag_id} is also started by its schedule, and goes first")
+        return found
 
     def _look_at(self, rest: AirflowRest, run: Watched) -> None:
+        if run.is_over:
+            return
         # The state first: what is asked after it can only be newer.
         state = rest.run_state(run.dag_id, run.run_id)
         run.tasks = rest.tasks(run.dag_id, run.run_id)

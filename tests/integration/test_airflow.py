@@ -6,11 +6,13 @@ import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
 from sandbox import Sandbox
+from sandbox.airflow_rest import AirflowRefused
 from tallystick.domain.ranges import overlaps_in
 from tests.support.airflow_place import AirflowPlace, a_feed, drivers_of, until
 from tests.support.kafka_producers import (
@@ -84,6 +86,18 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
     reconciled = place.start("reconcile_landed")
     assert reconciled.end() == "success"
     assert "Feed landed: PROVEN_OK" in reconciled.log("reconcile")
+
+    password = urlsplit(place.env["LEDGER_DSN"]).password
+    assert password
+    logs = [each.log(task) for each in (dry, run, reconciled) for task in each.ran()]
+    assert len(logs) > 10
+    assert not any(password in log for log in logs)
+
+
+def test_a_form_filled_in_wrongly_is_refused_before_a_run_starts(place: AirflowPlace) -> None:
+    for conf in ({"dry_run": "yes"}, {"window_start": 5}):
+        with pytest.raises(AirflowRefused, match="HTTP 400"):
+            place.rest.trigger("ingest_landed", conf)
 
 
 def test_a_killed_task_leaves_no_driver_and_its_retry_lands_once(place: AirflowPlace) -> None:

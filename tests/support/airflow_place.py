@@ -71,6 +71,10 @@ class Run:
         """The state of each task."""
         return {name: task.state for name, task in self.tasks().items()}
 
+    def ran(self) -> list[str]:
+        """The tasks that were started."""
+        return [name for name, task in self.tasks().items() if task.try_number > 0]
+
     def log(self, task: str, try_number: int | None = None) -> str:
         """A task's whole log."""
         return "\n".join(self.rest.log(self.dag_id, self.run_id, self.tasks()[task], try_number))

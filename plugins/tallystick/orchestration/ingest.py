@@ -23,6 +23,8 @@ RETRIES: Final[dict[str, Any]] = {
     "retry_exponential_backoff": 2,
     "max_retry_delay": timedelta(minutes=10),
 }
+# In client mode each is a JVM on the machine that runs the tasks; a pool limits all runs together.
+DRIVERS_PER_RUN: Final = 4
 
 
 def ingest_dag(feed: Feed) -> DAG:
@@ -73,6 +75,7 @@ def _tasks(feed: Feed) -> None:
             feed=feed,
             batch_id=batch_id,
             pool=feed.spark.pool,
+            max_active_tis_per_dagrun=DRIVERS_PER_RUN,
             map_index_template="{{ task.batch_id }}",
         )
         verify_and_commit(batch_id=batch_id, attempt=landed.output) >> publish(batch_id=batch_id)

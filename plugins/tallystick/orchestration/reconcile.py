@@ -8,6 +8,7 @@ from typing import Any
 from airflow.sdk import DAG, CronTriggerTimetable, task
 from airflow.sdk.exceptions import AirflowException
 
+from tallystick.domain.findings import FindingCode
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.ingest import RETRIES, TAG
@@ -42,17 +43,18 @@ def reconcile_dag(feed: Feed) -> DAG:
 def reconcile(feed: Feed) -> dict[str, Any]:
     """Verdict and number of findings; the report itself is in the log.
 
-    Raises AirflowException when a witness did not answer: that may pass, so Airflow asks again.
-    Findings that are a loss, a duplicate or unknown fail at once.
+    What is wrong for certain fails at once. When the only trouble is a witness that did not
+    answer, raises AirflowException: that may pass, so Airflow asks again.
     """
     with in_airflow_terms(), services_of(feed) as services:
         report = reconciliation.reconcile(services)
+        heard = [each for each in report.findings if each.code is not FindingCode.COULD_NOT_TELL]
+        checking.require_clean(feed.name, heard)
         if not report.is_complete:
             raise AirflowException(
                 f"Feed {feed.name}: a witness did not answer, so a part of the report is UNKNOWN."
                 " The log above names it; Airflow asks again."
             )
-        checking.require_clean(feed.name, report.findings)
     return {"verdict": report.verdict.value, "findings": len(report.findings)}
 
 
