@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import subprocess
 import sys
@@ -160,8 +159,6 @@ def test_plain_text_at_a_guarded_listener_is_an_error(guarded: GuardedKafka) -> 
                 question(view)
 
 
-# kafka-python leaves the sockets of failed handshakes to the garbage collector.
-@pytest.mark.filterwarnings("ignore:unclosed <ssl:ResourceWarning")
 def test_an_unknown_certificate_is_an_error(guarded: GuardedKafka) -> None:
     untrusting = guarded.properties(READER, "PLAIN", tls=True)
     del untrusting["ssl.ca.location"]
@@ -169,4 +166,3 @@ def test_an_unknown_certificate_is_an_error(guarded: GuardedKafka) -> None:
         for question in QUESTIONS.values():
             with pytest.raises(SourceRefused, match=r"(?i)certificate"):
                 question(view)
-    gc.collect()

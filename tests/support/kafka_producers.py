@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 from uuid import uuid4
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from kafka.net.compat import KafkaNetClient
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
+
+from tests.support.kafka_topics import wait_until
 
 TIMEOUT_SECONDS = 30.0
 _TIMEOUT_MS = 30_000
@@ -68,7 +71,9 @@ class TransactionalProducer:
     """A transactional producer; each transaction is written when its method returns."""
 
     def __init__(self, servers: str, topic: str, *, timeout_ms: int = 60_000) -> None:
+        self._log = _Log(servers, topic)
         self._topic = topic
+        self._written: set[int] = set()
         self._producer = Producer(
             _settings(servers)
             | {"transactional.id": f"test-{uuid4().hex}", "transaction.timeout.ms": timeout_ms}
@@ -90,6 +95,7 @@ class TransactionalProducer:
 
     def add(self, sent: Iterable[Message], *, partition: int = 0) -> Self:
         """Write more into the open transaction."""
+        self._written.add(partition)
         _send(self._producer, self._topic, partition, sent)
         # librdkafka drops unsent records at an abort: what is aborted has to be in the log first.
         _flush(self._producer)
@@ -97,13 +103,43 @@ class TransactionalProducer:
 
     def end(self) -> Self:
         """Commit the open transaction."""
-        self._producer.commit_transaction(TIMEOUT_SECONDS)
+        with self._log.growing(self._written):
+            self._producer.commit_transaction(TIMEOUT_SECONDS)
+        self._written.clear()
         return self
 
     def abort_open(self) -> Self:
         """Abort the open transaction."""
-        self._producer.abort_transaction(TIMEOUT_SECONDS)
+        with self._log.growing(self._written):
+            self._producer.abort_transaction(TIMEOUT_SECONDS)
+        self._written.clear()
         return self
+
+
+class _Log:
+    """The ends of a topic's partitions: a transaction ends before its markers are written."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self._client = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        self._topic = topic
+
+    @contextmanager
+    def growing(self, partitions: Iterable[int]) -> Iterator[None]:
+        """Wait at the end of the block until each of the partitions has grown."""
+        before = self._ends(partitions)
+        yield
+
+        def has_grown() -> bool:
+            return all(now > before[each] for each, now in self._ends(before).items())
+
+        wait_until(has_grown, f"markers in {self._topic}")
+
+    def _ends(self, partitions: Iterable[int]) -> dict[int, int]:
+        wanted = {TopicPartition(self._topic, each): OffsetSpec.latest() for each in partitions}
+        answers = self._client.list_offsets(wanted) if wanted else {}
+        return {
+            each.partition: found.result(TIMEOUT_SECONDS).offset for each, found in answers.items()
+        }
 
 
 def empty_transaction(
@@ -142,11 +178,14 @@ def empty_transaction(
         )
         (result,) = added.results_by_topic_v3_and_below
         assert all(each.partition_error_code == 0 for each in result.results_by_partition), added
-        _asked(
-            client,
-            coordinator,
-            EndTxnRequest(max_version=3, transactional_id=name, committed=is_committed, **known),
-        )
+        with _Log(servers, topic).growing([partition]):
+            _asked(
+                client,
+                coordinator,
+                EndTxnRequest(
+                    max_version=3, transactional_id=name, committed=is_committed, **known
+                ),
+            )
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 )
 
 BOUND_SECONDS = 30.0
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.05
 
 # Every append that comes a moment later starts a new segment, and every old segment is cleaned.
 COMPACTED = {

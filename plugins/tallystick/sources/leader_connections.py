@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka import errors as kafka_errors
-from kafka.net.compat import KafkaNetClient
 from kafka.protocol.metadata import MetadataRequest
 
 from tallystick.errors import BrokerUnavailable, SourceRefused
 from tallystick.sources.broker_answers import NO_ERROR, AskAgain, SecondsLeft, raise_for_code
 from tallystick.sources.client_properties import ClientProperties
+from tallystick.sources.wire_client import open_client
 
 # An answer may hold one batch of any size; the protocol's own bound is 2 GB.
 _LARGEST_ANSWER_BYTES: Final = 2**31 - 1
@@ -93,18 +93,23 @@ class LeaderConnections:
         node_id = self._node(rather_not_by)
         told_by = self._address(node_id)
         answer = self.send(node_id, request, left)
-        self._opened().cluster.update_metadata(answer)  # makes the brokers' addresses known
         (found,) = answer.topics
+        # Read before the client does: it blanks the epochs of a topic that was made anew.
+        leaders = {
+            each.partition_index: Leader(each.leader_id, each.leader_epoch)
+            for each in found.partitions
+            if each.leader_id >= 0 and each.error_code == NO_ERROR
+        }
+        self._opened().cluster.update_metadata(answer)  # makes the brokers' addresses known
         self.check(found.error_code, topic, f"metadata of topic {topic!r}")
+        if found.topic_id is None:
+            reason = f"{told_by} gives it no id; Kafka 2.8 or newer is needed"
+            raise SourceRefused(f"the identity of topic {topic!r}", reason)
         known = self._known[topic] = TopicMetadata(
             cluster_id=answer.cluster_id,
             topic_id=urlsafe_b64encode(found.topic_id.bytes).decode().rstrip("="),
             partitions=tuple(sorted(each.partition_index for each in found.partitions)),
-            leaders={
-                each.partition_index: Leader(each.leader_id, each.leader_epoch)
-                for each in found.partitions
-                if each.leader_id >= 0 and each.error_code == NO_ERROR
-            },
+            leaders=leaders,
             told_by=told_by,
         )
         return known
@@ -139,7 +144,7 @@ class LeaderConnections:
             raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
         except (kafka_errors.KafkaError, OSError) as failure:
             self.close()
-            if isinstance(failure.__context__, ssl.SSLCertVerificationError):
+            if isinstance(failure.__cause__, ssl.SSLCertVerificationError):
                 raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
             raise self.again(str(failure) or type(failure).__name__) from failure
         self._answered.add(node_id)
@@ -174,10 +179,12 @@ class LeaderConnections:
         if self._client is None:
             for name in _TALKATIVE:
                 logging.getLogger(name).setLevel(logging.WARNING)
-            self._client = KafkaNetClient(
-                **self._properties.kafka_python,
-                receive_message_max_bytes=_LARGEST_ANSWER_BYTES,
-                socket_connection_setup_timeout_ms=_CONNECT_SECONDS * 1000,
-                request_timeout_ms=int(self._request_seconds * 1000),
+            self._client = open_client(
+                {
+                    **self._properties.kafka_python,
+                    "receive_message_max_bytes": _LARGEST_ANSWER_BYTES,
+                    "socket_connection_setup_timeout_ms": _CONNECT_SECONDS * 1000,
+                    "request_timeout_ms": int(self._request_seconds * 1000),
+                }
             )
         return self._client

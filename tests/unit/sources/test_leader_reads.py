@@ -27,11 +27,11 @@ NOT_LEADER, FENCED, UNKNOWN_EPOCH, OUT_OF_RANGE, UNKNOWN_TOPIC, DENIED = 6, 74, 
 @pytest.fixture
 def reads_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedClient], LeaderReads]:
     def reads_of(client: ScriptedClient) -> LeaderReads:
-        def opened(**properties: object) -> ScriptedClient:
+        def opened(config: object) -> ScriptedClient:
             client.opened += 1
             return client
 
-        monkeypatch.setattr(leader_connections, "KafkaNetClient", opened)
+        monkeypatch.setattr(leader_connections, "open_client", opened)
         given = client_properties({"bootstrap.servers": "one:9092"})
         connections = LeaderConnections(given, request_seconds=0.3)
         return LeaderReads(connections, patience_seconds=0.3)

@@ -60,7 +60,7 @@ Topics = Callable[[ScriptedClient], TopicBounds]
 @pytest.fixture
 def topics_of(monkeypatch: pytest.MonkeyPatch) -> Topics:
     def topics_of(client: ScriptedClient) -> TopicBounds:
-        monkeypatch.setattr(leader_connections, "KafkaNetClient", lambda **properties: client)
+        monkeypatch.setattr(leader_connections, "open_client", lambda config: client)
         given = client_properties({"bootstrap.servers": "one:9092"})
         connections = LeaderConnections(given, request_seconds=0.3)
         return TopicBounds(connections, patience_seconds=0.3)
