@@ -23,7 +23,7 @@ _KINDS = {
 
 
 def metadata(
-    leaders: Mapping[int, tuple[int, int]], *, code: int = 0, topic_id: UUID = TOPIC_ID
+    leaders: Mapping[int, tuple[int, int]], *, code: int = 0, topic_id: UUID | None = TOPIC_ID
 ) -> Any:
     """A topic's partitions with the node and the epoch of each one's leader; node -1 is none."""
     partitions = [

@@ -194,6 +194,12 @@ def test_a_missing_topic_is_unknown(topics_of: Topics) -> None:
         topics_of(client).bounds("orders")
 
 
+def test_a_broker_without_topic_ids_is_too_old(topics_of: Topics) -> None:
+    client = ScriptedClient(metadata=[led([0], topic_id=None)])
+    with pytest.raises(SourceRefused, match=r"gives it no id; Kafka 2\.8"):
+        topics_of(client).bounds("orders")
+
+
 def test_a_missing_right_is_final(topics_of: Topics) -> None:
     client = ScriptedClient(
         metadata=[led([], code=DENIED), WHOLE], configs=[configs(code=DENIED), configs()]
