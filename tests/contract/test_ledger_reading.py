@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+from hashlib import sha256
 
 import pytest
 
@@ -22,6 +24,7 @@ from tests.support.ledger_story import (
 )
 
 OTHER = FeedName("other")
+HALF_AN_HOUR = timedelta(minutes=30)
 
 
 @pytest.fixture
@@ -62,6 +65,19 @@ def test_publishing_twice_changes_nothing(log: LedgerStory) -> None:
     found = log.ledger.committed_batch(attempt.batch_id)
     assert found
     assert found.state is BatchState.PUBLISHED
+
+
+def test_a_committed_batch_brings_the_very_text_that_was_proven(log: LedgerStory) -> None:
+    attempt = log.begin(log.planned((0, 0, 10)))
+    manifest = log.verify(attempt)
+    assert log.ledger.committed_batch(attempt.batch_id) is None
+    log.ledger.commit(attempt)
+    found = log.ledger.committed_batch(attempt.batch_id)
+    assert found
+    assert (found.manifest, found.manifest_text) == (manifest, manifest.to_json())
+    assert (found.plan, found.attempt_id) == (manifest.plan, attempt.attempt_id)
+    assert found.manifest_sha256 == sha256(manifest.to_json().encode()).digest()
+    assert log.ledger.unpublished(FEED) == [found]
 
 
 def test_what_is_not_committed_cannot_be_published(log: LedgerStory) -> None:
@@ -113,14 +129,94 @@ def test_attempts_of_an_abandoned_batch_are_dead(log: LedgerStory) -> None:
     assert dead(log) == [(attempt.attempt_id, False)]
 
 
+def test_only_published_and_abandoned_batches_are_over(log: LedgerStory) -> None:
+    planned, landing = log.planned((0, 0, 5)), log.begin(log.planned((0, 5, 10))).batch_id
+    verified, committed = log.verified((0, 10, 15)).batch_id, log.committed((0, 15, 20)).batch_id
+    published = log.committed((0, 20, 25)).batch_id
+    log.ledger.mark_published(published)
+    abandoned = log.planned((1, 0, 5))
+    closed = EndedGeneration(log.account(1).generation_id, FindingCode.RECREATED, "gone")
+    log.change(LogChanges(closed=[closed]))
+    everything = [planned, landing, verified, committed, published, abandoned, BatchId("f" * 16)]
+    assert log.ledger.batches_over(FEED, everything) == [published, abandoned]
+    assert log.ledger.batches_over(FEED, [planned]) == []
+    assert log.ledger.batches_over(OTHER, everything) == []
+
+
+def test_every_root_of_a_feed_is_known(log: LedgerStory) -> None:
+    assert log.ledger.roots(FEED) == []
+    log.planned((0, 0, 5))
+    batch = replace(log.batch_of((0, 5, 10)), root="/elsewhere")
+    log.freeze(batch, log.batch_of((0, 10, 15)))
+    assert log.ledger.roots(FEED) == ["/elsewhere", log.batch_of((0, 15, 20)).root]
+    assert log.ledger.roots(OTHER) == []
+
+
+# Waiting ------------------------------------------------------------------------------------------
+
+
+def waited(story: LedgerStory) -> dict[str, float]:
+    return {each.batch_id: each.seconds for each in story.ledger.waiting(FEED)}
+
+
+def test_who_is_held_or_over_does_not_wait(log: LedgerStory) -> None:
+    log.planned((0, 0, 5))
+    log.begin(log.planned((0, 5, 10)))
+    log.verified((0, 10, 15))
+    log.ledger.mark_published(log.committed((0, 15, 20)).batch_id)
+    assert waited(log) == {}
+
+
+def test_a_batch_waits_from_the_end_of_its_lease(log: LedgerStory) -> None:
+    batch = log.planned((0, 0, 5), lease=-HALF_AN_HOUR)
+    attempt = log.begin(log.planned((0, 5, 10)), lease=-2 * HALF_AN_HOUR)
+    found = waited(log)
+    assert list(found) == [batch, attempt.batch_id]
+    assert found[batch] == pytest.approx(1800, abs=60)
+    assert found[attempt.batch_id] == pytest.approx(3600, abs=60)
+    assert log.ledger.waiting(OTHER) == []
+
+
+def test_a_batch_waits_from_the_end_of_the_attempt_that_gave_its_lease_back(
+    log: LedgerStory,
+) -> None:
+    batch = log.planned((0, 0, 5), lease=-HALF_AN_HOUR)
+    first = log.begin(batch, lease=-HALF_AN_HOUR)
+    log.ledger.record_failure(first, "no disk")
+    second = log.begin(batch)
+    log.ledger.record_failure(second, "no disk either")
+    assert log.ask("SELECT lease_until FROM batch") == [(None,)]
+    with log.raw() as hand:
+        hand.execute("UPDATE attempt SET ended_at = ended_at - interval '5 hours' WHERE token = 1")
+    assert waited(log) == {batch: pytest.approx(0, abs=60)}
+    with log.raw() as hand:
+        hand.execute("UPDATE attempt SET ended_at = ended_at - interval '2 hours' WHERE token = 2")
+    assert waited(log) == {batch: pytest.approx(7200, abs=60)}
+
+
+def test_a_committed_batch_waits_from_its_commit(log: LedgerStory) -> None:
+    batch = log.planned((0, 0, 5), lease=-HALF_AN_HOUR)
+    attempt = log.begin(batch)
+    log.verify(attempt)
+    log.ledger.commit(attempt)
+    (found,) = log.ledger.waiting(FEED)
+    assert (found.batch_id, found.state) == (batch, BatchState.COMMITTED)
+    assert found.seconds == pytest.approx(0, abs=60)
+
+
 # Findings -----------------------------------------------------------------------------------------
 
 
 def test_a_finding_is_read_back_as_it_was_stated(log: LedgerStory) -> None:
     finding = finding_of(3, 9, log_start_offset=9, seen_at="noon")
     bare = replace(
-        finding, code=FindingCode.COULD_NOT_TELL, verdict=Verdict.UNKNOWN, generation=None,
-        partition=None, from_offset=None, until_offset=None,
+        finding,
+        code=FindingCode.COULD_NOT_TELL,
+        verdict=Verdict.UNKNOWN,
+        generation=None,
+        partition=None,
+        from_offset=None,
+        until_offset=None,
     )
     log.ledger.record_findings(FEED, [finding, bare])
     found = log.ledger.findings(FEED)
@@ -149,6 +245,7 @@ def test_a_finding_seen_again_is_confirmed_not_doubled(log: LedgerStory) -> None
         {"generation": 2},
         {"from_offset": 1},
         {"until_offset": 6},
+        {"subject": "/landing/orders/copy.parquet"},
     ],
 )
 def test_another_place_or_code_is_another_finding(
@@ -157,6 +254,24 @@ def test_another_place_or_code_is_another_finding(
     log.ledger.record_findings(FEED, [finding_of()])
     log.ledger.record_findings(FEED, [replace(finding_of(), **different)])  # type: ignore[arg-type]
     assert len(log.ledger.findings(FEED)) == 2
+
+
+def test_findings_without_an_interval_are_told_apart_by_their_subject(log: LedgerStory) -> None:
+    bare = replace(finding_of(), generation=None, partition=None, from_offset=None,
+                   until_offset=None)  # fmt: skip
+    # Longer than an index entry, and not even two texts once it is stored.
+    paths = ["/one", "/" + "x" * 8000, "/bad \0", "/bad \N{REPLACEMENT CHARACTER}"]
+    for _ in range(2):
+        log.ledger.record_findings(FEED, [replace(bare, subject=path) for path in paths])
+    found = [each.finding.subject for each in log.ledger.findings(FEED)]
+    assert found == ["/one", "/" + "x" * 8000, "/bad \N{REPLACEMENT CHARACTER}"]
+    changed = replace(bare, subject="/one", verdict=Verdict.UNKNOWN)
+    log.ledger.record_findings(FEED, [changed])
+    assert [each.finding.verdict.value for each in log.ledger.findings(FEED)] == [
+        "PROVEN_LOSS",
+        "PROVEN_LOSS",
+        "UNKNOWN",
+    ]
 
 
 def test_another_verdict_supersedes_the_finding_and_keeps_it(log: LedgerStory) -> None:
@@ -214,7 +329,9 @@ def test_files_come_in_the_order_of_commit_then_by_name(log: LedgerStory) -> Non
     log.ledger.mark_published(late.batch_id)
     found = log.ledger.files(FEED)
     assert [(each.batch_id, each.is_published) for each in found] == [
-        (late.batch_id, True), (early.batch_id, False), (early.batch_id, False)
+        (late.batch_id, True),
+        (early.batch_id, False),
+        (early.batch_id, False),
     ]
     names = [each.file.name for each in found]
     assert names[1:] == sorted(names[1:])

@@ -70,6 +70,8 @@ class FindingPart(Part):
     cause: str
     next_step: str
     evidence: Mapping[str, Any]
+    subject: str
+    """Path or batch; empty where the offsets say it."""
 
 
 class ErrorDetails(Part):

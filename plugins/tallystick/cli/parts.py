@@ -64,6 +64,7 @@ def finding_part(finding: Finding) -> FindingPart:
         cause=finding.cause,
         next_step=finding.next_step,
         evidence=dict(finding.evidence),
+        subject=finding.subject,
     )
 
 

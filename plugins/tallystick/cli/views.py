@@ -151,7 +151,7 @@ def reconcile_view(document: ReconcileDocument) -> list[Block]:
         for each in document.partitions
     ]
     if rows:
-        headers = ("partition", "generation#", "proven", "verdict", "evidence", "lag#")
+        headers = ("partition", "generation#", "accounted", "verdict", "evidence", "lag#")
         blocks.append(Table(headers, rows))
     return [*blocks, *findings_view(document.findings)]
 

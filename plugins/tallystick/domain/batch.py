@@ -83,3 +83,13 @@ class Attempt:
     batch_id: BatchId
     token: FencingToken
     owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingBatch:
+    """A batch that waits for somebody: unfinished and held by nobody, or not yet published."""
+
+    batch_id: BatchId
+    state: BatchState
+    seconds: float
+    """By the ledger's clock: since its lease ended, or since its commit."""

@@ -61,6 +61,21 @@ class Finding:
     cause: str
     next_step: str
     evidence: Mapping[str, object] = field(default_factory=dict)
+    subject: str = ""
+    """The path or the batch that it is about, where no interval tells two of a code apart."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it is about: the same trouble seen again has the same key, whatever its words."""
+        return (
+            self.code,
+            self.topic,
+            self.generation,
+            self.partition,
+            self.from_offset,
+            self.until_offset,
+            self.subject,
+        )
 
     def __str__(self) -> str:
         place = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
@@ -69,5 +84,21 @@ class Finding:
         return f"{place} {self.code.value} {self.verdict.value}: {self.cause} {self.next_step}"
 
 
-# A run's check task fails on these; the others are said and counted.
-FAILING_VERDICTS: Final = frozenset({Verdict.PROVEN_LOSS, Verdict.PROVEN_DUP, Verdict.UNKNOWN})
+# Everything above what is harmless or accepted: a run's check fails on it, and so does reconcile.
+FAILING_VERDICTS: Final = frozenset(
+    {Verdict.SUSPECTED, Verdict.UNKNOWN, Verdict.PROVEN_DUP, Verdict.PROVEN_LOSS}
+)
+
+# What a plan records, with the change that it describes. The other codes are reconcile's: they are
+# no news of a run, however lately they were seen.
+PLANNING_CODES: Final = frozenset(
+    {
+        FindingCode.EXPIRED,
+        FindingCode.PURGED,
+        FindingCode.TRUNCATED,
+        FindingCode.OVERWRITTEN,
+        FindingCode.RECREATED,
+        FindingCode.NO_PROGRESS,
+        FindingCode.COULD_NOT_TELL,
+    }
+)

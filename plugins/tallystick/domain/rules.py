@@ -10,15 +10,21 @@ rules and returns findings with exact offsets; an empty answer means that these 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
-from tallystick.domain.batch import BatchStatus
+from tallystick.domain.batch import WaitingBatch
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.log_changes import AnchorCheck, LogChanges, Observation
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import BatchState, Verdict
+
+# A batch may wait: for its turn behind the others of its run, or for a worker that publishes it.
+# Feeds run hourly or more often as a rule, and every run takes up what waits: what is still there
+# after an hour was passed over.
+LEFT_BEHIND_AFTER: Final = timedelta(hours=1)
 
 
 def finding(
@@ -122,12 +128,12 @@ def change_findings(
 def stopped_finding(
     feed: str,
     account: GenerationAccount,
-    snapshot: BrokerSnapshot | None,
+    snapshot: BrokerSnapshot,
     code: FindingCode,
     reason: str,
 ) -> Finding:
     """A partition whose log was cut: it stops, all others go on."""
-    bounds = snapshot.partitions.get(account.partition.partition) if snapshot else None
+    bounds = snapshot.partitions.get(account.partition.partition)
     is_visible = code is FindingCode.TRUNCATED and bounds is not None
     until = account.accounted_until
     from_offset = bounds.high_watermark if is_visible and bounds else None
@@ -157,33 +163,56 @@ def stopped_finding(
 def standing_findings(
     feed: str, generations: Mapping[int, GenerationAccount], seen: Observation
 ) -> tuple[Finding, ...]:
-    """What is wrong as long as it lasts: stopped partitions, anchors that can't be judged."""
-    found: list[Finding] = []
-    for partition, account in sorted(generations.items()):
-        if account.state is GenerationState.STOPPED:
-            bounds = seen.snapshot.partitions.get(partition)
-            cut = bounds is not None and bounds.high_watermark < account.accounted_until
-            code = FindingCode.TRUNCATED if cut else FindingCode.OVERWRITTEN
-            found.append(
-                stopped_finding(feed, account, seen.snapshot, code, "found by an earlier plan")
-            )
-        elif seen.anchors.get(partition) is AnchorCheck.GONE and account.anchor:
-            found.append(
-                finding(
-                    feed,
-                    account,
-                    None,
-                    FindingCode.OVERWRITTEN,
-                    Verdict.UNKNOWN,
-                    level=Level.L1,
-                    cause=(
-                        f"the last landed record, offset {account.anchor.offset}, is gone, and the"
-                        " leader epochs do not say if the log was cut."
-                    ),
-                    next_step="Nothing, if the topic was not touched; look at its leader changes.",
-                )
-            )
-    return tuple(found)
+    """Anchors that can't be judged: unknown as long as it lasts."""
+    return tuple(
+        finding(
+            feed,
+            account,
+            None,
+            FindingCode.OVERWRITTEN,
+            Verdict.UNKNOWN,
+            level=Level.L1,
+            cause=(
+                f"the last landed record, offset {account.anchor.offset}, is gone, and the"
+                " leader epochs do not say if the log was cut."
+            ),
+            next_step="Nothing, if the topic was not touched; look at its leader changes.",
+        )
+        for partition, account in sorted(generations.items())
+        if account.state is not GenerationState.STOPPED
+        and seen.anchors.get(partition) is AnchorCheck.GONE
+        and account.anchor
+    )
+
+
+def recorded_stops(
+    generations: Mapping[int, GenerationAccount], recorded: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """The findings with which partitions stopped that are stopped still, as they were stated then.
+
+    Today's bounds can't tell any more where the log was cut: it may have grown since.
+    """
+    stopped = {
+        (partition, account.ordinal)
+        for partition, account in generations.items()
+        if account.state is GenerationState.STOPPED
+    }
+    return tuple(
+        each
+        for each in recorded
+        if each.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+        and each.verdict is Verdict.PROVEN_LOSS
+        and (each.partition, each.generation) in stopped
+    )
+
+
+def recorded_unknown_tails(recorded: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What nobody saw of logs that were re-created: unknown for ever, until a person waives it."""
+    return tuple(
+        each
+        for each in recorded
+        if each.code is FindingCode.RECREATED and each.verdict is Verdict.UNKNOWN
+    )
 
 
 def unread_partitions(
@@ -249,18 +278,9 @@ def frozen_time_index(
 
 
 def unfinished_batches(
-    feed: str, topic: str, unfinished: Sequence[BatchStatus], unpublished: Sequence[str]
+    feed: str, topic: str, waiting: Sequence[WaitingBatch]
 ) -> tuple[Finding, ...]:
-    """Batches that somebody left behind: held by no lease, or committed and not shown."""
-    left = [
-        (
-            each.plan.batch_id,
-            f"batch {each.plan.batch_id} is {each.state.value} and nobody holds it.",
-        )
-        for each in unfinished
-        if each.state is not BatchState.COMMITTED and each.lease_seconds_left <= 0
-    ]
-    hidden = [(batch, f"batch {batch} is committed and not published.") for batch in unpublished]
+    """Batches that somebody left behind: nobody has held, or published, them for long."""
     return tuple(
         Finding(
             code=FindingCode.UNFINISHED_BATCH,
@@ -272,12 +292,21 @@ def unfinished_batches(
             partition=None,
             from_offset=None,
             until_offset=None,
-            cause=cause,
+            cause=(
+                f"batch {each.batch_id} is {each.state.value}, and for {_hours(each.seconds)} h"
+                f" nobody has {'published' if each.state is BatchState.COMMITTED else 'held'} it."
+            ),
             next_step=f"The next run takes it up: ./tallystick land {feed}",
-            evidence={"batch": batch},
+            evidence={"batch": each.batch_id, "seconds": round(each.seconds)},
+            subject=each.batch_id,
         )
-        for batch, cause in (*left, *hidden)
+        for each in waiting
+        if each.seconds > LEFT_BEHIND_AFTER.total_seconds()
     )
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.1f}"
 
 
 def could_not_tell(feed: str, topic: str, *, what: str, reason: str, seen_at: datetime) -> Finding:

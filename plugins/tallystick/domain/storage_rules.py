@@ -1,4 +1,4 @@
-"""Level L2: the ledger's files against what really lies in HDFS, both ways.
+"""The ledger's files against what really lies in HDFS, both ways: level L2, and at publishing.
 
 1. A committed file that is missing, shorter, or has another checksum is named with its ranges.
 2. A file in a readers' directory that no committed batch owns is a stray; nothing is deleted here.
@@ -23,6 +23,41 @@ class StoredFile:
     length_bytes: int
     checksum: str | None
     """None when the length differs already, so nobody asked."""
+
+
+def is_read(name: str) -> bool:
+    """True for an entry that Spark and Hive read when they are given the directory.
+
+    They skip names that begin with `.`, or with `_` unless it holds a `=` (a partition column).
+    """
+    return not name.startswith(".") and not (name.startswith("_") and "=" not in name)
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """A file that is not as it was committed."""
+
+    name: str
+    expected: str
+    found: str
+
+
+def unlike_manifest(manifest: Manifest, stored: Mapping[str, int]) -> Unlike | None:
+    """The first difference between a directory and its batch, by names and lengths; None without.
+
+    `stored` are the entries that readers would read. A file without a row may be missing.
+    """
+    committed = {file.name: file for file in manifest.files}
+    for name in sorted(stored):
+        if name not in committed:
+            return Unlike(name, "nothing, for the manifest does not name it", "a file")
+        if stored[name] != committed[name].length_bytes:
+            expected, found = committed[name].length_bytes, stored[name]
+            return Unlike(name, f"{expected} bytes", f"{found} bytes")
+    for name, file in sorted(committed.items()):
+        if name not in stored and file.slices:
+            return Unlike(name, f"{file.length_bytes} bytes", "no such file")
+    return None
 
 
 def missing_or_changed(
@@ -137,4 +172,5 @@ def _of_path(
         cause=cause,
         next_step=next_step,
         evidence={"path": path},
+        subject=path,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tallystick.domain.findings import Finding, FindingCode, Level
@@ -15,15 +16,16 @@ from tallystick.ports.ledger import StoredFinding
 
 
 def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
-    """Enter findings. The same code and interval seen again is confirmed.
+    """Enter findings. One with the same key seen again is confirmed.
 
     With another verdict the older finding is superseded and stays readable; it is never rewritten.
     """
     # The same finding twice in one call is one finding; the later wording counts.
-    found = list({_key(each): each for each in findings}.values())
+    kept = [replace(each, subject=storable(each.subject)) for each in findings]
+    found = list({each.key: each for each in kept}.values())
     if not found:
         return
-    intervals = {
+    keys = {
         "codes": [each.code.value for each in found],
         "verdicts": [each.verdict.value for each in found],
         "topics": [each.topic for each in found],
@@ -31,12 +33,13 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         "partitions": [each.partition for each in found],
         "from_offsets": [each.from_offset for each in found],
         "until_offsets": [each.until_offset for each in found],
+        "subjects": [each.subject for each in found],
     }
-    transaction.change("supersede_findings", feed=feed, **intervals)
+    transaction.change("supersede_findings", feed=feed, **keys)
     transaction.change(
         "record_findings",
         feed=feed,
-        **intervals,
+        **keys,
         levels=[each.level.value for each in found],
         causes=[storable(each.cause) for each in found],
         next_steps=[storable(each.next_step) for each in found],
@@ -47,17 +50,6 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
 def open_findings(transaction: Transaction, feed: FeedName) -> list[StoredFinding]:
     """The feed's open findings, oldest first."""
     return [_stored(feed, row) for row in transaction.rows("open_findings", feed=feed)]
-
-
-def _key(finding: Finding) -> tuple[object, ...]:
-    return (
-        finding.code,
-        finding.topic,
-        finding.generation,
-        finding.partition,
-        finding.from_offset,
-        finding.until_offset,
-    )
 
 
 def _stored(feed: FeedName, row: Any) -> StoredFinding:
@@ -76,6 +68,7 @@ def _stored(feed: FeedName, row: Any) -> StoredFinding:
             cause=row.cause,
             next_step=row.next_step,
             evidence=row.evidence,
+            subject=row.subject,
         ),
         first_seen_at=in_utc(row.first_seen_at),
         last_confirmed_at=in_utc(row.last_confirmed_at),

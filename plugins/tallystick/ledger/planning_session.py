@@ -65,7 +65,10 @@ class PostgresPlanningSession:
         return cls(transaction, feed, in_utc(transaction.one("clock").instant))
 
     def open_plan(self, window: Window | None) -> FrozenPlan | None:
-        """The newest plan of this window while one of its batches is unfinished, else None."""
+        """The newest plan of this window while one of its batches can still be landed, else None.
+
+        A committed one is the finisher's: if it can't be published, the window is planned on.
+        """
         if window is None:
             return None
         newest = self._transaction.row(
@@ -78,7 +81,8 @@ class PostgresPlanningSession:
             return None
         found = frozen_plan(self._transaction, newest.plan_id, in_utc(newest.planned_at))
         batches = (*found.batches, *found.adopted)
-        return found if any(each.state.is_unfinished for each in batches) else None
+        is_open = any(each.state.is_unfinished and not each.state.is_committed for each in batches)
+        return found if is_open else None
 
     def accounts(self) -> Accounts:
         """Generations and unfinished batches of the feed, as of this transaction."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-from tallystick.domain.batch import Attempt, BatchStatus
+from tallystick.domain.batch import Attempt, BatchStatus, WaitingBatch
 from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
@@ -121,6 +121,21 @@ class PostgresLedger:
         """The attempt's staging directory is gone."""
         with self._connection.writing() as transaction:
             publishing.mark_swept(transaction, attempt_id)
+
+    def batches_over(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
+        """Those of the batches whose staging nobody needs any more."""
+        with self._connection.reading() as transaction:
+            return publishing.batches_over(transaction, feed, batch_ids)
+
+    def roots(self, feed: FeedName) -> Sequence[str]:
+        """Every root below which the feed has batches."""
+        with self._connection.reading() as transaction:
+            return publishing.roots(transaction, feed)
+
+    def waiting(self, feed: FeedName) -> Sequence[WaitingBatch]:
+        """Batches that wait for somebody."""
+        with self._connection.reading() as transaction:
+            return reading.waiting(transaction, feed)
 
     def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
         """Keep findings."""

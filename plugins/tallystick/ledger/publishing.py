@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from tallystick.domain.batch import Attempt
@@ -52,6 +53,19 @@ def dead_attempts(transaction: Transaction, feed: FeedName) -> list[DeadAttempt]
     ]
 
 
+def batches_over(
+    transaction: Transaction, feed: FeedName, batch_ids: Collection[BatchId]
+) -> list[BatchId]:
+    """Those of the batches that are the feed's, and published or abandoned."""
+    rows = transaction.rows("batches_over", feed=feed, batch_ids=list(batch_ids))
+    return [BatchId(row.batch_id) for row in rows]
+
+
+def roots(transaction: Transaction, feed: FeedName) -> list[str]:
+    """Every root below which the feed has batches."""
+    return [row.root for row in transaction.rows("roots", feed=feed)]
+
+
 def mark_swept(transaction: Transaction, attempt_id: AttemptId) -> None:
     """The attempt's staging directory is gone."""
     transaction.change("mark_swept", attempt_id=attempt_id)
@@ -59,8 +73,8 @@ def mark_swept(transaction: Transaction, attempt_id: AttemptId) -> None:
 
 def _committed(row: Any) -> CommittedBatch:
     return CommittedBatch(
-        plan=manifest_of(row).plan,
+        manifest=manifest_of(row),
+        manifest_text=row.manifest,
         attempt_id=AttemptId(row.committed_by),
         state=BatchState(row.state),
-        manifest_sha256=bytes(row.sha256),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from tallystick.domain.batch import Attempt, BatchStatus
+from tallystick.domain.batch import Attempt, BatchStatus, WaitingBatch
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, FencingToken, Owner
 from tallystick.domain.landed import FileSlice, LandedFile
@@ -30,6 +30,14 @@ def batch(transaction: Transaction, batch_id: BatchId) -> BatchStatus:
     if not rows:
         raise BatchUnknown(batch_id)
     return batch_statuses(transaction, rows)[0]
+
+
+def waiting(transaction: Transaction, feed: FeedName) -> list[WaitingBatch]:
+    """Batches that wait for somebody, and for how long, oldest first."""
+    return [
+        WaitingBatch(BatchId(row.batch_id), BatchState(row.state), row.seconds)
+        for row in transaction.rows("waiting_batches", feed=feed)
+    ]
 
 
 def batches(transaction: Transaction, feed: FeedName) -> list[BatchRecord]:

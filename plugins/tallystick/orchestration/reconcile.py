@@ -43,7 +43,7 @@ def reconcile_dag(feed: Feed) -> DAG:
 def reconcile(feed: Feed) -> dict[str, Any]:
     """Verdict and number of findings; the report itself is in the log.
 
-    What is wrong for certain fails at once. When the only trouble is a witness that did not
+    What is found fails at once: a suspicion, too. When the only trouble is a witness that did not
     answer, raises AirflowException: that may pass, so Airflow asks again.
     """
     with in_airflow_terms(), services_of(feed) as services:
@@ -63,5 +63,5 @@ Compares three witnesses of `{topic}`: the ledger, the broker and HDFS (levels L
 the task ends with the report: each partition's range, verdict, rows, proven holes and lag, then
 every finding with its cause and the next step. `./tallystick reconcile {feed}` says the same.
 
-Fails on a proven loss, a proven duplicate, or UNKNOWN.
+Fails on what is lost, doubled, unknown or suspicious.
 """

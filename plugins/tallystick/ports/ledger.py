@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Protocol
 
-from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
+from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus, WaitingBatch
 from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner, PlanId
@@ -36,12 +37,22 @@ class FrozenPlan:
 class CommittedBatch:
     """A batch after its commit, with all that publishing needs."""
 
-    plan: BatchPlan
+    manifest: Manifest
+    manifest_text: str
+    """The very text that was proven: the `_tally.json` that travels with the data."""
     attempt_id: AttemptId
     state: BatchState
     """COMMITTED or PUBLISHED."""
-    manifest_sha256: bytes
-    """Of the `_tally.json` that travels with the data."""
+
+    @property
+    def plan(self) -> BatchPlan:
+        """What was landed."""
+        return self.manifest.plan
+
+    @property
+    def manifest_sha256(self) -> bytes:
+        """Of the text's bytes."""
+        return sha256(self.manifest_text.encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +250,25 @@ class Ledger(Protocol):
         """The attempt's staging directory is gone."""
         ...
 
+    def batches_over(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
+        """Those of the batches that are the feed's, and published or abandoned.
+
+        That never changes again, and nothing in their staging directories is needed any more.
+        """
+        ...
+
+    def roots(self, feed: FeedName) -> Sequence[str]:
+        """Every root below which the feed has batches: it may have been moved."""
+        ...
+
+    def waiting(self, feed: FeedName) -> Sequence[WaitingBatch]:
+        """The feed's unfinished batches that nobody holds, and those that are committed and not
+        published; each with how long that has been so.
+        """
+        ...
+
     def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
-        """Keep findings: the same code and interval seen again is confirmed, not doubled."""
+        """Keep findings: one with the same key seen again is confirmed, not doubled."""
         ...
 
     def findings(self, feed: FeedName) -> Sequence[StoredFinding]:

@@ -1,6 +1,6 @@
 """Publish, finish, sweep: what comes after the commit, repeatable by anybody at any time.
 
-1. A rename never overwrites and never nests; a foreign directory stops the story.
+1. A rename never overwrites and never nests; a foreign directory or file stops the story.
 2. The sweeper deletes only what the ledger says can never be committed, or has been published.
 """
 
@@ -10,9 +10,10 @@ import logging
 from collections.abc import Sequence
 from hashlib import sha256
 
-from tallystick.domain.identities import BatchId
-from tallystick.domain.paths import BatchPath, StagingPath
+from tallystick.domain.identities import ID_PATTERN, BatchId
+from tallystick.domain.paths import STAGING_NAME, BatchPath, StagingPath
 from tallystick.domain.states import BatchState
+from tallystick.domain.storage_rules import is_read, unlike_manifest
 from tallystick.errors import (
     BatchUnknown,
     FileMissing,
@@ -47,36 +48,61 @@ def publish(services: Services, batch_id: BatchId) -> str:
 
 
 def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
-    """Bring the data to its target once, whoever did it."""
-    source = StagingPath.of(batch.plan, batch.attempt_id).data
+    """Bring the data to its target once, whoever did it.
+
+    Data moves from staging to the target, never back: whoever looks at them in this order misses
+    nothing. What lies in staging while the target is there counts for nothing: a late writer of
+    this very attempt makes directories again after they were renamed.
+    """
+    staging = StagingPath.of(batch.plan, batch.attempt_id)
+    trouble: TargetOccupied | FileMissing | ManifestMismatch | None = None
+    if not batch.manifest.record_count:
+        # Without a row there is nothing to be missing but the manifest, and the ledger has that.
+        _settle_manifest(services, batch, staging.manifest)
     try:
-        services.store.rename_exclusive(source, str(target))
-    except TargetOccupied as occupied:
-        # The target's manifest decides. A directory in staging says nothing: a late writer of this
-        # very attempt makes it again with nothing but its manifest inside.
-        try:
-            _require_ours(services, batch, target)
-        except ManifestMismatch:
-            if services.store.status(source) is None:
-                raise
-            raise occupied from None
-    except FileMissing as error:
-        if services.store.status(str(target)) is None:
-            raise PublishedDataMissing(batch.plan.batch_id, source, str(target)) from error
-        _require_ours(services, batch, target)
+        _require_as_committed(services, batch, staging.data)
+        _settle_manifest(services, batch, staging.manifest)
+        services.store.rename_exclusive(staging.data, str(target))
+    except (TargetOccupied, FileMissing, ManifestMismatch) as error:
+        trouble = error
+    if trouble and services.store.status(str(target)) is None:
+        if isinstance(trouble, FileMissing):
+            raise PublishedDataMissing(batch.plan.batch_id, staging.data, str(target)) from trouble
+        raise trouble
+    try:
+        _require_as_committed(services, batch, str(target))
+    except ManifestMismatch:
+        if isinstance(trouble, TargetOccupied) and services.store.status(staging.data):
+            raise trouble from None
+        raise
+    _settle_manifest(services, batch, target.manifest)
 
 
-def _require_ours(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
-    """The directory at the target holds the committed manifest, byte for byte."""
+def _require_as_committed(services: Services, batch: CommittedBatch, directory: str) -> None:
+    """The directory holds the committed files by name and length, and no other that is read.
+
+    Raises ManifestMismatch with the first one that differs, FileMissing without the directory.
+    """
+    entries = services.store.entries(directory)
+    stored = {each.name: each.length_bytes for each in entries if is_read(each.name)}
+    unlike = unlike_manifest(batch.manifest, stored)
+    if unlike:
+        raise ManifestMismatch(f"{directory}/{unlike.name}", unlike.expected, unlike.found)
+
+
+def _settle_manifest(services: Services, batch: CommittedBatch, path: str) -> None:
+    """The directory's account of itself is the committed one, byte for byte, from here on.
+
+    Another verification of the same attempt may have written one that differs in its evidence, or
+    died while it wrote. The ledger has the text that was proven.
+    """
     try:
-        found = services.store.read(target.manifest)
-    except FileMissing as error:
-        raise ManifestMismatch(
-            target.manifest, batch.manifest_sha256.hex(), "no manifest"
-        ) from error
-    digest = sha256(found).digest()
-    if digest != batch.manifest_sha256:
-        raise ManifestMismatch(target.manifest, batch.manifest_sha256.hex(), digest.hex())
+        found = sha256(services.store.read(path)).digest()
+    except FileMissing:
+        found = b""
+    if found != batch.manifest_sha256:
+        log.warning("%s is not the committed manifest: it is written anew from the ledger.", path)
+        services.store.write(path, batch.manifest_text.encode())
 
 
 def finish(services: Services) -> Sequence[str]:
@@ -120,4 +146,28 @@ def sweep(services: Services) -> int:
             services.store.delete_empty(staging.batch_directory)
             services.ledger.mark_swept(attempt.attempt_id)
         log.info("Swept %s.", staging)
-    return len(dead)
+    with at(services, "sweep"):
+        return len(dead) + sum(_sweep_again(services, root) for root in _roots(services))
+
+
+def _roots(services: Services) -> Sequence[str]:
+    return sorted({services.root, *services.ledger.roots(services.feed_name)})
+
+
+def _sweep_again(services: Services, root: str) -> int:
+    """Delete what late writers have made again in staging since it was swept; how many batches'.
+
+    A directory is listed first and the ledger asked afterwards: a batch that is over stays so. Of a
+    batch that is not, or that this ledger does not know, nothing is touched.
+    """
+    staging = f"{root}/{STAGING_NAME}"
+    try:
+        names = [each.name for each in services.store.entries(staging)]
+    except FileMissing:
+        return 0
+    there = [BatchId(each) for each in names if ID_PATTERN.fullmatch(each)]
+    over = services.ledger.batches_over(services.feed_name, there) if there else ()
+    for batch_id in over:
+        services.store.delete(f"{staging}/{batch_id}")
+        log.info("Swept %s/%s again: a late writer had been there.", staging, batch_id)
+    return len(over)

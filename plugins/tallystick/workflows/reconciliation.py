@@ -1,7 +1,8 @@
 """Reconcile: ask the ledger, the broker and HDFS again, and say what is not as it should be.
 
 Each witness is asked on its own. One that does not answer makes its part UNKNOWN, never OK, and the
-others are heard all the same. Nothing is changed but the findings on record.
+others are heard all the same. Nothing is changed but the findings on record. What the next plan
+will record with the change that it describes, a loss or a cut, is told here and recorded there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from tallystick.domain.rules import (
     change_findings,
     could_not_tell,
     lost_finding,
+    recorded_stops,
+    recorded_unknown_tails,
     standing_findings,
     unfinished_batches,
     unread_partitions,
@@ -44,7 +47,8 @@ class PartitionAccount:
     record_count: int
     holes: Mapping[HoleClass, int]
     verdict: Verdict
-    """The worst of its findings; PROVEN_OK up to the frontier when there is none."""
+    """The worst of the partition's findings, those of its earlier generations included; PROVEN_OK
+    up to the frontier when there is none."""
 
     @property
     def lag(self) -> int | None:
@@ -76,7 +80,7 @@ class ReconcileReport:
 
     @property
     def has_failed(self) -> bool:
-        """True when a finding is a proven loss, a proven duplicate, or unknown."""
+        """True when a finding is neither harmless nor accepted: a suspicion is enough."""
         return any(each.verdict in FAILING_VERDICTS for each in self.findings)
 
 
@@ -111,50 +115,52 @@ def _compared(services: Services) -> ReconcileReport:
         )
 
     seen: Observation | None = None
-    found = [
-        lost_finding(feed, account, offsets, code)
-        for account, offsets, code in services.ledger.lost(feed)
-    ]
-    found += unfinished_batches(feed, topic, accounts.unfinished, sorted(unpublished))
+    foreseen: Sequence[Finding] = ()
+    found = _ledger_findings(services, accounts)
     try:
         seen = observe(services, accounts)
     except SourceError as error:
         unheard("the broker", error)
     else:
-        found += _broker_findings(feed, accounts, seen)
+        foreseen = change_findings(feed, accounts.generations, log_changes(accounts, seen), seen)
+        found += standing_findings(feed, accounts.generations, seen)
+        found += unread_partitions(feed, accounts.generations, seen.snapshot)
     try:
         found += storage_findings(services, manifests, unpublished)
     except StorageError as error:
         unheard("HDFS", error)
-    findings = _once(found)
-    services.ledger.record_findings(feed, findings)
+    found = _once(found)
+    services.ledger.record_findings(feed, found)
+    findings = (*_once([*found, *foreseen]), *silent)
     return ReconcileReport(
         feed=feed,
         topic=topic,
         taken_at=taken_at,
         levels=(Level.L0, Level.L1, Level.L2),
-        findings=(*findings, *silent),
-        partitions=_partitions(services, accounts, manifests, seen, (*findings, *silent)),
+        findings=findings,
+        partitions=_partitions(services, accounts, manifests, seen, findings),
         is_complete=not silent,
     )
 
 
-def _broker_findings(feed: str, accounts: Accounts, seen: Observation) -> list[Finding]:
-    changes = log_changes(accounts, seen)
+def _ledger_findings(services: Services, accounts: Accounts) -> list[Finding]:
+    """What the ledger says by itself: as it was stated then, where a state lasts."""
+    feed, ledger = services.feed_name, services.ledger
+    recorded = [each.finding for each in ledger.findings(feed)]
+    lost = ledger.lost(feed)
     return [
-        *change_findings(feed, accounts.generations, changes, seen),
-        *standing_findings(feed, accounts.generations, seen),
-        *unread_partitions(feed, accounts.generations, seen.snapshot),
+        *recorded_stops(accounts.generations, recorded),
+        *recorded_unknown_tails(recorded),
+        *(lost_finding(feed, account, offsets, code) for account, offsets, code in lost),
+        *unfinished_batches(feed, services.topic, ledger.waiting(feed)),
     ]
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings without repeats of the same code on the same interval; worst first."""
+    """The findings without repeats of the same key, the first one's words; worst first."""
     seen: dict[tuple[object, ...], Finding] = {}
     for each in findings:
-        place = (each.code, each.generation, each.partition, each.from_offset, each.until_offset)
-        key = place if each.from_offset is not None else (*place, each.cause)
-        seen.setdefault(key, each)
+        seen.setdefault(each.key, each)
     order = list(Verdict)
     return sorted(seen.values(), key=lambda each: -order.index(each.verdict))
 
@@ -193,10 +199,7 @@ def _partition(
     if seen and seen.snapshot.topic_id == account.topic_id:
         bounds = seen.snapshot.partitions.get(account.partition.partition)
     mine = [
-        each.verdict
-        for each in findings
-        if each.partition in (None, account.partition.partition)
-        and each.generation in (None, account.ordinal)
+        each.verdict for each in findings if each.partition in (None, account.partition.partition)
     ]
     isolation = services.isolation
     return PartitionAccount(

@@ -45,5 +45,29 @@ def test_codes_are_used_once() -> None:
     assert len({code.value for code in FindingCode}) == len(list(FindingCode))
 
 
-def test_a_run_fails_for_what_is_lost_doubled_or_unknown() -> None:
-    assert {Verdict.PROVEN_LOSS, Verdict.PROVEN_DUP, Verdict.UNKNOWN} == FAILING_VERDICTS
+def test_everything_fails_that_is_neither_harmless_nor_accepted() -> None:
+    accepted = {Verdict.PROVEN_OK, Verdict.BENIGN_HOLE, Verdict.WAIVED}
+
+    assert set(Verdict) - accepted == FAILING_VERDICTS
+
+
+@pytest.mark.parametrize(
+    ("change", "is_another"),
+    [
+        ({"code": FindingCode.PURGED}, True),
+        ({"topic": "others"}, True),
+        ({"generation": 2}, True),
+        ({"partition": 4}, True),
+        ({"from_offset": 6}, True),
+        ({"until_offset": 9}, True),
+        ({"subject": "/landing/orders/copy.parquet"}, True),
+        ({"verdict": Verdict.UNKNOWN}, False),
+        ({"cause": "in other words."}, False),
+        ({"evidence": {"log_start_offset": 8}}, False),
+    ],
+    ids=str,
+)
+def test_a_key_says_what_a_finding_is_about_and_not_what_is_said(
+    change: dict[str, object], is_another: bool
+) -> None:
+    assert (replace(LOST, **change).key != LOST.key) is is_another  # type: ignore[arg-type]

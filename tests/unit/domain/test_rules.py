@@ -10,15 +10,18 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tallystick.domain.batch import BatchStatus
+from tallystick.domain.batch import BatchStatus, WaitingBatch
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.identities import BatchId
 from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation, log_changes
 from tallystick.domain.rules import (
     change_findings,
     could_not_tell,
     frozen_time_index,
     lost_finding,
+    recorded_stops,
+    recorded_unknown_tails,
     standing_findings,
     stopped_finding,
     unfinished_batches,
@@ -54,7 +57,8 @@ class Facts:
     anchor: AnchorCheck = AnchorCheck.INTACT
     topic_id: str = TOPIC_ID
     unfinished: tuple[BatchStatus, ...] = ()
-    unpublished: tuple[str, ...] = ()
+    waiting: tuple[WaitingBatch, ...] = ()
+    recorded: tuple[Finding, ...] = ()
     cut: int | None = None
     after_now: int | None = None
 
@@ -70,9 +74,11 @@ class Facts:
         known, snapshot = accounts.generations, seen.snapshot
         return [
             *change_findings(FEED, known, changes, seen),
+            *recorded_stops(known, self.recorded),
+            *recorded_unknown_tails(self.recorded),
             *standing_findings(FEED, known, seen),
             *unread_partitions(FEED, known, snapshot),
-            *unfinished_batches(FEED, TOPIC, self.unfinished, self.unpublished),
+            *unfinished_batches(FEED, TOPIC, self.waiting),
             *frozen_time_index(
                 FEED, known, snapshot, cuts={0: self.cut}, after_now={0: self.after_now}
             ),
@@ -92,6 +98,21 @@ def _told(findings: Iterable[Finding]) -> dict[str, str]:
 CLAIMED = an_account(frontier=5, beyond=[(5, 9)])
 LEFT = a_status(planned(5, 9))
 HELD = a_status(planned(5, 9), lease_seconds_left=60.0)
+CUT_AT_4 = stopped_finding(
+    FEED, LANDED, a_snapshot({0: bounds(0, 4)}), FindingCode.TRUNCATED, "then"
+)
+GREW_AGAIN = stopped_finding(
+    FEED, LANDED, a_snapshot({0: bounds(0, 9)}), FindingCode.OVERWRITTEN, "then"
+)
+NO_ANCHOR = replace(GREW_AGAIN, verdict=Verdict.UNKNOWN, from_offset=None, until_offset=None)
+TAIL = replace(NO_ANCHOR, code=FindingCode.RECREATED)
+SECOND = replace(LANDED, ordinal=2)
+
+
+def left(seconds: float, state: BatchState = BatchState.LANDING) -> tuple[WaitingBatch, ...]:
+    return (WaitingBatch(BATCH, state, seconds),)
+
+
 LOSS, UNKNOWN = Verdict.PROVEN_LOSS.value, Verdict.UNKNOWN.value
 
 ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
@@ -123,7 +144,7 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     (
         "expired under a claim nobody holds",
         Facts(account=CLAIMED, now=bounds(8, 9), unfinished=(LEFT,)),
-        {"A1": f"{LOSS} [5, 8)", "N3": UNKNOWN},
+        {"A1": f"{LOSS} [5, 8)"},
         "the claim's rest can still be landed",
     ),
     (
@@ -162,21 +183,51 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     ),
     (
         "stopped before, still cut",
-        Facts(account=STOPPED, now=bounds(0, 4)),
+        Facts(account=STOPPED, now=bounds(0, 4), recorded=(CUT_AT_4,)),
         {"A3": f"{LOSS} [4, 5)"},
         "said as long as it lasts",
     ),
     (
+        "stopped before, cut further",
+        Facts(account=STOPPED, now=bounds(0, 2), recorded=(CUT_AT_4,)),
+        {"A3": f"{LOSS} [4, 5)"},
+        "what was found then is what was found",
+    ),
+    (
         "stopped before, grown since",
-        Facts(account=STOPPED),
-        {"A4": f"{LOSS} [4, 5)"},
-        "the cut can't be seen any more",
+        Facts(account=STOPPED, recorded=(CUT_AT_4,)),
+        {"A3": f"{LOSS} [4, 5)"},
+        "the cut can't be seen any more, and is on record",
     ),
     (
         "stopped before, not in the snapshot",
-        Facts(account=STOPPED, now=None),
+        Facts(account=STOPPED, now=None, recorded=(GREW_AGAIN,)),
         {"A4": f"{LOSS} [4, 5)"},
         "nothing contradicts what was found",
+    ),
+    (
+        "stopped before, its anchor gone",
+        Facts(account=STOPPED, anchor=AnchorCheck.GONE, recorded=(NO_ANCHOR, CUT_AT_4)),
+        {"A3": f"{LOSS} [4, 5)"},
+        "an older doubt is answered",
+    ),
+    (
+        "stopped before, waived since",
+        Facts(account=STOPPED),
+        {},
+        "it is not on record as open any more",
+    ),
+    (
+        "an earlier life was stopped",
+        Facts(account=SECOND, recorded=(CUT_AT_4,)),
+        {},
+        "somebody has decided where it goes on",
+    ),
+    (
+        "a doubt that has passed",
+        Facts(recorded=(NO_ANCHOR,)),
+        {},
+        "the anchor can be judged again",
     ),
     # A5
     (
@@ -191,18 +242,31 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
         {"A5": f"{LOSS} [5, 7), {UNKNOWN}"},
         "the tail was seen and never landed",
     ),
+    (
+        "re-created before",
+        Facts(account=SECOND, recorded=(TAIL,)),
+        {"A5": UNKNOWN},
+        "nobody will ever know",
+    ),
+    (
+        "re-created before, the lost tail",
+        Facts(account=SECOND, recorded=(replace(TAIL, verdict=Verdict.PROVEN_LOSS),)),
+        {},
+        "a lost range is told from the ranges",
+    ),
     # N1
     ("unread", Facts(account=None), {"N1": f"{UNKNOWN} [0, 9)"}, "nobody has looked yet"),
     # N3
-    ("left behind", Facts(account=CLAIMED, unfinished=(LEFT,)), {"N3": UNKNOWN}, "no lease"),
-    ("at work", Facts(account=CLAIMED, unfinished=(HELD,)), {}, "slow is not dead"),
-    ("not shown", Facts(unpublished=(BATCH,)), {"N3": UNKNOWN}, "committed, not published"),
+    ("left behind", Facts(waiting=left(3601)), {"N3": UNKNOWN}, "more than an hour, no lease"),
+    ("waiting for its turn", Facts(waiting=left(3600)), {}, "others of its run are before it"),
     (
-        "committed, said once",
-        Facts(unfinished=(replace(LEFT, state=BatchState.COMMITTED),), unpublished=(BATCH,)),
+        "not shown",
+        Facts(waiting=left(3601, BatchState.COMMITTED)),
         {"N3": UNKNOWN},
-        "a committed batch needs no lease",
+        "committed, not published",
     ),
+    ("to be shown", Facts(waiting=left(3600, BatchState.COMMITTED)), {}, "the rename is next"),
+    ("at work", Facts(account=CLAIMED, unfinished=(HELD,)), {}, "slow is not dead"),
     # Z5
     (
         "a record from the future",
@@ -222,7 +286,7 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     (
         "a record from the future, stopped",
         Facts(account=replace(STOPPED, anchor=None), now=bounds(0, 9), cut=5, after_now=5),
-        {"A4": LOSS},
+        {},
         "a stopped partition has another trouble",
     ),
 ]
@@ -261,10 +325,19 @@ def test_a_recorded_loss_names_its_cause(code: FindingCode, words: str) -> None:
     assert (found.from_offset, found.until_offset) == (5, 8)
 
 
-def test_a_stopped_partition_can_be_told_of_without_the_broker() -> None:
-    found = stopped_finding(FEED, STOPPED, None, FindingCode.TRUNCATED, "found before")
+def test_what_is_on_record_is_told_in_the_words_of_then() -> None:
+    assert recorded_stops(by_partition(STOPPED), [CUT_AT_4]) == (CUT_AT_4,)
+    assert recorded_unknown_tails([TAIL]) == (TAIL,)
 
-    assert _told([found]) == {"A3": f"{LOSS} [4, 5)"}
+
+def test_two_batches_left_behind_are_two_findings() -> None:
+    other = WaitingBatch(BatchId("00000000000000b2"), BatchState.COMMITTED, 7300.0)
+    held, shown = unfinished_batches(FEED, TOPIC, (*left(5400), other))
+
+    assert held.key != shown.key
+    assert (held.subject, shown.subject) == (BATCH, other.batch_id)
+    assert held.cause == f"batch {BATCH} is landing, and for 1.5 h nobody has held it."
+    assert shown.cause.endswith("is committed, and for 2.0 h nobody has published it.")
 
 
 def test_a_silent_witness_is_unknown() -> None:

@@ -11,9 +11,12 @@ from tallystick.domain.landed import FileSlice
 from tallystick.domain.states import Verdict
 from tallystick.domain.storage_rules import (
     StoredFile,
+    Unlike,
+    is_read,
     ledger_behind,
     missing_or_changed,
     stray_files,
+    unlike_manifest,
 )
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
 
@@ -116,5 +119,61 @@ def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
     assert found.next_step.startswith("Land nothing")
 
 
+def test_two_paths_are_two_findings() -> None:
+    for rule in (stray_files, ledger_behind):
+        one, other = rule(FEED, TOPIC, ["/landing/one", "/landing/other"])
+        assert (one.subject, other.subject) == ("/landing/one", "/landing/other")
+        assert one.key != other.key
+
+
 def test_nothing_found_is_nothing_said() -> None:
     assert stray_files(FEED, TOPIC, []) == ledger_behind(FEED, TOPIC, []) == ()
+
+
+EMPTY = a_file("empty.parquet", length_bytes=100)
+LENGTHS = {"one.parquet": 1_000, "two.parquet": 900, "empty.parquet": 100}
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        pytest.param(LENGTHS, None, id="as committed"),
+        pytest.param(
+            {"one.parquet": 1_000, "two.parquet": 900}, None, id="a file without a row is missing"
+        ),
+        pytest.param(
+            LENGTHS | {"part.parquet": 5},
+            Unlike("part.parquet", "nothing, for the manifest does not name it", "a file"),
+            id="one more",
+        ),
+        pytest.param(
+            LENGTHS | {"two.parquet": 899},
+            Unlike("two.parquet", "900 bytes", "899 bytes"),
+            id="one shorter",
+        ),
+        pytest.param(
+            {"one.parquet": 1_000},
+            Unlike("two.parquet", "900 bytes", "no such file"),
+            id="one missing",
+        ),
+    ],
+)
+def test_what_is_unlike_the_manifest(stored: Mapping[str, int], expected: Unlike | None) -> None:
+    manifest = a_manifest(files=(ONE, TWO, EMPTY))
+
+    assert unlike_manifest(manifest, stored) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("part-0.parquet", True),
+        ("_SUCCESS", False),
+        ("_temporary", False),
+        (".part.crc", False),
+        ("_day=1", True),
+        (".day=1", False),
+    ],
+)
+def test_what_readers_read(name: str, expected: bool) -> None:
+    assert is_read(name) is expected

@@ -40,13 +40,13 @@ SELECT v.manifest
 
 -- name: committed_batch
 -- A batch after its commit, with its proof.
-SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256
+SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL;
 
 -- name: unpublished
 -- The feed's batches that are committed and not published, in the order of their commits.
-SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256
+SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.state = 'committed'
  ORDER BY b.commit_number;
@@ -66,6 +66,28 @@ SELECT a.attempt_id, a.batch_id, a.token, a.owner, b.root,
         OR b.state IN ('published', 'abandoned')
         OR b.committed_by <> a.attempt_id)
  ORDER BY b.batch_number, a.token;
+
+-- name: batches_over
+-- Those of the batches that are the feed's, and published or abandoned: nothing leads back from there.
+SELECT batch_id FROM batch
+ WHERE feed = :feed AND state IN ('published', 'abandoned') AND batch_id = ANY(:batch_ids::text[])
+ ORDER BY batch_number;
+
+-- name: roots
+-- Every root below which the feed has batches.
+SELECT DISTINCT root FROM batch WHERE feed = :feed ORDER BY root;
+
+-- name: waiting_batches
+-- Unfinished batches that nobody holds, and since when: a lease that was given back leaves no date,
+-- but the attempt that gave it back has one. A committed batch has waited since its commit.
+SELECT b.batch_id, b.state::text AS state,
+       extract(epoch FROM clock_timestamp()
+         - coalesce(b.committed_at, b.lease_until, newest.ended_at, b.planned_at))::float8 AS seconds
+  FROM batch b
+  LEFT JOIN attempt newest ON newest.batch_id = b.batch_id AND newest.token = b.newest_token
+ WHERE b.feed = :feed AND b.state IN ('planned', 'landing', 'verified', 'committed')
+   AND (b.lease_until IS NULL OR b.lease_until <= clock_timestamp())
+ ORDER BY b.batch_number;
 
 -- name: mark_swept
 -- The attempt's staging directory is gone.

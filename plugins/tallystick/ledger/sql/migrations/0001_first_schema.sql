@@ -603,6 +603,7 @@ CREATE TABLE finding (
   partition         integer,
   from_offset       bigint,
   until_offset      bigint,
+  subject           text NOT NULL DEFAULT '',
   cause             text NOT NULL,
   next_step         text NOT NULL,
   evidence          jsonb NOT NULL,
@@ -612,20 +613,23 @@ CREATE TABLE finding (
 );
 COMMENT ON TABLE finding IS
   'What reconciliation stated. Seen again, it is confirmed; with another verdict, it is superseded.';
+COMMENT ON COLUMN finding.subject IS
+  'The path or the batch that it is about, where no interval tells two of a code apart.';
 COMMENT ON COLUMN finding.generation IS 'The generation''s ordinal.';
+-- A path may be longer than an index entry, so its hash stands for it.
 CREATE UNIQUE INDEX finding_open_once
-  ON finding (feed, code, topic, generation, partition, from_offset, until_offset)
+  ON finding (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
   NULLS NOT DISTINCT WHERE state = 'open';
 
 CREATE FUNCTION guard_finding() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF (NEW.finding_id, NEW.feed, NEW.code, NEW.verdict, NEW.level, NEW.topic, NEW.generation,
-      NEW.partition, NEW.from_offset, NEW.until_offset, NEW.cause, NEW.next_step, NEW.evidence,
-      NEW.first_seen_at)
+      NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.cause, NEW.next_step,
+      NEW.evidence, NEW.first_seen_at)
      IS DISTINCT FROM
      (OLD.finding_id, OLD.feed, OLD.code, OLD.verdict, OLD.level, OLD.topic, OLD.generation,
-      OLD.partition, OLD.from_offset, OLD.until_offset, OLD.cause, OLD.next_step, OLD.evidence,
-      OLD.first_seen_at)
+      OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.cause, OLD.next_step,
+      OLD.evidence, OLD.first_seen_at)
      OR (NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN (
            ('open', 'superseded'), ('open', 'remedied'), ('open', 'waived'),
            ('open', 'false_alarm'), ('waived', 'open'))) THEN
