@@ -162,13 +162,13 @@ class AnotherCluster(SourceError):
 
     next_step = (
         "Correct the connection. If the topic has moved for good, give it a new feed: offsets of"
-        " two clusters must not mix. Nothing was changed."
+        " two clusters must not mix."
     )
 
     def __init__(self, feed: str, known: str, found: str) -> None:
         super().__init__(feed, known, found)
 
-    def describe(self) -> str:
+    def sentence(self) -> str:
         """The feed, its cluster, and the one that answers."""
         feed, known, found = self.args
         return f"feed {feed} lands from cluster {known}, but cluster {found} answers."

@@ -63,6 +63,17 @@ def test_an_error_says_what_to_do_next(kind: type[IngestionError]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_an_error_says_where_the_story_was(kind: type[IngestionError]) -> None:
+    error = _example(kind)
+    error.place = ("feed orders", "at verify", "batch b1")
+    again = pickle.loads(pickle.dumps(error))
+
+    assert str(error).startswith("feed orders, at verify, batch b1: ")
+    assert str(again) == str(error)
+    assert str(error).endswith(f"{error.sentence()} {kind.next_step}") or "\n" in str(error)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_error_says_in_its_docstring_when_it_comes(kind: type[IngestionError]) -> None:
     assert kind.__doc__
     assert kind.__doc__.strip().endswith(".")

@@ -85,6 +85,7 @@ def a_status(
         plan=a_batch(*ranges, batch_id=batch_id),
         state=state,
         newest_token=FencingToken(0),
+        applications=0,
         committed_by=None,
         lease_seconds_left=lease_seconds_left,
         holder=Owner("run 1") if lease_seconds_left > 0 else None,

@@ -15,10 +15,11 @@ from tallystick.errors import (
     StorageUnavailable,
 )
 from tallystick.storage.web_hdfs import WebHdfsFileStore
+from tests.support.kafka_producers import messages, produce
 from tests.support.ledger_proxy import Cut, LedgerProxy
 from tests.support.store_hdfs import Superuser
 from tests.trouble.place import Place
-from tests.trouble.scene import Before, Runner, Scene
+from tests.trouble.scene import Before, NewScene, Runner, Scene
 
 UNLIMITED = -1
 ENTER, LEAVE = "ENTER", "LEAVE"
@@ -59,6 +60,19 @@ def test_hdfs_is_down_at_land(scene: Scene) -> None:
     assert error.retry
     tells_place(scene, error, "land", f"{scene.root}/_staging", "takes no connections")
     scene.recovers()
+
+
+def test_a_long_outage_takes_no_batch_apart(new_scene: NewScene) -> None:
+    """A batch that fails twice is halved, to find the sick partition; here none is sick."""
+    scene = new_scene(partitions=4)
+    for partition in range(4):
+        produce(scene.place.bootstrap_servers, scene.topic, messages(3), partition=partition)
+    with scene.place.without_hdfs():
+        errors = [scene.fails() for _ in range(3)]
+    assert {type(each) for each in errors} == {StorageUnavailable}
+    report = scene.landed()
+    assert len(report.batches) == 1
+    assert scene.rows() == scene.produced(dict.fromkeys(range(4), (0, 3)))
 
 
 def test_hdfs_is_killed_under_spark(scene: Scene) -> None:

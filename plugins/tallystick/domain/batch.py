@@ -69,6 +69,8 @@ class BatchStatus:
     state: BatchState
     newest_token: FencingToken
     """0 before the first attempt."""
+    applications: int
+    """Attempts that came as far as a Spark application."""
     committed_by: AttemptId | None
     lease_seconds_left: float
     """By the ledger's clock; zero or less when nobody holds the batch."""

@@ -2,7 +2,9 @@
 
 A batch is landed and committed as a whole: a partition that can't be read or proven would keep up
 to hundreds of healthy ones from landing, until retention takes their records. So a batch that was
-tried twice and is held by nobody is halved, until the sick partition has a batch of its own.
+tried twice and is held by nobody is halved, until the sick partition has a batch of its own. A try
+that did not come as far as Spark does not count: HDFS or the ledger was away, and no partition is
+to blame.
 """
 
 from __future__ import annotations
@@ -54,4 +56,4 @@ def halves_of_failing(accounts: Accounts, cut_already: Sequence[CutClaim]) -> Ha
 
 def _fails_again_and_again(batch: BatchStatus) -> bool:
     is_free = batch.lease_seconds_left <= 0
-    return is_free and batch.newest_token >= _TRIES_TOGETHER and len(batch.plan.ranges) > 1
+    return is_free and batch.applications >= _TRIES_TOGETHER and len(batch.plan.ranges) > 1

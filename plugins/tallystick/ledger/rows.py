@@ -128,6 +128,7 @@ def _status(
         plan=manifest.plan if manifest else _plan(row, tuple(claimed.get(batch_id, ()))),
         state=BatchState(row.state),
         newest_token=FencingToken(row.newest_token),
+        applications=row.applications,
         committed_by=AttemptId(row.committed_by) if row.committed_by else None,
         lease_seconds_left=seconds if is_held else 0.0,
         holder=Owner(row.holder) if is_held else None,

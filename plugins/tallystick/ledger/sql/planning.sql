@@ -45,6 +45,8 @@ SELECT DISTINCT g.topic_id FROM generation g
 -- The feed's batches that are planned, landing or verified, oldest first.
 SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
        b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
+       (SELECT count(*) FROM attempt a
+         WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
        p.window_from, p.window_until
   FROM batch b JOIN plan p USING (plan_id)
@@ -61,6 +63,8 @@ SELECT plan_id, planned_at FROM plan
 -- The batches of a plan, own ones first, each in its order.
 SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
        b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
+       (SELECT count(*) FROM attempt a
+         WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
        p.window_from, p.window_until, pb.is_adopted
   FROM plan_batch pb

@@ -2,6 +2,8 @@
 -- One batch as it stands now.
 SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
        b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
+       (SELECT count(*) FROM attempt a
+         WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
        p.window_from, p.window_until
   FROM batch b JOIN plan p USING (plan_id)
@@ -11,6 +13,8 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
 -- All batches of the feed, oldest first.
 SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
        b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
+       (SELECT count(*) FROM attempt a
+         WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
        p.window_from, p.window_until, b.planned_at, b.committed_at, b.published_at
   FROM batch b JOIN plan p USING (plan_id)
