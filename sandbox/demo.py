@@ -194,12 +194,11 @@ class Demo:
         return _tallystick("reconcile", feed).returncode == 0
 
     def _say_where(self, env: Mapping[str, str]) -> None:
-        web = env["WEBHDFS_URL"].removesuffix("/webhdfs/v1")
+        listing = f"{env['WEBHDFS_URL']}/webhdfs/v1/data/landing?op=LISTSTATUS"
         where = {
             "Airflow": f"{env['AIRFLOW_URL']}   user {env['AIRFLOW_USER']}, "
             f"password {env['AIRFLOW_PASSWORD']}",
-            "Files": f"{env['HDFS_URL']}/data/landing   in a browser: "
-            f"{web}/explorer.html#/data/landing",
+            "Files": f"{env['HDFS_URL']}/data/landing   by HTTP: {listing}",
             "Kafka": env["KAFKA_BOOTSTRAP_SERVERS"],
             "Ledger": f"./tallystick batches {FEEDS[0]}   ./tallystick files {FEEDS[0]}",
             "Again": "./tallystick demo   writes a little more and lands it",
