@@ -33,7 +33,7 @@ _GROWTH: Final = 4
 
 
 class KafkaBrokerView:
-    """One cluster, read only, for one thread; clients open at the first question."""
+    """One cluster, read only, for one thread; connections open at the first question."""
 
     def __init__(
         self,

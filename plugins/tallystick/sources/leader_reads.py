@@ -7,9 +7,9 @@ a position, or makes a topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
@@ -24,6 +24,8 @@ from tallystick.sources.broker_answers import (
 from tallystick.sources.hole_walk import AbortedTransaction, FetchAnswer
 from tallystick.sources.leader_connections import Leader, LeaderConnections
 from tallystick.sources.topic_bounds import LEVELS, NO_REPLICA
+
+T = TypeVar("T")
 
 _ANY_BYTES: Final = 2**31 - 1
 # An empty answer below the readable end is believed when it comes this many times.
@@ -174,7 +176,7 @@ class LeaderReads:
             return found
         raise self._connections.again(f"the answer leaves {partition} out")
 
-    def _patiently(self, question: Any) -> Any:
+    def _patiently(self, question: Callable[[SecondsLeft], T]) -> T:
         return patiently(question, seconds=self._patience_seconds)
 
 
