@@ -11,7 +11,8 @@ code: it shows that the protocol keeps its promises, and which of its rules each
 3. A process may stand still between any two steps, for any time: a zombie is no special case.
 4. The sweeper asks two questions. Where the ledger answers both at once, less can happen, not more.
 5. `mark_swept` doesn't appear: an attempt may be swept again and again, which is no safer.
-6. A small file is written in one step, its bytes the same whoever writes them for an attempt.
+6. A small file is written in one step. What a manifest says does not appear: publishing may find
+   that it is another one, and write it anew.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Rules:
     renames_before_looking: bool = True
     """What a rename answers is the first look; off: both places are looked at, one by one."""
     believes_target_manifest: bool = True
-    """A target in the way is ours if its manifest is; off: if nothing is left in staging."""
+    """A target in the way is ours if it holds what was committed; off: if staging is empty."""
     marks_after_rename: bool = True
     waits_for_dead_token: bool = True
     """The sweeper takes dead attempts only; off: it believes that a lease ran out."""

@@ -178,7 +178,7 @@ def _first_of_publishing(rules: Rules) -> At:
 def _publishing(
     state: State, who: str, publisher: Process, go: Go, rules: Rules, after_rename: At
 ) -> Iterator[Step]:
-    """Rename exclusively; where that failed, let the target's manifest speak; mark."""
+    """Rename exclusively; where that failed, let the target's files speak; mark."""
     attempt, at = publisher.attempt, publisher.at
     if at is At.RENAME:
         yield from _renaming(state, who, attempt, go, rules, after_rename)
@@ -203,6 +203,9 @@ def _renaming(
     state: State, who: str, attempt: int, go: Go, rules: Rules, after_rename: At
 ) -> Iterator[Step]:
     if state.in_staging(attempt) is Staging.ABSENT:
+        # It had found another manifest there and writes the committed one; the data has gone since.
+        hollow = state.staged(attempt, Staging.HOLLOW)
+        yield Step(who, "write", "_tally.json anew", go(At.RENAME, staging=hollow), is_fault=True)
         yield Step(who, "rename_exclusive", "FileMissing", go(At.STATUS_OF_TARGET))
     elif state.target != NOBODY:
         following = At.READ if rules.believes_target_manifest else At.STATUS_OF_SOURCE

@@ -92,6 +92,30 @@ def test_a_run_beside_it_is_no_alarm_whenever_it_lands(story: Story, call: int) 
     assert failing(report.findings) == []
 
 
+def test_a_feeds_first_run_beside_it_is_no_alarm(story: Story) -> None:
+    services = story.services()
+    ledger = Meanwhile(
+        services.ledger, lambda: land_feed(story.services(), None, OTHER), method="accounts"
+    )
+    report = reconcile(replace(services, ledger=ledger))  # type: ignore[arg-type]
+    assert failing(report.findings) == []
+
+
+def test_what_expires_after_it_was_landed_beside_it_is_no_loss(story: Story) -> None:
+    land_feed(story.services(), None, OWNER)
+    story.broker.logs[0].append(Kind.RECORD, 10)
+
+    def landed_and_expired() -> None:
+        land_feed(story.services(), None, OTHER)
+        story.broker.logs[0].append(Kind.RECORD, 1)
+        story.broker.logs[0].log_start_offset = 20
+
+    services = story.services()
+    ledger = Meanwhile(services.ledger, landed_and_expired, method="accounts")
+    report = reconcile(replace(services, ledger=ledger))  # type: ignore[arg-type]
+    assert failing(report.findings) == []
+
+
 @pytest.mark.parametrize("call", range(1, 9))
 def test_a_rename_beside_it_is_no_loss_whenever_it_comes(story: Story, call: int) -> None:
     services = story.services()

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from tallystick.domain.findings import FAILING_VERDICTS, Finding, Level
 from tallystick.domain.generation import GenerationAccount
@@ -34,6 +35,9 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.storage_check import storage_findings
 
 log = logging.getLogger(__name__)
+
+# A run at work changes a partition's account every few seconds at most; a look takes less.
+_MORE_LOOKS_BESIDE_A_RUN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,32 +118,78 @@ def _compared(services: Services) -> ReconcileReport:
             could_not_tell(feed, topic, what=what, reason=error.describe(), seen_at=taken_at)
         )
 
-    seen: Observation | None = None
-    foreseen: Sequence[Finding] = ()
-    found = _ledger_findings(services, accounts)
+    look: _Look | None = None
     try:
-        seen = observe(services, accounts)
+        look = _look_at_broker(services, accounts)
     except SourceError as error:
         unheard("the broker", error)
     else:
-        foreseen = change_findings(feed, accounts.generations, log_changes(accounts, seen), seen)
-        found += standing_findings(feed, accounts.generations, seen)
-        found += unread_partitions(feed, accounts.generations, seen.snapshot)
+        accounts = look.accounts
+    found = [*_ledger_findings(services, accounts), *(look.standing if look else ())]
     try:
         found += storage_findings(services, manifests, unpublished)
     except StorageError as error:
         unheard("HDFS", error)
     found = _once(found)
     services.ledger.record_findings(feed, found)
-    findings = (*_once([*found, *foreseen]), *silent)
+    findings = (*_once([*found, *(look.foreseen if look else ())]), *silent)
     return ReconcileReport(
         feed=feed,
         topic=topic,
         taken_at=taken_at,
         levels=(Level.L0, Level.L1, Level.L2),
         findings=findings,
-        partitions=_partitions(services, accounts, manifests, seen, findings),
+        partitions=_partitions(
+            services, accounts, manifests, look.seen if look else None, findings
+        ),
         is_complete=not silent,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at the broker, beside the accounts that it was compared with."""
+
+    accounts: Accounts
+    seen: Observation
+    foreseen: Sequence[Finding]
+    """What the next plan will find and record."""
+    standing: Sequence[Finding]
+
+    def is_overtaken(self, now: Accounts) -> bool:
+        """True when a finding is about a log that a run has worked on meanwhile."""
+        before, after = self.accounts.generations, now.generations
+        places = {each.partition for each in (*self.foreseen, *self.standing)}
+        return any(before.get(each) != after.get(each) for each in places if each is not None)
+
+
+def _look_at_broker(services: Services, accounts: Accounts) -> _Look:
+    """A look whose findings hold for the accounts as they still are.
+
+    The ledger is read before the broker. If a run lands between the two, and retention takes the
+    landed records, what is safe looks lost: so where something is found, the ledger is read again.
+    """
+    look = _one_look(services, accounts)
+    for _ in range(_MORE_LOOKS_BESIDE_A_RUN):
+        if not (look.foreseen or look.standing):
+            break
+        now = services.ledger.accounts(services.feed_name)
+        if not look.is_overtaken(now):
+            break
+        look = _one_look(services, now)
+    return look
+
+
+def _one_look(services: Services, accounts: Accounts) -> _Look:
+    feed, known, seen = services.feed_name, accounts.generations, observe(services, accounts)
+    return _Look(
+        accounts,
+        seen,
+        foreseen=change_findings(feed, known, log_changes(accounts, seen), seen),
+        standing=(
+            *standing_findings(feed, known, seen),
+            *unread_partitions(feed, known, seen.snapshot),
+        ),
     )
 
 

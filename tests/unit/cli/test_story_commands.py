@@ -170,6 +170,28 @@ def test_reconcile_names_what_is_gone_to_the_offset(landing: CommandLine, story:
     assert "\n  next: " in text.out
 
 
+def test_a_suspicion_is_a_finding_and_names_its_file(landing: CommandLine, story: Story) -> None:
+    landed(landing)
+    path = landing("files", "orders", "--json").json["files"][0]["path"]
+    (story.directory / path.removeprefix("/")).with_name("copy.parquet").write_bytes(b"")
+    told = landing("reconcile", "orders", "--json")
+    assert told.code == 1
+    (finding,) = told.json["findings"]
+    assert (finding["code"], finding["verdict"]) == ("A9", "SUSPECTED")
+    assert finding["subject"] == f"{path.rpartition('/')[0]}/copy.parquet"
+
+
+def test_what_is_lost_is_accounted_for_and_not_proven(landing: CommandLine, story: Story) -> None:
+    landed(landing)
+    story.broker.logs[0].append(Kind.RECORD, 20)
+    story.broker.logs[0].log_start_offset = 25
+    landing("land", "orders")
+    _, headers, partition, *_ = landing("reconcile", "orders").out.splitlines()
+    assert headers.split() == ["partition", "generation", "accounted", "verdict", "evidence", "lag"]
+    assert "[0, 35)" in partition
+    assert "PROVEN_LOSS" in partition
+
+
 def test_reconcile_could_not_tell_when_the_broker_is_silent(
     landing: CommandLine, story: Story
 ) -> None:
