@@ -32,12 +32,6 @@ from tests.trouble.place import Place
 # A killed run's batches are free after it.
 LEASE = timedelta(seconds=2)
 PATIENCE_SECONDS = 2.0
-# Kafka's client in Spark gives up as soon: its own patience is a minute and more.
-IMPATIENT = {
-    "kafka.default.api.timeout.ms": "3000",
-    "kafka.request.timeout.ms": "2000",
-    "kafkaConsumer.pollTimeoutMs": "3000",
-}
 _OWNERS = count(1)
 
 
@@ -79,12 +73,9 @@ class Scene(Way):
             ) as broker,
             closing(store),
         ):
-            options = {**services.kafka_options, **IMPATIENT}
-            services = replace(
-                services, broker=broker, store=store, lease=LEASE, kafka_options=options
-            )
+            services = replace(services, broker=broker, store=store, lease=LEASE)
             for name, change in changes.items():
-                new = change(getattr(services, name)) if isinstance(change, Before) else change
+                new = change(getattr(services, name)) if callable(change) else change
                 services = replace(services, **{name: new})
             yield services
 
@@ -117,7 +108,7 @@ class Scene(Way):
     def let_leases_run_out(self) -> None:
         """As if the longest lease of a dead run were over."""
         with psycopg.connect(self.environ["LEDGER_DSN"]) as ledger:
-            ledger.execute("UPDATE batch SET lease_until = clock_timestamp()")
+            ledger.execute("UPDATE batch SET lease_until = now() WHERE holder IS NOT NULL")
 
     def recovers(self, **more: Any) -> None:
         """The next runs land what is left, once a dead one's lease is over: each offset once."""

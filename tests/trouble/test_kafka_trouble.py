@@ -8,6 +8,13 @@ from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
 from tests.support.kafka_topics import delete_topic
 from tests.trouble.scene import Before, NewScene, Runner, Scene
 
+# Kafka's client in Spark has a minute of patience and more.
+IMPATIENT = {
+    "kafka.default.api.timeout.ms": "3000",
+    "kafka.request.timeout.ms": "2000",
+    "kafkaConsumer.pollTimeoutMs": "3000",
+}
+
 
 def test_kafka_is_down_at_plan(scene: Scene) -> None:
     with scene.place.kafka_gate.closed():
@@ -33,7 +40,8 @@ def test_kafka_goes_down_before_spark_is_started(scene: Scene) -> None:
 
 def test_kafka_is_killed_under_spark(scene: Scene) -> None:
     kafka = scene.place.kafka
-    error = scene.fails(Runner(scene.spark, before=lambda plan: kafka.kill()))
+    runner = Runner(scene.spark, before=lambda plan: kafka.kill())
+    error = scene.fails(runner, kafka_options=lambda usual: {**usual, **IMPATIENT})
     kafka.start()
     assert isinstance(error, ApplicationFailed)
     assert error.retry

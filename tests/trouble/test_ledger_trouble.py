@@ -67,6 +67,7 @@ def test_the_ledger_goes_down_at_verify(scene: Scene, verb: str) -> None:
     ranges = [] if verb == "outcome_of" else [f"{scene.topic}-0 [0, 10)"]
     tells_where(scene, error, "verify", "batch ", *ranges)
     assert scene.rows() == []
+    scene.let_leases_run_out()
     scene.recovers()
 
 
