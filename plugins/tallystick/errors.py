@@ -129,6 +129,10 @@ class BrokerUnavailable(SourceError):
         return f"Kafka at {servers} did not answer: {reason}."
 
 
+class PartitionsLeaderless(BrokerUnavailable):
+    """Some partitions of a topic have no leader, while others have one."""
+
+
 class TopicUnknown(SourceError):
     """The topic does not exist on this cluster."""
 

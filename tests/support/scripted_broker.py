@@ -84,6 +84,7 @@ class ScriptedBroker:
     def __init__(self, topic: str, partitions: int = 2) -> None:
         self.topic, self.topic_id = topic, "topic-id-1"
         self.is_compacted = False
+        self.leaderless: set[int] = set()
         self.logs = {number: Log() for number in range(partitions)}
 
     def recreate(self, partitions: int = 2) -> None:
@@ -103,7 +104,9 @@ class ScriptedBroker:
                     log.log_start_offset, len(log.entries), len(log.entries), log.epoch
                 )
                 for number, log in self.logs.items()
+                if number not in self.leaderless
             },
+            leaderless=frozenset(self.leaderless),
             is_compacted=self.is_compacted,
         )
 

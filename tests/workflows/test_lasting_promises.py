@@ -218,6 +218,35 @@ def test_a_cut_that_lost_its_race_is_no_loss(story: Story) -> None:
     assert story.services().ledger.lost(services.feed_name) == []
 
 
+def test_a_partition_without_a_leader_holds_up_nobody_and_is_told(story: Story) -> None:
+    land_feed(story.services(), None, OWNER)
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    story.broker.leaderless = {0}
+    report = land_feed(story.services(), None, OWNER)
+    assert story.published_offsets() == {0: list(range(10)), 1: list(range(15))}
+    assert [(each.code, each.partition) for each in report.findings] == [
+        (FindingCode.COULD_NOT_TELL, 0)
+    ]
+    found = reconcile(story.services())
+    assert [each.partition for each in found.findings] == [0]
+    assert {each.account.partition.partition: each.verdict for each in found.partitions} == {
+        0: Verdict.UNKNOWN,
+        1: Verdict.PROVEN_OK,
+    }
+    story.broker.leaderless = set()
+    assert land_feed(story.services(), None, OWNER).findings == []
+    assert story.published_offsets()[0] == list(range(15))
+
+
+def test_a_batch_with_a_partition_that_lost_its_leader_starts_no_spark(story: Story) -> None:
+    services = story.services()
+    batch = plan_feed(services, None, OWNER).batches[0].batch_id
+    story.broker.leaderless = {1}
+    with pytest.raises(BrokerUnavailable, match="orders-1 has no leader"):
+        land_batch(services, batch, FIRST, OWNER)
+
+
 def test_one_unreadable_anchor_stops_nobody(story: Story) -> None:
     land_feed(story.services(), None, OWNER)
     for log in story.broker.logs.values():

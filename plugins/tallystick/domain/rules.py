@@ -185,6 +185,27 @@ def standing_findings(
     )
 
 
+def leaderless_partitions(feed: str, snapshot: BrokerSnapshot) -> tuple[Finding, ...]:
+    """Partitions that nobody can read now: unknown as long as it lasts, while others go on."""
+    return tuple(
+        Finding(
+            code=FindingCode.COULD_NOT_TELL,
+            verdict=Verdict.UNKNOWN,
+            level=Level.L1,
+            feed=feed,
+            topic=snapshot.topic,
+            generation=None,
+            partition=partition,
+            from_offset=None,
+            until_offset=None,
+            cause="this partition has no leader, so nobody can read it.",
+            next_step="Bring its brokers back; the next run lands what has piled up.",
+            evidence={"topic_id": snapshot.topic_id},
+        )
+        for partition in sorted(snapshot.leaderless)
+    )
+
+
 def recorded_stops(
     generations: Mapping[int, GenerationAccount], recorded: Sequence[Finding]
 ) -> tuple[Finding, ...]:

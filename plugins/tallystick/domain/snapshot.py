@@ -31,13 +31,17 @@ class PartitionBounds:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSnapshot:
-    """One topic at one instant; a partition without a leader makes the whole snapshot fail."""
+    """One topic at one instant."""
 
     cluster_id: str
     topic: str
     topic_id: str
     taken_at: datetime
     partitions: Mapping[int, PartitionBounds]
+    """Of every partition that has a leader."""
+    leaderless: frozenset[int] = frozenset()
+    """Partitions that exist and can't be asked now: nothing is said about them, least of all that
+    they are empty."""
     is_compacted: bool = False
     """True when the topic's cleanup policy contains `compact` now."""
     retention_ms: int | None = None

@@ -21,8 +21,9 @@ class BrokerView(Protocol):
     def snapshot(self, topic: str) -> BrokerSnapshot:
         """Identity and bounds of all partitions, from their leaders.
 
-        Asked twice where the partition count looks short; a partition without leader makes it raise
-        BrokerUnavailable, so no answer is ever taken for an empty partition.
+        Metadata is asked twice, so no short answer is taken for a small topic. A partition that has
+        no leader is listed as leaderless, once patience is over; so it is never taken for an empty
+        one, and the others go on. Raises BrokerUnavailable when no partition has a leader.
         """
         ...
 

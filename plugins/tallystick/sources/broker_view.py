@@ -85,6 +85,7 @@ class KafkaBrokerView:
             topic_id=identity.topic_id,
             taken_at=taken_at,
             partitions=partitions,
+            leaderless=frozenset(identity.partitions) - partitions.keys(),
             is_compacted=policy.is_compacted,
             retention_ms=policy.retention_ms,
         )

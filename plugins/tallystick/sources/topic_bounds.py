@@ -15,7 +15,13 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.snapshot import PartitionBounds
 from tallystick.domain.states import Isolation
-from tallystick.sources.broker_answers import PATIENCE_SECONDS, SecondsLeft, patiently
+from tallystick.errors import PartitionsLeaderless
+from tallystick.sources.broker_answers import (
+    PATIENCE_SECONDS,
+    AskAgain,
+    SecondsLeft,
+    patiently,
+)
 from tallystick.sources.leader_connections import Leader, LeaderConnections, TopicMetadata
 
 LEVELS: Final[Mapping[Isolation, int]] = {
@@ -26,6 +32,10 @@ NO_REPLICA: Final = -1
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _TOPIC_RESOURCE: Final = 2
+
+
+# For the partitions that do have leaders, once some have none.
+_SECOND_PATIENCE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +56,18 @@ class TopicBounds:
         self._patience_seconds = patience_seconds
 
     def bounds(self, topic: str) -> tuple[TopicMetadata, Mapping[int, PartitionBounds]]:
-        """The topic's identity and every partition's bounds, all of one life of the topic."""
-        return patiently(lambda left: self._bounds(topic, left), seconds=self._patience_seconds)
+        """The topic's identity and every partition's bounds, all of one life of the topic.
+
+        A partition that has no leader for as long as our patience lasts is left out; the identity
+        lists it all the same. Raises BrokerUnavailable when that would be all of them.
+        """
+        try:
+            return patiently(lambda left: self._bounds(topic, left), seconds=self._patience_seconds)
+        except PartitionsLeaderless:
+            return patiently(
+                lambda left: self._bounds(topic, left, all_led=False),
+                seconds=min(_SECOND_PATIENCE_SECONDS, self._patience_seconds),
+            )
 
     def policy(self, topic: str) -> TopicPolicy:
         """The topic's cleanup policy and retention as they are now."""
@@ -78,7 +98,7 @@ class TopicBounds:
         return patiently(question, seconds=self._patience_seconds)
 
     def _bounds(
-        self, topic: str, left: SecondsLeft
+        self, topic: str, left: SecondsLeft, *, all_led: bool = True
     ) -> tuple[TopicMetadata, Mapping[int, PartitionBounds]]:
         """One try: metadata, log start, last stable offset, high watermark, metadata again.
 
@@ -98,13 +118,13 @@ class TopicBounds:
         The latest offset under read_uncommitted is the high watermark, not the leader's log end:
         the log end is for replicas alone (Partition.fetchOffsetForTimestamp in the broker).
         """
-        before = self._whole(self._connections.described(topic, left), topic)
+        before = self._whole(self._connections.described(topic, left), topic, all_led)
         committed, uncommitted = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
         start = self._offsets(topic, before.leaders, _EARLIEST, uncommitted, left)
         stable = self._offsets(topic, before.leaders, _LATEST, committed, left)
         high = self._offsets(topic, before.leaders, _LATEST, uncommitted, left)
         again = self._connections.described(topic, left, rather_not_by=before.told_by)
-        after = self._whole(again, topic)
+        after = self._whole(again, topic, all_led)
         if (before.topic_id, before.partitions) != (after.topic_id, after.partitions):
             raise self._connections.again(
                 f"{before.told_by} and {after.told_by} differ about topic {topic!r}:"
@@ -124,16 +144,21 @@ class TopicBounds:
             )
         return after, dict(sorted(found.items()))
 
-    def _whole(self, metadata: TopicMetadata, topic: str) -> TopicMetadata:
-        """The metadata, if it lists partitions 0 to n-1, each with a leader; AskAgain otherwise."""
+    def _whole(self, metadata: TopicMetadata, topic: str, all_led: bool) -> TopicMetadata:
+        """The metadata, if it lists partitions 0 to n-1, each with a leader, or at least one with
+        a leader where not all have to have one; AskAgain otherwise.
+        """
         ids = metadata.partitions
         if not ids or ids != tuple(range(len(ids))):
             raise self._connections.again(
                 f"{metadata.told_by} lists partitions {_some(ids)} of topic {topic!r} only"
             )
         leaderless = [each for each in ids if each not in metadata.leaders]
-        if leaderless:
-            raise self._connections.again(f"{topic!r} has no leader for {_some(leaderless)}")
+        reason = f"{topic!r} has no leader for {_some(leaderless)}"
+        if leaderless and not metadata.leaders:
+            raise self._connections.again(reason)
+        if leaderless and all_led:
+            raise AskAgain(PartitionsLeaderless(self._connections.servers, reason))
         return metadata
 
     def _offsets(

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tallystick.domain.findings import FAILING_VERDICTS, PLANNING_CODES, Finding
-from tallystick.domain.rules import recorded_stops, standing_findings
+from tallystick.domain.rules import (
+    leaderless_partitions,
+    recorded_stops,
+    standing_findings,
+)
 from tallystick.errors import CheckFailed
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
@@ -29,6 +33,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
         standing = (
             *recorded_stops(accounts.generations, [each.finding for each in recorded]),
             *standing_findings(services.feed_name, accounts.generations, seen),
+            *leaderless_partitions(services.feed_name, seen.snapshot),
         )
         services.ledger.record_findings(services.feed_name, standing)
     news = [

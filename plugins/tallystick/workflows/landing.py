@@ -13,9 +13,10 @@ from tallystick.domain.landing import LandingPlan
 from tallystick.domain.packing import pack
 from tallystick.domain.paths import StagingPath
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import BatchState, Isolation
+from tallystick.domain.states import BatchState
 from tallystick.errors import (
     AttemptFenced,
+    BrokerUnavailable,
     CommitOutcomeUnknown,
     IngestionError,
     SourceChanged,
@@ -86,7 +87,7 @@ def prepare(services: Services, attempt: Attempt) -> LandingOrder:
     batch = services.ledger.batch(attempt.batch_id).plan
     services.store.require_writable(batch.root)
     snapshot = services.broker.snapshot(batch.topic)
-    _require_same_log(batch, snapshot, services.isolation)
+    _require_same_log(services, batch, snapshot)
     staging = StagingPath.of(batch, attempt.attempt_id)
     plan = _landing_plan(services, batch, staging, snapshot)
     services.store.write(staging.plan, plan.to_json().encode())
@@ -98,7 +99,7 @@ def prepare(services: Services, attempt: Attempt) -> LandingOrder:
     )
 
 
-def _require_same_log(batch: BatchPlan, snapshot: BrokerSnapshot, isolation: Isolation) -> None:
+def _require_same_log(services: Services, batch: BatchPlan, snapshot: BrokerSnapshot) -> None:
     if (batch.cluster_id, batch.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
         raise SourceChanged(
             batch.batch_id, f"topic {batch.topic} was re-created since the batch was planned"
@@ -106,16 +107,18 @@ def _require_same_log(batch: BatchPlan, snapshot: BrokerSnapshot, isolation: Iso
     for planned in batch.ranges:
         offsets = planned.offsets
         bounds = snapshot.partitions.get(offsets.partition.partition)
-        if bounds is None or bounds.log_start_offset > offsets.from_offset:
-            start = bounds.log_start_offset if bounds else "nowhere"
+        if bounds is None:
+            raise BrokerUnavailable(services.servers, f"{offsets.partition} has no leader")
+        if bounds.log_start_offset > offsets.from_offset:
             raise SourceChanged(
-                batch.batch_id, f"{offsets} was planned, but the log now starts at {start}"
+                batch.batch_id,
+                f"{offsets} was planned, but the log now starts at {bounds.log_start_offset}",
             )
-        readable = bounds.readable_until(isolation)
+        readable = bounds.readable_until(services.isolation)
         if readable < offsets.until_offset:
             raise SourceChanged(
                 batch.batch_id,
-                f"{offsets} was planned, but under {isolation.value} the log now ends at"
+                f"{offsets} was planned, but under {services.isolation.value} the log now ends at"
                 f" {readable}",
             )
 

@@ -60,7 +60,7 @@ def _require_present_log(services: Services, accounts: Accounts, snapshot: Broke
         raise AnotherCluster(services.feed_name, min(clusters), snapshot.cluster_id)
     if snapshot.topic_id in accounts.retired_topic_ids:
         raise BrokerUnavailable(
-            services.kafka_options.get("kafka.bootstrap.servers", "the connection's servers"),
+            services.servers,
             f"it answers with topic id {snapshot.topic_id} for {snapshot.topic!r}, which was"
             " deleted and re-created since",
         )

@@ -20,6 +20,7 @@ from tallystick.domain.manifest import Manifest
 from tallystick.domain.rules import (
     change_findings,
     could_not_tell,
+    leaderless_partitions,
     lost_finding,
     recorded_stops,
     recorded_unknown_tails,
@@ -188,6 +189,7 @@ def _one_look(services: Services, accounts: Accounts) -> _Look:
         foreseen=change_findings(feed, known, log_changes(accounts, seen), seen),
         standing=(
             *standing_findings(feed, known, seen),
+            *leaderless_partitions(feed, seen.snapshot),
             *unread_partitions(feed, known, seen.snapshot),
         ),
     )

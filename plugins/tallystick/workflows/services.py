@@ -51,6 +51,11 @@ class Services:
         return Isolation(self.feed.source.isolation)
 
     @property
+    def servers(self) -> str:
+        """The cluster's bootstrap servers, for a sentence."""
+        return self.kafka_options.get("kafka.bootstrap.servers", "the connection's servers")
+
+    @property
     def topic(self) -> str:
         """The feed's topic."""
         return self.feed.source.topic
