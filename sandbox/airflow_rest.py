@@ -96,9 +96,12 @@ class AirflowRest:
         return str(self.post(f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
     def due_interval(self, dag_id: str) -> tuple[datetime, datetime] | None:
-        """The interval for which Airflow will start a run once it may; None if none is due yet."""
+        """The interval for which Airflow starts a run when the DAG is unpaused.
+
+        None if none is due yet, or if the DAG is not paused: then the run is being started already.
+        """
         found = self.get(f"/dags/{dag_id}")
-        if not found["next_dagrun_run_after"]:
+        if not found["is_paused"] or not found["next_dagrun_run_after"]:
             return None
         run_after, start, end = (
             datetime.fromisoformat(found[f"next_dagrun_{name}"])

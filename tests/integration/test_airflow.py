@@ -54,8 +54,7 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
     produce(place.kafka, "landed", AWKWARD, partition=1)
     ends = {0: 1104, 1: len(AWKWARD)}
 
-    dry = place.start("ingest_landed", dry_run=True)
-    assert dry.end() == "success"
+    dry = place.start("ingest_landed", dry_run=True).succeeds()
     assert dry.states() == {
         "finish": "success",
         "plan": "success",
@@ -67,8 +66,7 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
     assert place.batches("landed") == []
     assert place.rows("landed") == []
 
-    run = place.start("ingest_landed")
-    assert run.end() == "success"
+    run = place.start("ingest_landed").succeeds()
     assert place.rows("landed") == place.produced("landed", ends)
     assert "frozen: 1113 offsets in 1 new batches" in run.log("plan")
     assert "Spark has written it" in run.log("batch.land[0]")
@@ -83,8 +81,7 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
         for number, end in ends.items()
     ]
 
-    reconciled = place.start("reconcile_landed")
-    assert reconciled.end() == "success"
+    reconciled = place.start("reconcile_landed").succeeds()
     assert "Feed landed: PROVEN_OK" in reconciled.log("reconcile")
 
     password = urlsplit(place.env["LEDGER_DSN"]).password
@@ -110,8 +107,7 @@ def test_a_killed_task_leaves_no_driver_and_its_retry_lands_once(place: AirflowP
     jvm.parent().send_signal(signal.SIGKILL)
     _, alive = psutil.wait_procs(doomed, timeout=GONE_SECONDS)
     assert alive == []
-    assert run.end() == "success"
-    assert run.tasks()["batch.land[0]"].try_number == 2
+    assert run.succeeds().tasks()["batch.land[0]"].try_number == 2
     [batch] = place.batches("killed")
     assert [each.attempt.token for each in batch.attempts] == [1, 2]
     assert place.rows("killed") == place.produced("killed", {0: ENOUGH})
@@ -134,7 +130,7 @@ def test_a_task_that_is_marked_failed_ends_its_driver_and_the_next_run_lands_the
 
     def lands_the_rest() -> bool:
         # Until the killed attempt's lease has run out, a run leaves its batch alone.
-        assert place.start("ingest_stopped").end() == "success"
+        place.start("ingest_stopped").succeeds()
         return bool(place.rows("stopped"))
 
     until("another run has adopted the batch", lands_the_rest)
@@ -168,9 +164,7 @@ def test_backfills_in_any_order_twice_and_beside_the_schedule_land_each_offset_o
             "the backfill has ended",
             lambda number=number: place.rest.get(f"/backfills/{number}")["completed_at"],
         )
-    ends = [run.end() for run in place.runs("ingest_windowed")]
-    assert ends == ["success"] * len(ends)
-    assert len(ends) == 4
+    assert len([run.succeeds() for run in place.runs("ingest_windowed")]) == 4
     assert place.rows("windowed") == place.produced("windowed", {0: 200, 1: 200})
     ranges = [each for batch in place.batches("windowed") for each in batch.status.plan.ranges]
     assert overlaps_in([each.offsets for each in ranges]) == ()

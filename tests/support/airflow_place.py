@@ -24,6 +24,7 @@ from tests.support.landed_files import names_in, rows_in
 ROOT = "/airflow-tests"
 RUN_SECONDS = 240.0
 POLL_SECONDS = 0.3
+LOG_END = 3000
 
 
 def a_feed(name: str, **parts: Any) -> dict[str, Any]:
@@ -62,6 +63,14 @@ class Run:
             return state if state in ENDED else None
 
         return str(until(f"{self.dag_id} {self.run_id} has ended", ended, seconds))
+
+    def succeeds(self) -> Run:
+        """Itself, once it has ended well; what failed is said with the end of its log."""
+        if self.end() != "success":
+            failed = [name for name, task in self.tasks().items() if task.state == "failed"]
+            logs = [f"{name}:\n{self.log(name)[-LOG_END:]}" for name in failed]
+            raise AssertionError("\n".join([f"{self.dag_id}: {self.states()}", *logs]))
+        return self
 
     def tasks(self) -> Mapping[str, Task]:
         """Its tasks by name, mapped ones with [index]."""
