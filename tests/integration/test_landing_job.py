@@ -118,7 +118,8 @@ def test_a_password_reaches_the_broker_and_nothing_else(
     events.mkdir()
     place = replace(
         PLACE,
-        conf={
+        conf=PLACE.conf
+        | {
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": events.as_uri(),
