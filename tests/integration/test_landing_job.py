@@ -20,7 +20,7 @@ from tallystick.domain.landing import LandingPlan
 from tallystick.errors import ApplicationFailed, ConfigurationError
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.spark.command import SparkPlace
-from tallystick.spark.kafka_access import kafka_access
+from tallystick.spark.kafka_access import SECRETS_FILE, kafka_access
 from tallystick.spark.submit_runner import SubmitRunner
 from tests.spark_local.planner import Planner, packed
 from tests.support.kafka_producers import AWKWARD, messages, produce
@@ -65,8 +65,13 @@ def processes_of(order: LandingOrder) -> dict[int, str]:
     return found
 
 
-def work_directories() -> set[str]:
-    return {each.name for each in Path(tempfile.gettempdir()).glob("tallystick-*")}
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory for temporary files that nothing but this test uses."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    return directory
 
 
 def test_a_batch_lands_and_its_application_is_known_before_the_end(
@@ -104,7 +109,11 @@ def secured(tmp_path: Path) -> Iterator[SaslKafka]:
 
 
 def test_a_password_reaches_the_broker_and_nothing_else(
-    planner: Planner, secured: SaslKafka, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    planner: Planner,
+    secured: SaslKafka,
+    tmp_path: Path,
+    temporary: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     topic = create_topic(secured.address)
@@ -126,16 +135,12 @@ def test_a_password_reaches_the_broker_and_nothing_else(
         },
     )
     seen: list[str] = []
-    before = work_directories()
 
     def started(_: str) -> None:
         seen.extend(processes_of(order).values())
-        [directory] = work_directories() - before
-        files = Path(tempfile.gettempdir(), directory)
-        assert {oct(each.stat().st_mode & 0o777) for each in (files, *files.iterdir())} >= {
-            "0o700",
-            "0o600",
-        }
+        [directory] = temporary.iterdir()
+        assert directory.stat().st_mode & 0o777 == 0o700
+        assert (directory / SECRETS_FILE).stat().st_mode & 0o777 == 0o600
 
     runner(place, dict(access.secrets)).run(order, started=started)
 
@@ -146,7 +151,7 @@ def test_a_password_reaches_the_broker_and_nothing_else(
     assert "SparkListenerApplicationEnd" in shown
     assert "s3cr3t" in PASSWORD
     assert "s3cr3t" not in shown
-    assert work_directories() == before
+    assert not list(temporary.iterdir())
 
 
 def _text_of(directory: Path) -> list[str]:
@@ -188,11 +193,12 @@ def test_a_submit_that_never_starts_says_why(planner: Planner, kafka: str) -> No
         )
 
 
-def test_leaving_early_ends_the_whole_application(planner: Planner, kafka: str) -> None:
+def test_leaving_early_ends_the_whole_application(
+    planner: Planner, kafka: str, temporary: Path
+) -> None:
     topic = create_topic(kafka)
     produce(kafka, topic, messages(1))
     order = written(planner, planner.plan(topic, [packed(topic, {0: (0, 1)})]))
-    before = work_directories()
 
     def interrupted(_: str) -> None:
         assert len(processes_of(order)) >= 2
@@ -202,7 +208,7 @@ def test_leaving_early_ends_the_whole_application(planner: Planner, kafka: str) 
         runner().run(order, started=interrupted)
 
     wait_until(lambda: not processes_of(order), "JVM and driver are gone", seconds=15)
-    assert work_directories() == before
+    assert not list(temporary.iterdir())
 
 
 RUN = """
