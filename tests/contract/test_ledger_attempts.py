@@ -53,9 +53,7 @@ def test_tokens_grow_with_each_attempt(story: LedgerStory, batch: BatchId) -> No
     assert (status.state, status.newest_token, status.holder) == (BatchState.LANDING, 3, OWNER)
 
 
-def test_a_batch_with_a_living_owner_is_busy_for_others(
-    story: LedgerStory, batch: BatchId
-) -> None:
+def test_a_batch_with_a_living_owner_is_busy_for_others(story: LedgerStory, batch: BatchId) -> None:
     story.begin(batch, owner=OWNER)
     with pytest.raises(BatchBusy, match=f"batch {batch} is held by run 1 for another [56][0-9] s"):
         story.begin(batch, owner=RIVAL)
@@ -100,9 +98,7 @@ def test_an_attempt_id_belongs_to_one_batch(story: LedgerStory, batch: BatchId) 
         story.begin(other, attempt_id="a" * 16)
 
 
-def test_a_new_attempt_begins_anew_after_a_verification(
-    story: LedgerStory, batch: BatchId
-) -> None:
+def test_a_new_attempt_begins_anew_after_a_verification(story: LedgerStory, batch: BatchId) -> None:
     old = story.begin(batch)
     story.verify(old)
     assert story.status(batch).state is BatchState.VERIFIED

@@ -46,8 +46,12 @@ def in_parallel(*actions: object) -> None:
 def test_a_commit_moves_everything_at_once(story: LedgerStory) -> None:
     story.open({0: (0, 100), 1: (0, 100)})
     attempt = story.begin(story.planned((0, 0, 20), (1, 5, 8)))
-    holes = {0: {HoleClass.CONTROL: OffsetRuns.of([(3, 4), (10, 12)]),
-                 HoleClass.ABORTED: OffsetRuns.of([(5, 9)])}}
+    holes = {
+        0: {
+            HoleClass.CONTROL: OffsetRuns.of([(3, 4), (10, 12)]),
+            HoleClass.ABORTED: OffsetRuns.of([(5, 9)]),
+        }
+    }
     manifest = story.verify(attempt, holes=holes)
     assert story.ledger.commit(attempt) is CommitAnswer.COMMITTED
     status = story.status(attempt.batch_id)
@@ -63,7 +67,8 @@ def test_a_commit_moves_everything_at_once(story: LedgerStory) -> None:
     assert record.committed_at
     assert record.committed_at >= record.planned_at
     assert story.ask("SELECT class::text, runs::text, hole_count FROM hole ORDER BY 3") == [
-        ("control", "{[3,4),[10,12)}", 3), ("aborted", "{[5,9)}", 4)
+        ("control", "{[3,4),[10,12)}", 3),
+        ("aborted", "{[5,9)}", 4),
     ]
     assert story.ask("SELECT record_count, hole_count, byte_count FROM batch") == [(16, 7, 160)]
 
@@ -196,7 +201,9 @@ def test_an_abandoned_batch_is_fenced(story: LedgerStory) -> None:
 def test_the_frontier_waits_for_the_gap_and_then_passes_all(story: LedgerStory) -> None:
     story.open({0: (10, 100)})
     third, first, second = (
-        story.verified((0, 30, 40)), story.verified((0, 10, 20)), story.verified((0, 20, 30))
+        story.verified((0, 30, 40)),
+        story.verified((0, 10, 20)),
+        story.verified((0, 20, 30)),
     )
     frontiers = []
     for attempt in (third, first, second):
@@ -208,9 +215,7 @@ def test_the_frontier_waits_for_the_gap_and_then_passes_all(story: LedgerStory) 
 def test_a_committed_range_and_a_lost_one_join(story: LedgerStory) -> None:
     story.open({0: (0, 100)})
     generation = story.account().generation_id
-    lost = LostRange(
-        generation, OffsetRange(TopicPartition(TOPIC, 0), 20, 30), FindingCode.EXPIRED
-    )
+    lost = LostRange(generation, OffsetRange(TopicPartition(TOPIC, 0), 20, 30), FindingCode.EXPIRED)
     story.change(LogChanges(lost=[lost]))
     story.committed((0, 30, 40))
     assert story.account().frontier == 0
@@ -244,8 +249,11 @@ def test_a_stopped_generations_last_claim_cannot_slip_through(story: LedgerStory
     attempt = story.verified((0, 0, 20))
     generation = story.account().generation_id
     release = CutClaim(
-        attempt.batch_id, generation, OffsetRange(TopicPartition(TOPIC, 0), 0, 20),
-        RangeState.RELEASED, FindingCode.TRUNCATED,
+        attempt.batch_id,
+        generation,
+        OffsetRange(TopicPartition(TOPIC, 0), 0, 20),
+        RangeState.RELEASED,
+        FindingCode.TRUNCATED,
     )
     stopped = EndedGeneration(generation, FindingCode.TRUNCATED, "cut")
     accounts = story.change(LogChanges(cuts=[release], stopped=[stopped]))
@@ -281,7 +289,8 @@ def test_hole_pieces_are_bounded_and_complete(story: LedgerStory) -> None:
     ).ranges
     pieces = list(hole_pieces(accounted, 2))
     assert [(each.position, each.multirange, each.hole_count) for each in pieces] == [
-        (0, "{[0,2),[4,6)}", 4), (1, "{[8,9)}", 1)
+        (0, "{[0,2),[4,6)}", 4),
+        (1, "{[8,9)}", 1),
     ]
 
 

@@ -75,9 +75,7 @@ def test_a_connection_string_that_is_not_understood_is_not_shown(dsn: str) -> No
 
 def test_both_forms_of_a_connection_string_are_understood() -> None:
     by_url = ledger_address(f"postgresql://me:{SECRET}@db.example:6432/tallies")
-    by_words = ledger_address(
-        f"host=db.example port=6432 dbname=tallies user=me password={SECRET}"
-    )
+    by_words = ledger_address(f"host=db.example port=6432 dbname=tallies user=me password={SECRET}")
     assert by_url == by_words
     assert str(by_url) == "me@db.example:6432/tallies"
     assert SECRET not in repr(by_url)

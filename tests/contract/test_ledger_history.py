@@ -178,14 +178,20 @@ def test_folding_keeps_offsets_counts_and_proofs(story: LedgerStory) -> None:
     published(story, (1, 60, 70))
     published(story, (1, 70, 80))
     before = (
-        story.ledger.accounts(FEED), story.ledger.batches(FEED), story.ledger.files(FEED),
-        story.ledger.committed_manifests(FEED), story.ledger.lost(FEED),
+        story.ledger.accounts(FEED),
+        story.ledger.batches(FEED),
+        story.ledger.files(FEED),
+        story.ledger.committed_manifests(FEED),
+        story.ledger.lost(FEED),
     )
     assert story.ledger.fold(FEED) == 3
     assert stored_ranges(story) == [("[0,50)", 50, 0), ("[0,50)", 50, 0), ("[60,80)", 20, 0)]
     after = (
-        story.ledger.accounts(FEED), story.ledger.batches(FEED), story.ledger.files(FEED),
-        story.ledger.committed_manifests(FEED), story.ledger.lost(FEED),
+        story.ledger.accounts(FEED),
+        story.ledger.batches(FEED),
+        story.ledger.files(FEED),
+        story.ledger.committed_manifests(FEED),
+        story.ledger.lost(FEED),
     )
     assert after == before
     assert story.ledger.fold(FEED) == 0

@@ -278,7 +278,8 @@ def test_the_same_offsets_of_another_generation_are_no_overlap(
 ) -> None:
     by_hand.execute((LOSS + "(2, '[20,30)', 'lost', 'A1')").encode())
     assert [str(offsets) for _, offsets, _ in filled.ledger.lost(FEED)] == [
-        "orders-0 [40, 50)", "orders-1 [20, 30)"
+        "orders-0 [40, 50)",
+        "orders-1 [20, 30)",
     ]
 
 
@@ -352,7 +353,13 @@ def test_the_schema_refuses(
 
 
 APPEND_ONLY = (
-    "broker_snapshot", "plan", "plan_batch", "verification", "file", "file_slice", "hole"
+    "broker_snapshot",
+    "plan",
+    "plan_batch",
+    "verification",
+    "file",
+    "file_slice",
+    "hole",
 )
 KEPT = ("generation", "batch", "attempt", "offset_range", "tail_anchor", "finding")
 
@@ -446,9 +453,7 @@ def test_a_newer_schema_is_left_alone(story: LedgerStory) -> None:
         migrate(story.dsn)
 
 
-def test_a_migration_that_fails_leaves_nothing(
-    ledger_server: LedgerServer, empty: str
-) -> None:
+def test_a_migration_that_fails_leaves_nothing(ledger_server: LedgerServer, empty: str) -> None:
     ledger_server.execute(empty, "CREATE TABLE finding (in_the_way integer)")
     with pytest.raises(LedgerRefused, match="finding"):
         migrate(ledger_server.dsn(empty))

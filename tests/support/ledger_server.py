@@ -65,9 +65,14 @@ class LedgerServer:
         with (self._area / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [self._program("postgres"), "-D", str(self._area / "data"), *options],
-                cwd=self._area, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                user=self._user, group=self._user,
-                extra_groups=[] if self._user else None, start_new_session=True,
+                cwd=self._area,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                user=self._user,
+                group=self._user,
+                extra_groups=[] if self._user else None,
+                start_new_session=True,
             )
         self._wait_until_ready()
         self.execute("postgres", f"ALTER ROLE postgres PASSWORD '{self.admin_password}'")
@@ -124,11 +129,22 @@ class LedgerServer:
             shutil.chown(password_file, self._user, self._user)
         subprocess.run(
             [
-                self._program("initdb"), "-D", str(self._area / "data"), "-U", "postgres",
-                f"--pwfile={password_file}", "--auth=scram-sha-256", "--encoding=UTF8",
-                "--locale=C", "--no-sync",
+                self._program("initdb"),
+                "-D",
+                str(self._area / "data"),
+                "-U",
+                "postgres",
+                f"--pwfile={password_file}",
+                "--auth=scram-sha-256",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--no-sync",
             ],
-            check=True, capture_output=True, cwd=self._area, user=self._user, group=self._user,
+            check=True,
+            capture_output=True,
+            cwd=self._area,
+            user=self._user,
+            group=self._user,
             extra_groups=[] if self._user else None,
         )
         password_file.unlink()
@@ -185,5 +201,6 @@ def _ensure_user(name: str) -> None:
     except KeyError:
         subprocess.run(
             ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name],
-            check=True, capture_output=True,
+            check=True,
+            capture_output=True,
         )
