@@ -9,9 +9,9 @@ from secrets import token_hex
 from typing import Any
 
 import pyarrow.parquet as pq
-from tallystick.ledger.postgres import PostgresLedger
 
 from tallystick.domain.identities import FeedName
+from tallystick.ledger.postgres import PostgresLedger
 from tallystick.settings.feed import Feed
 from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.services import Services

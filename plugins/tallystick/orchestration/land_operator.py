@@ -89,7 +89,7 @@ class _OperatorRunner:
         operator.jars = ",".join(command.place.jars) or None
         operator.name = command.name
         operator.py_files = command.py_files
-        operator.env_vars = {"SPARK_LOCAL_IP": "127.0.0.1"} if command.place.is_local else None
+        operator.env_vars = command.environment() or None
         operator.listener = listener
         with work_directory(secrets) as operator.directory:
             try:

@@ -70,10 +70,14 @@ def ledger_dsn(connection_of: ConnectionOf) -> str:
 
 
 def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
-    """Where the feed's Spark applications run."""
+    """Where the feed's Spark applications run, and as whom they write to HDFS.
+
+    It is the user of the WebHDFS connection: the attempt's directory is that user's.
+    """
     found = SparkConnection.of(connection_of(feed.spark.connection))
     conf = {"spark.yarn.queue": found.queue} if found.queue else {}
-    return SparkPlace(found.master, found.deploy_mode, found.jars, conf)
+    user = WebHdfsConnection.of(connection_of(feed.target.connection)).user
+    return SparkPlace(found.master, found.deploy_mode, found.jars, conf, hadoop_user=user)
 
 
 def kafka_secrets(feed: Feed, connection_of: ConnectionOf) -> Mapping[str, str]:
