@@ -68,7 +68,7 @@ def test_a_long_outage_takes_no_batch_apart(new_scene: NewScene) -> None:
     for partition in range(4):
         produce(scene.place.bootstrap_servers, scene.topic, messages(3), partition=partition)
     with scene.place.without_hdfs():
-        errors = [scene.fails() for _ in range(3)]
+        errors = [scene.fails() for _ in range(2)]
     assert {type(each) for each in errors} == {StorageUnavailable}
     report = scene.landed()
     assert len(report.batches) == 1

@@ -22,7 +22,7 @@ def test_kafka_is_down_at_plan(scene: Scene) -> None:
         report = scene.reconciled()
     assert isinstance(error, BrokerUnavailable)
     assert error.retry
-    scene.tells(error, "at plan", scene.place.bootstrap_servers, scene.topic, "Check the brokers")
+    scene.tells(error, "at plan", scene.place.bootstrap_servers, "Check the brokers")
     assert [each.code for each in report.findings] == [FindingCode.COULD_NOT_TELL]
     assert report.verdict is Verdict.UNKNOWN
     scene.recovers()

@@ -75,7 +75,7 @@ class Watch(threading.Thread):
         self.plans: set[str] = set()
 
     def run(self) -> None:
-        while not self._ended.wait(0.2):
+        while not self._ended.wait(0.5):
             for process in psutil.process_iter(["cmdline"]):
                 self.arguments.add(" ".join(process.info["cmdline"] or ()))
             for batch in self._names(self._staging):
