@@ -88,11 +88,11 @@ def _tasks(feed: Feed) -> None:
     def announce(**context: Any) -> None:
         ingest_tasks.announce(feed, context)
 
-    @task(task_id="sweep", trigger_rule=TriggerRule.ALL_DONE)
+    @task(task_id=ingest_tasks.SWEEP_TASK, trigger_rule=TriggerRule.ALL_DONE)
     def sweep() -> None:
         ingest_tasks.sweep(feed)
 
-    @task(task_id="check", trigger_rule=TriggerRule.ALL_DONE)
+    @task(task_id=ingest_tasks.CHECK_TASK, trigger_rule=TriggerRule.ALL_DONE)
     def check(**context: Any) -> None:
         ingest_tasks.check(feed, context)
 

@@ -34,34 +34,37 @@ log = logging.getLogger(__name__)
 
 PLAN_TASK: Final = "plan"
 PUBLISH_TASK: Final = "batch.publish"
-BATCH_TASKS: Final = ("batch.land", "batch.verify_and_commit", PUBLISH_TASK)
 ANNOUNCE_TASK: Final = "announce"
+SWEEP_TASK: Final = "sweep"
+CHECK_TASK: Final = "check"
 PLANNED_AT: Final = "planned_at"
 # Airflow expands a mapped task into 1,024 at most ([core] max_map_length).
 MOST_BATCHES: Final = 1000
 
 
 def finish(feed: Feed, context: Context) -> None:
-    """Roll forward what earlier runs committed and did not publish."""
+    """Roll forward what earlier runs committed and did not publish.
+
+    In a dry run nothing is, and the tasks that would wait for the end of all others are skipped.
+    """
     if is_dry_run(context):
-        log.info("A dry run finishes nothing.")
-        return
+        log.info("A dry run: nothing is finished, swept or checked.")
+        raise DownstreamTasksSkipped(tasks=[ANNOUNCE_TASK, SWEEP_TASK, CHECK_TASK])
     with in_airflow_terms(), services_of(feed) as services:
         finished = publishing.finish(services)
         log.info("%d batches of earlier runs were left to publish.", len(finished))
 
 
 def plan(feed: Feed, context: Context) -> list[str]:
-    """The ids of the run's batches.
+    """The ids of the run's batches; none in a dry run.
 
-    After a dry run every other task is skipped; without a batch, those that need one.
+    Without one, Airflow skips the tasks that need one, those of an earlier life of the run too.
     """
     with in_airflow_terms(), services_of(feed) as services:
         window = window_of(feed.name, context)
         if is_dry_run(context):
             _tell_dry_run(planning.dry_run(services, window))
-            downstream = context["task"].get_flat_relatives(upstream=False)
-            raise DownstreamTasksSkipped(tasks=sorted(each.task_id for each in downstream))
+            return []
         report = planning.plan_feed(services, window, owner_of(context))
     context["ti"].xcom_push(PLANNED_AT, report.planned_at.isoformat())
     batches = [str(each.batch_id) for each in report.all_batches]
@@ -73,7 +76,6 @@ def plan(feed: Feed, context: Context) -> list[str]:
         )
     if not batches:
         log.info("Nothing to land.")
-        raise DownstreamTasksSkipped(tasks=[*BATCH_TASKS, ANNOUNCE_TASK])
     return batches[:MOST_BATCHES]
 
 
@@ -142,7 +144,7 @@ def _tell_dry_run(report: planning.PlanReport) -> None:
     window = f" for window {report.window}" if report.window else ""
     log.info(
         "A dry run of feed %s%s: %d offsets are due; %d batches would be planned, %d adopted."
-        " Nothing was changed, and all further tasks are skipped.",
+        " Nothing was changed.",
         report.feed,
         window,
         report.wanted,
