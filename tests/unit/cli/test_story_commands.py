@@ -5,13 +5,18 @@ from __future__ import annotations
 import shutil
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, NoReturn
 
 import pyarrow.parquet as pq
 
-from tallystick.errors import ApplicationFailed
+from tallystick.domain.identities import Owner
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.errors import ApplicationFailed, BrokerUnavailable
+from tallystick.ports.broker import BrokerView
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.settings.feed import Feed
+from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story
@@ -264,3 +269,47 @@ def test_the_ledger_s_schema(landing: CommandLine) -> None:
     migrated = landing("ledger", "migrate", "--json")
     assert (migrated.code, migrated.json["applied"]) == (0, [])
     assert migrated.json["schema_now"] == status.json["schema_needed"]
+
+
+def test_land_says_what_it_leaves_to_another_run(landing: CommandLine, story: Story) -> None:
+    plan_feed(story.services(lease=timedelta(hours=1)), None, Owner("a run that died"))
+    told = landing("land", "orders")
+    assert told.code == 0
+    lines = told.out.splitlines()
+    assert lines[0] == "Feed orders, topic orders: nothing else is due, nothing was landed."
+    assert "offsets, is left to a run that died. If that is dead, a run adopts the" in lines[1]
+    [held] = landing("land", "orders", "--json").json["held"]
+    assert (held["offsets"], held["held_by"]) == (22, "a run that died")
+    assert 3500 < held["seconds_left"] <= 3600
+    assert landing("plan", "orders", "--json").json["held"][0]["batch"] == held["batch"]
+
+
+class LostAfterThePlan:
+    """A broker that answers the plan and the landing, and nobody afterwards."""
+
+    def __init__(self, broker: BrokerView) -> None:
+        self._broker, self._left = broker, 3
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._broker, name)
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        self._left -= 1
+        if self._left < 0:
+            raise BrokerUnavailable("broker:9092", "nobody listens")
+        return self._broker.snapshot(topic)
+
+
+def test_land_tells_what_it_landed_when_the_check_fails(landing: CommandLine, story: Story) -> None:
+    def services_of(feed: Feed, environ: object) -> AbstractContextManager[Services]:
+        broker: Any = LostAfterThePlan(story.broker)
+        return nullcontext(replace(story.services(), broker=broker))
+
+    told = landing.with_stage(services_of=services_of)("land", "orders", "--json")
+    assert told.code == 3
+    assert [(each["outcome"], each["rows"]) for each in told.json["batches"]] == [("published", 17)]
+    [error] = told.json["errors"]
+    assert error["kind"] == "BrokerUnavailable"
+    assert error["what"].startswith("feed orders, at check: Kafka at broker:9092 did not answer")
+    assert "feed orders, at check" in told.err
+    assert story.published_offsets() == {0: list(range(10)), 1: list(range(7))}
