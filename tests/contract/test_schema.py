@@ -6,16 +6,12 @@ import re
 import threading
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import errors
 
-from tallystick import ledger
-from tallystick.domain.findings import Level
 from tallystick.domain.generation import GenerationState
-from tallystick.domain.log_changes import LogChanges
 from tallystick.domain.states import (
     TRANSITIONS,
     BatchState,
@@ -23,9 +19,7 @@ from tallystick.domain.states import (
     RangeState,
     Verdict,
 )
-from tallystick.errors import LedgerRefused, SchemaOutOfDate
-from tallystick.ledger.migrations import migrate, status
-from tallystick.ledger.statements import migrations, statements
+from tallystick.ledger.statements import migrations
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, finding_of
 
@@ -39,14 +33,6 @@ def hand(story: LedgerStory) -> Iterator[psycopg.Connection[tuple[object, ...]]]
     """Somebody who writes to the ledger by hand, as its owner."""
     with story.raw() as connection:
         yield connection
-
-
-@pytest.fixture
-def empty(ledger_server: LedgerServer) -> Iterator[str]:
-    """A database without a ledger."""
-    database = ledger_server.fresh(template="template0")
-    yield database
-    ledger_server.drop(database)
 
 
 def refused(hand: psycopg.Connection[tuple[object, ...]], statement: str) -> str:
@@ -412,91 +398,3 @@ def test_a_batch_commits_by_its_own_attempt_only(
               byte_count = 0 WHERE batch_id = '{attempt.batch_id}'""",
     )
     assert "batch_committed_by_own_attempt" in said
-
-
-# Migrations ---------------------------------------------------------------------------------------
-
-
-def test_a_new_database_is_migrated_once(ledger_server: LedgerServer, empty: str) -> None:
-    dsn = ledger_server.dsn(empty)
-    assert status(dsn) == (0, WANTED)
-    assert migrate(dsn) == tuple(each.name for each in migrations())
-    assert status(dsn) == (WANTED, WANTED)
-    assert migrate(dsn) == ()
-    story = LedgerStory(dsn)
-    story.open({0: (0, 10)})
-    story.committed((0, 0, 10))
-    story.ledger.close()
-
-
-def test_two_migrators_do_the_work_once(ledger_server: LedgerServer, empty: str) -> None:
-    applied: list[str] = []
-    gate = threading.Barrier(3)
-
-    def run() -> None:
-        gate.wait(20)
-        applied.extend(migrate(ledger_server.dsn(empty)))
-
-    threads = [threading.Thread(target=run) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert applied == [each.name for each in migrations()]
-
-
-def test_a_newer_schema_is_left_alone(story: LedgerStory) -> None:
-    with story.raw() as hand:
-        hand.execute("INSERT INTO schema_version (version, name) VALUES (99, 'from the future')")
-    assert status(story.dsn) == (99, WANTED)
-    with pytest.raises(SchemaOutOfDate, match="has schema 99"):
-        migrate(story.dsn)
-
-
-def test_a_migration_that_fails_leaves_nothing(ledger_server: LedgerServer, empty: str) -> None:
-    ledger_server.execute(empty, "CREATE TABLE finding (in_the_way integer)")
-    with pytest.raises(LedgerRefused, match="finding"):
-        migrate(ledger_server.dsn(empty))
-    assert status(ledger_server.dsn(empty)) == (0, WANTED)
-    ledger_server.execute(empty, "DROP TABLE finding")
-    assert migrate(ledger_server.dsn(empty))
-
-
-def test_a_role_without_the_right_is_told_what_an_administrator_does(
-    ledger_server: LedgerServer, empty: str
-) -> None:
-    ledger_server.execute(empty, f"REVOKE CREATE ON DATABASE {empty} FROM tallystick")
-    ledger_server.execute("postgres", f"ALTER DATABASE {empty} OWNER TO postgres")
-    ledger_server.execute(empty, "GRANT ALL ON SCHEMA public TO tallystick")
-    with pytest.raises(LedgerRefused, match="CREATE EXTENSION btree_gist"):
-        migrate(ledger_server.dsn(empty))
-    ledger_server.execute(empty, "CREATE EXTENSION btree_gist")
-    assert migrate(ledger_server.dsn(empty))
-
-
-# Statements ---------------------------------------------------------------------------------------
-
-
-def test_every_statement_has_a_sentence_and_is_used() -> None:
-    folder = Path(str(ledger.__file__)).parent
-    code = "".join(each.read_text() for each in sorted(folder.glob("*.py")))
-    assert len(statements()) > 50
-    for each in statements().values():
-        assert each.sentence.endswith("."), each.name
-        assert f'"{each.name}"' in code, f"{each.name} is used nowhere"
-
-
-def test_no_statement_is_written_in_python() -> None:
-    folder = Path(str(ledger.__file__)).parent
-    for module in sorted(folder.glob("*.py")):
-        assert not re.search(r'"\s*(SELECT|INSERT|UPDATE|DELETE|WITH|ALTER) ', module.read_text())
-
-
-def test_every_migration_is_numbered_and_named() -> None:
-    assert [each.version for each in migrations()] == list(range(1, WANTED + 1))
-    assert migrations()[0].name == "0001_first_schema"
-
-
-def test_findings_levels_fit_the_schema(story: LedgerStory) -> None:
-    story.change(LogChanges(), findings=[finding_of(partition=n) for n, _ in enumerate(Level)])
-    assert len(story.ledger.findings(FEED)) == len(Level)
