@@ -124,7 +124,7 @@ def ledger_texts(dsn: str) -> Iterator[str]:
     tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
     with psycopg.connect(dsn) as ledger:
         for (table,) in ledger.execute(tables).fetchall():
-            yield str(ledger.execute(f'SELECT * FROM "{table}"').fetchall())  # type: ignore[arg-type]
+            yield str(ledger.execute(f'SELECT * FROM "{table}"').fetchall())
 
 
 def assert_hidden(texts: Mapping[str, str], *secrets: str) -> None:
@@ -163,7 +163,7 @@ def test_a_landing_shows_no_secret(
         "HDFS": "\n".join(hdfs_texts(scene, scene.root)),
         "the ledger": "\n".join(ledger_texts(scene.environ["LEDGER_DSN"])),
     }
-    assert "spark-submit" in texts["an argument list"]
+    assert "org.apache.spark.deploy.SparkSubmit" in texts["an argument list"]
     assert SECRETS_FILE in texts["plan.json"], "it names the place of the secret"
     assert scene.topic in event_log
     basic = base64.b64encode(f"root:{WEBHDFS_PASSWORD}".encode()).decode()
