@@ -458,6 +458,26 @@ class SchemaOutOfDate(LedgerError):
         return f"the ledger has schema {found}, this code needs {wanted}."
 
 
+class LedgerBehind(LedgerError):
+    """Readers' directories hold batches that this ledger has never heard of (finding A10)."""
+
+    next_step = "Nothing was landed. Run: ./tallystick ledger rebuild FEED (docs/runbook.md, A10)."
+
+    def __init__(self, feed: str, directories: Sequence[str]) -> None:
+        super().__init__(feed, tuple(directories))
+
+    def sentence(self) -> str:
+        """The feed, how many directories, and the first of them."""
+        feed, found = self.args
+        return f"feed {feed}: {len(found)} published batches are not in the ledger, first {found[0]}."
+
+
+class RepairRefused(IngestionError):
+    """What was asked for can't be repaired so; nothing has changed."""
+
+    next_step = "Look at what is open, and what would be done: ./tallystick repair FEED --dry-run"
+
+
 class CheckFailed(IngestionError):
     """A run found something wrong, after everything that could be landed has been."""
 

@@ -24,7 +24,12 @@ from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, finding_of
 
 WANTED = len(migrations())
-RANGE_STEPS = {("claimed", "committed"), ("claimed", "lost"), ("claimed", "released")}
+RANGE_STEPS = {
+    ("committed", "retracted"),
+    ("claimed", "committed"),
+    ("claimed", "lost"),
+    ("claimed", "released"),
+}
 GENERATION_STEPS = {("open", "stopped"), ("open", "closed"), ("stopped", "closed")}
 
 
@@ -145,6 +150,7 @@ def test_a_range_takes_its_steps_and_no_other(
         "committed": "state = 'committed', record_count = 10, hole_count = 0, loss_code = NULL",
         "lost": "state = 'lost', loss_code = 'A1', record_count = NULL, hole_count = NULL",
         "released": "state = 'released', loss_code = NULL, record_count = NULL, hole_count = NULL",
+        "retracted": "state = 'retracted'",
     }
     hand.execute(f"UPDATE offset_range SET {set_to['lost']} WHERE lower(offsets) = 20".encode())
     hand.execute(f"UPDATE offset_range SET {set_to['released']} WHERE lower(offsets) = 30".encode())
@@ -346,6 +352,12 @@ APPEND_ONLY = (
     "file",
     "file_slice",
     "hole",
+    "replaced_file",
+    "file_retraction",
+    "waiver",
+    "file_fingerprint",
+    "batch_check",
+    "report",
 )
 KEPT = ("generation", "batch", "attempt", "offset_range", "tail_anchor", "finding")
 
@@ -372,7 +384,11 @@ def test_evidence_never_changes(
 
 def test_every_table_is_guarded_against_removal(story: LedgerStory) -> None:
     tables = story.ask("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-    assert {name for (name,) in tables} == {*APPEND_ONLY, *KEPT, "feed", "schema_version"}
+    assert {name for (name,) in tables} == {
+        *APPEND_ONLY,
+        *KEPT,
+        *("feed", "schema_version", "storage_look"),
+    }
 
 
 def test_every_table_and_type_says_what_it_is(story: LedgerStory) -> None:

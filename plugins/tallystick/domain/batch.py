@@ -26,12 +26,22 @@ class PlannedRange:
     offsets: OffsetRange
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class CommittedFile:
+    """The name of a committed file, unique in a ledger."""
+
+    batch_id: BatchId
+    name: str
+    """File name inside the batch's directory."""
+
+
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
     """Frozen at planning: a retry reads it from the ledger, and never asks the broker again.
 
     1. At most one range per partition.
     2. All ranges belong to generations with the same ordinal, the `gen=` of the batch's directory.
+    3. The ranges of a repair are exactly the offsets of the files that it replaces.
     """
 
     batch_id: BatchId
@@ -47,6 +57,8 @@ class BatchPlan:
     """Start of the run's window, or the instant of planning: the dt= and hour= directories."""
     window: Window | None
     ranges: tuple[PlannedRange, ...]
+    replaces: tuple[CommittedFile, ...] = ()
+    """Files that are retracted when this batch commits; none but for a repair."""
 
     def __post_init__(self) -> None:
         partitions = {each.offsets.partition for each in self.ranges}
@@ -54,6 +66,11 @@ class BatchPlan:
             raise ValueError(f"batch {self.batch_id} has two ranges of one partition")
         if self.label.utcoffset() != timedelta(0):
             raise ValueError(f"batch {self.batch_id}: label {self.label} is not in UTC")
+
+    @property
+    def is_repair(self) -> bool:
+        """True when its offsets are committed already, and stay so until it commits."""
+        return bool(self.replaces)
 
     @property
     def span(self) -> int:

@@ -2,7 +2,8 @@
 
 A batch is landed and committed as a whole: a partition that can't be read or proven would keep up
 to hundreds of healthy ones from landing, until retention takes their records. So a batch that was
-tried twice and is held by nobody is halved, until the sick partition has a batch of its own. A try
+tried twice and is held by nobody is halved, until the sick partition has a batch of its own. A
+repair is given up instead: it lands nothing that is not committed already. A try
 that did not come as far as Spark does not count: HDFS or the ledger was away, and no partition is
 to blame.
 """
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tallystick.domain.batch import BatchStatus
+from tallystick.domain.batch import BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.log_changes import Accounts, CutClaim
 from tallystick.domain.states import RangeState
@@ -38,22 +39,28 @@ def halves_of_failing(accounts: Accounts, cut_already: Sequence[CutClaim]) -> Ha
     for batch in accounts.unfinished:
         if batch.plan.batch_id in busy or not _fails_again_and_again(batch):
             continue
+        if batch.plan.is_repair:
+            cuts += [_released(batch, each) for each in batch.plan.ranges]
+            continue
         middle = len(batch.plan.ranges) // 2
         group = 1 + max(groups.values(), default=0)
         for number, planned in enumerate(batch.plan.ranges):
             groups[planned.offsets.partition.partition] = group + (number >= middle)
-            cuts.append(
-                CutClaim(
-                    batch.plan.batch_id,
-                    planned.generation_id,
-                    planned.offsets,
-                    RangeState.RELEASED,
-                    FindingCode.SHORT_READ,
-                )
-            )
+            cuts.append(_released(batch, planned))
     return Halves(tuple(cuts), groups)
+
+
+def _released(batch: BatchStatus, planned: PlannedRange) -> CutClaim:
+    return CutClaim(
+        batch.plan.batch_id,
+        planned.generation_id,
+        planned.offsets,
+        RangeState.RELEASED,
+        FindingCode.SHORT_READ,
+    )
 
 
 def _fails_again_and_again(batch: BatchStatus) -> bool:
     is_free = batch.lease_seconds_left <= 0
-    return is_free and batch.applications >= _TRIES_TOGETHER and len(batch.plan.ranges) > 1
+    can_be_parted = batch.plan.is_repair or len(batch.plan.ranges) > 1
+    return is_free and batch.applications >= _TRIES_TOGETHER and can_be_parted

@@ -6,16 +6,18 @@ Performs nothing. The rules are the table "Logs that change under us" in docs/de
 1. One sick partition never holds up, resets or repeats another one.
 2. A lost range never overlaps a committed range, nor a claim that is left standing.
 3. The start policy is asked for the feed's very first plan only.
+4. A repair is carried out whole or not at all: what can't be read any more ends it, and what was
+   committed before stays as it was.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tallystick.domain.batch import BatchStatus
+from tallystick.domain.batch import BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, GenerationId
@@ -199,7 +201,10 @@ class _Collected:
         self.lost: list[LostRange] = []
         self.cuts: list[CutClaim] = []
         self._claims: defaultdict[GenerationId, list[_Claim]] = defaultdict(list)
+        self._repairs = [each for each in accounts.unfinished if each.plan.is_repair]
         for batch in accounts.unfinished:
+            if batch.plan.is_repair:
+                continue
             for planned in batch.plan.ranges:
                 claim = _Claim(batch.plan.batch_id, planned.offsets, batch.lease_seconds_left > 0)
                 self._claims[planned.generation_id].append(claim)
@@ -211,8 +216,34 @@ class _Collected:
             tuple(self.closed),
             tuple(self.stopped),
             tuple(self.lost),
-            tuple(self.cuts),
+            (*self.cuts, *self._ended_repairs()),
         )
+
+    def _ended_repairs(self) -> Iterator[CutClaim]:
+        """Every claim of the repairs that can't be carried out any more."""
+        ended = {each.generation_id: each.code for each in (*self.closed, *self.stopped)}
+        for repair in self._repairs:
+            codes = [self._why_unreadable(each, ended) for each in repair.plan.ranges]
+            code = next((each for each in codes if each), None)
+            is_alive = repair.lease_seconds_left > 0
+            # A living attempt may have read the records in time: its verification will tell.
+            if code is None or (code is FindingCode.EXPIRED and is_alive):
+                continue
+            for planned in repair.plan.ranges:
+                yield CutClaim(
+                    repair.plan.batch_id,
+                    planned.generation_id,
+                    planned.offsets,
+                    RangeState.RELEASED,
+                    code,
+                )
+
+    def _why_unreadable(
+        self, planned: PlannedRange, ended: Mapping[GenerationId, FindingCode]
+    ) -> FindingCode | None:
+        bounds = self.seen.snapshot.partitions.get(planned.offsets.partition.partition)
+        is_expired = bounds and bounds.log_start_offset > planned.offsets.from_offset
+        return ended.get(planned.generation_id) or (FindingCode.EXPIRED if is_expired else None)
 
     def look_at(self, account: GenerationAccount) -> None:
         """Gather what the snapshot means for one generation."""

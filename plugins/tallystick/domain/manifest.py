@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from tallystick.domain.batch import Attempt, BatchPlan, PlannedRange
+from tallystick.domain.batch import Attempt, BatchPlan, CommittedFile, PlannedRange
 from tallystick.domain.identities import (
     AttemptId,
     BatchId,
@@ -109,6 +109,7 @@ class Manifest:
             "owner": self.attempt.owner,
             "records": self.record_count,
             "holes": self.hole_count,
+            "replaces": [[each.batch_id, each.name] for each in plan.replaces],
             "ranges": [_range_to_json(each) for each in self.ranges],
             "files": [_file_to_json(each) for each in self.files],
         }
@@ -181,6 +182,9 @@ def _manifest_from(document: Mapping[str, Any]) -> Manifest:
         label=datetime.fromisoformat(document["label"]),
         window=window and Window(*(datetime.fromisoformat(each) for each in window)),
         ranges=tuple(each.planned for each in ranges),
+        replaces=tuple(
+            CommittedFile(BatchId(batch_id), name) for batch_id, name in document["replaces"]
+        ),
     )
     attempt = Attempt(
         AttemptId(document["attempt"]),

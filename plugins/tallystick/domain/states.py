@@ -55,6 +55,8 @@ class RangeState(StrEnum):
     COMMITTED = "committed"
     LOST = "lost"
     RELEASED = "released"
+    RETRACTED = "retracted"
+    """Committed once; a repair has committed these offsets again since."""
 
 
 class CommitAnswer(StrEnum):

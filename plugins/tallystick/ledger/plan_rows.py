@@ -42,6 +42,7 @@ def make_plan(
     if batches:
         _enter(transaction, feed, plan_id, batches, owner, lease)
         _claim(transaction, feed, batches)
+        _replace(transaction, batches)
     taken = _adopted(transaction, feed, adopted, owner, lease)
     own = [each.batch_id for each in batches]
     for batch_ids, is_adopted in ((own, False), (taken, True)):
@@ -79,6 +80,7 @@ def _claim(transaction: Transaction, feed: FeedName, batches: Sequence[BatchPlan
     claims = [(batch.batch_id, each) for batch in batches for each in batch.ranges]
     if not claims:
         return
+    repairs = {each.batch_id for each in batches if each.is_repair}
     transaction.partitions = {each.generation_id: str(each.offsets.partition) for _, each in claims}
     entered = transaction.change(
         "claim_ranges",
@@ -88,10 +90,26 @@ def _claim(transaction: Transaction, feed: FeedName, batches: Sequence[BatchPlan
         partitions=[each.offsets.partition.partition for _, each in claims],
         from_offsets=[each.offsets.from_offset for _, each in claims],
         until_offsets=[each.offsets.until_offset for _, each in claims],
+        replaces=[batch_id in repairs for batch_id, _ in claims],
     )
     if entered != len(claims):
         missing = len(claims) - entered
         raise LedgerRefused("claim_ranges", f"{missing} ranges name a foreign generation")
+
+
+def _replace(transaction: Transaction, batches: Sequence[BatchPlan]) -> None:
+    replaced = [(batch.batch_id, each) for batch in batches for each in batch.replaces]
+    if not replaced:
+        return
+    entered = transaction.change(
+        "replace_files",
+        batch_ids=[batch_id for batch_id, _ in replaced],
+        old_batch_ids=[each.batch_id for _, each in replaced],
+        names=[each.name for _, each in replaced],
+    )
+    if entered != len(replaced):
+        gone = len(replaced) - entered
+        raise LedgerRefused("replace_files", f"{gone} of the files are replaced already")
 
 
 def _adopted(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.batch import BatchPlan, BatchStatus, CommittedFile, PlannedRange
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import (
     AttemptId,
@@ -112,20 +112,27 @@ def batch_statuses(
     for claim in claims_of(transaction, open_ids) if open_ids else ():
         planned = PlannedRange(claim.generation_id, claim.offsets)
         claimed.setdefault(claim.batch_id, []).append(planned)
-    return [_status(row, manifests, claimed) for row in rows]
+    replaced: dict[BatchId, list[CommittedFile]] = {}
+    for row in transaction.rows("replaced_files", batch_ids=open_ids) if open_ids else ():
+        file = CommittedFile(BatchId(row.old_batch_id), row.name)
+        replaced.setdefault(BatchId(row.batch_id), []).append(file)
+    return [_status(row, manifests, claimed, replaced) for row in rows]
 
 
 def _status(
     row: Any,
     manifests: Mapping[BatchId, Manifest],
     claimed: Mapping[BatchId, Iterable[PlannedRange]],
+    replaced: Mapping[BatchId, Iterable[CommittedFile]],
 ) -> BatchStatus:
     batch_id = BatchId(row.batch_id)
     manifest = manifests.get(batch_id)
     seconds = row.lease_seconds_left
     is_held = seconds is not None and seconds > 0
     return BatchStatus(
-        plan=manifest.plan if manifest else _plan(row, tuple(claimed.get(batch_id, ()))),
+        plan=manifest.plan
+        if manifest
+        else _plan(row, tuple(claimed.get(batch_id, ())), tuple(replaced.get(batch_id, ()))),
         state=BatchState(row.state),
         newest_token=FencingToken(row.newest_token),
         applications=row.applications,
@@ -135,7 +142,9 @@ def _status(
     )
 
 
-def _plan(row: Any, ranges: tuple[PlannedRange, ...]) -> BatchPlan:
+def _plan(
+    row: Any, ranges: tuple[PlannedRange, ...], replaces: tuple[CommittedFile, ...]
+) -> BatchPlan:
     window = (
         Window(in_utc(row.window_from), in_utc(row.window_until))
         if row.window_from is not None
@@ -152,4 +161,5 @@ def _plan(row: Any, ranges: tuple[PlannedRange, ...]) -> BatchPlan:
         label=in_utc(row.label),
         window=window,
         ranges=ranges,
+        replaces=replaces,
     )

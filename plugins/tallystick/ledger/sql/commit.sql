@@ -16,13 +16,43 @@ UPDATE batch
 -- name: commit_ranges
 -- Claimed -> committed, for claims that are exactly the manifest's ranges.
 UPDATE offset_range r
-   SET state = 'committed', record_count = landed.record_count, hole_count = landed.hole_count
+   SET state = 'committed', record_count = landed.record_count, hole_count = landed.hole_count,
+       replaces = false
   FROM unnest(:generation_ids::bigint[], :from_offsets::bigint[], :until_offsets::bigint[],
               :record_counts::bigint[], :hole_counts::bigint[])
        AS landed(generation_id, from_offset, until_offset, record_count, hole_count)
  WHERE r.batch_id = :batch_id AND r.state = 'claimed'
    AND r.generation_id = landed.generation_id
    AND r.offsets = int8range(landed.from_offset, landed.until_offset);
+
+-- name: retract_ranges
+-- Committed -> retracted, for every range that a claim of this repair reaches into.
+UPDATE offset_range r SET state = 'retracted'
+  FROM offset_range claim
+ WHERE claim.batch_id = :batch_id AND claim.state = 'claimed' AND claim.replaces
+   AND r.generation_id = claim.generation_id AND r.state = 'committed'
+   AND r.offsets && claim.offsets
+RETURNING r.generation_id, lower(r.offsets) AS from_offset, upper(r.offsets) AS until_offset,
+          lower(claim.offsets) AS claimed_from, upper(claim.offsets) AS claimed_until;
+
+-- name: keep_remainders
+-- What a retraction leaves of ranges stays committed; its holes are counted from the proofs.
+INSERT INTO offset_range (generation_id, offsets, state, record_count, hole_count)
+SELECT generation_id, offsets, 'committed', upper(offsets) - lower(offsets) - counted.holes,
+       counted.holes
+  FROM (SELECT generation_id, int8range(from_offset, until_offset) AS offsets
+          FROM unnest(:generation_ids::bigint[], :from_offsets::bigint[], :until_offsets::bigint[])
+               AS kept(generation_id, from_offset, until_offset)) kept
+ CROSS JOIN LATERAL (
+       SELECT coalesce(sum(upper(run) - lower(run)), 0)::bigint AS holes
+         FROM (SELECT unnest(range_agg(h.runs * int8multirange(kept.offsets))) AS run
+                 FROM hole h
+                WHERE h.generation_id = kept.generation_id AND h.runs && kept.offsets) runs) counted;
+
+-- name: retract_files
+-- The files that this repair replaces are read no more; each of them once, whoever repairs it.
+INSERT INTO file_retraction (batch_id, name, replaced_by)
+SELECT old_batch_id, name, batch_id FROM replaced_file WHERE batch_id = :batch_id;
 
 -- name: commit_files
 -- The batch's files are the ledger's from here on.

@@ -25,7 +25,7 @@ SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordina
               array_agg(upper(r.offsets) ORDER BY lower(r.offsets)) AS until_offsets
          FROM offset_range r
         WHERE r.generation_id = g.generation_id
-          AND r.state IN ('claimed', 'committed', 'lost')
+          AND r.state IN ('claimed', 'committed', 'lost') AND NOT r.replaces
           AND upper(r.offsets) > g.frontier) tail
  WHERE g.feed = :feed
    AND NOT EXISTS (SELECT FROM generation newer
@@ -221,14 +221,30 @@ SELECT batch_id, :feed, :plan_id, root, topic, cluster_id, topic_id, ordinal, la
 
 -- name: claim_ranges
 -- Claim the ranges of the plan's own batches; the schema refuses an offset that is taken.
-INSERT INTO offset_range (generation_id, offsets, state, batch_id)
-SELECT g.generation_id, int8range(claim.from_offset, claim.until_offset), 'claimed', claim.batch_id
+INSERT INTO offset_range (generation_id, offsets, state, batch_id, replaces)
+SELECT g.generation_id, int8range(claim.from_offset, claim.until_offset), 'claimed', claim.batch_id,
+       claim.replaces
   FROM unnest(:batch_ids::text[], :generation_ids::bigint[], :partitions::integer[],
-              :from_offsets::bigint[], :until_offsets::bigint[])
-       AS claim(batch_id, generation_id, partition, from_offset, until_offset)
+              :from_offsets::bigint[], :until_offsets::bigint[], :replaces::boolean[])
+       AS claim(batch_id, generation_id, partition, from_offset, until_offset, replaces)
   JOIN generation g ON g.generation_id = claim.generation_id
                    AND g.feed = :feed AND g.partition = claim.partition
  ORDER BY g.generation_id, claim.from_offset;
+
+-- name: replace_files
+-- Write down which files a repair's batches take the place of; none that is replaced already.
+INSERT INTO replaced_file (batch_id, old_batch_id, name)
+SELECT batch_id, old_batch_id, name
+  FROM unnest(:batch_ids::text[], :old_batch_ids::text[], :names::text[])
+       AS replaced(batch_id, old_batch_id, name)
+ WHERE NOT EXISTS (SELECT FROM file_retraction gone
+                    WHERE gone.batch_id = replaced.old_batch_id AND gone.name = replaced.name);
+
+-- name: replaced_files
+-- The files that these batches replace, by batch and name.
+SELECT batch_id, old_batch_id, name FROM replaced_file
+ WHERE batch_id = ANY(:batch_ids::text[])
+ ORDER BY batch_id, old_batch_id, name COLLATE "C";
 
 -- name: adopt_batches
 -- Take over unfinished batches that nobody holds and nobody is working on at this moment.

@@ -99,7 +99,7 @@ UPDATE attempt SET swept_at = clock_timestamp()
  WHERE attempt_id = :attempt_id AND swept_at IS NULL;
 
 -- name: files
--- All committed files of the feed with their slices, in the order of commit, then by name.
+-- All committed files of the feed but the retracted ones, in the order of commit, then by name.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, f.name, f.length_bytes, f.checksum,
        held.partitions, held.first_offsets, held.last_offsets, held.record_counts
   FROM batch b JOIN file f USING (batch_id)
@@ -110,6 +110,8 @@ SELECT b.batch_id, b.committed_by, b.state::text AS state, f.name, f.length_byte
               array_agg(s.record_count ORDER BY s.partition) AS record_counts
          FROM file_slice s WHERE s.batch_id = f.batch_id AND s.name = f.name) held
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
+   AND NOT EXISTS (SELECT FROM file_retraction gone
+                    WHERE gone.batch_id = f.batch_id AND gone.name = f.name)
  ORDER BY b.commit_number, f.name COLLATE "C";
 
 -- name: bytes_per_record
@@ -133,7 +135,7 @@ SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordina
               array_agg(upper(r.offsets) ORDER BY lower(r.offsets)) AS until_offsets
          FROM offset_range r
         WHERE r.generation_id = g.generation_id
-          AND r.state IN ('claimed', 'committed', 'lost')
+          AND r.state IN ('claimed', 'committed', 'lost') AND NOT r.replaces
           AND upper(r.offsets) > g.frontier) tail
  WHERE g.feed = :feed
  ORDER BY g.partition, g.ordinal;
