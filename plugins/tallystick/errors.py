@@ -469,7 +469,7 @@ class LedgerBehind(LedgerError):
     def sentence(self) -> str:
         """The feed, how many directories, and the first of them."""
         feed, found = self.args
-        return f"feed {feed}: {len(found)} published batches are not in the ledger, first {found[0]}."
+        return f"feed {feed}: the ledger lacks {len(found)} published batches, first {found[0]}."
 
 
 class RepairRefused(IngestionError):
