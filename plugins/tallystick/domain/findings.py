@@ -42,7 +42,7 @@ class Level(StrEnum):
     L2 = "L2"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One trouble, named to the offset."""
 
@@ -51,12 +51,12 @@ class Finding:
     level: Level
     feed: str
     topic: str
-    generation: int | None
+    generation: int | None = None
     """Ordinal of the generation; None when the trouble is not of one log."""
-    partition: int | None
-    from_offset: int | None
+    partition: int | None = None
+    from_offset: int | None = None
     """Included."""
-    until_offset: int | None
+    until_offset: int | None = None
     """Excluded."""
     cause: str
     next_step: str
