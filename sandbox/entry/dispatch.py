@@ -56,7 +56,9 @@ def _test(python: str, arguments: list[str]) -> int:
     tool = VENV / "bin"
     steps: list[list[str]] = []
     if which == "unit":
-        steps.append([python, "-m", "pytest", "-m", "not integration", *arguments])
+        # A file is one worker's: a module's slow preparation is not done twice.
+        spread = ["-n", "auto", "--dist", "loadfile"]
+        steps.append([python, "-m", "pytest", "-m", "not integration", *spread, *arguments])
     else:
         ensure_java()
         for service in SERVICES:
