@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import Verdict
 
 
@@ -82,6 +84,35 @@ class Finding:
         if self.from_offset is not None and self.until_offset is not None:
             place += f" [{self.from_offset}, {self.until_offset})"
         return f"{place} {self.code.value} {self.verdict.value}: {self.cause} {self.next_step}"
+
+
+def finding(
+    feed: str,
+    account: GenerationAccount,
+    offsets: OffsetRange | None,
+    code: FindingCode,
+    verdict: Verdict,
+    *,
+    level: Level,
+    cause: str,
+    next_step: str,
+    evidence: Mapping[str, object] | None = None,
+) -> Finding:
+    """A finding about one generation; the interval is empty where the rule can't bound it."""
+    return Finding(
+        code=code,
+        verdict=verdict,
+        level=level,
+        feed=feed,
+        topic=account.partition.topic,
+        generation=account.ordinal,
+        partition=account.partition.partition,
+        from_offset=offsets.from_offset if offsets else None,
+        until_offset=offsets.until_offset if offsets else None,
+        cause=cause,
+        next_step=next_step,
+        evidence=dict(evidence or {}),
+    )
 
 
 # Everything above what is harmless or accepted: a run's check fails on it, and so does reconcile.

@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tallystick.domain.findings import FAILING_VERDICTS, PLANNING_CODES, Finding
-from tallystick.domain.rules import (
-    leaderless_partitions,
-    recorded_stops,
-    standing_findings,
-)
+from tallystick.domain.log_rules import recorded_stops, standing_findings
+from tallystick.domain.progress_rules import leaderless_partitions
 from tallystick.errors import CheckFailed
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at

@@ -17,8 +17,9 @@ from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId, Owner, PlanId
 from tallystick.domain.isolating import halves_of_failing
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
+from tallystick.domain.log_rules import change_findings
 from tallystick.domain.planning import PlanLimits, RunPlan, plan_run
-from tallystick.domain.rules import change_findings, frozen_time_index
+from tallystick.domain.progress_rules import frozen_time_index
 from tallystick.domain.states import BatchState
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing

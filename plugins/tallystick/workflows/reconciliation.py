@@ -16,15 +16,17 @@ from typing import Final
 from tallystick.domain.findings import FAILING_VERDICTS, Finding, Level
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.log_changes import Accounts, Observation, log_changes
-from tallystick.domain.manifest import Manifest
-from tallystick.domain.rules import (
+from tallystick.domain.log_rules import (
     change_findings,
-    could_not_tell,
-    leaderless_partitions,
     lost_finding,
     recorded_stops,
     recorded_unknown_tails,
     standing_findings,
+)
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.progress_rules import (
+    could_not_tell,
+    leaderless_partitions,
     unfinished_batches,
     unread_partitions,
 )

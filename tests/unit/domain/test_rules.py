@@ -15,15 +15,17 @@ from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation, log_changes
-from tallystick.domain.rules import (
+from tallystick.domain.log_rules import (
     change_findings,
-    could_not_tell,
-    frozen_time_index,
     lost_finding,
     recorded_stops,
     recorded_unknown_tails,
     standing_findings,
     stopped_finding,
+)
+from tallystick.domain.progress_rules import (
+    could_not_tell,
+    frozen_time_index,
     unfinished_batches,
     unread_partitions,
 )

@@ -1,0 +1,175 @@
+"""The log against what the ledger holds of it: expired, purged, cut, re-created (A1 to A5).
+
+1. What a plan recorded stays as it was stated then: today's bounds can't tell a cut any more.
+2. An anchor that can't be judged is UNKNOWN, never an empty answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tallystick.domain.findings import Finding, FindingCode, Level, finding
+from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.log_changes import AnchorCheck, LogChanges, Observation
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import Verdict
+
+
+def lost_finding(
+    feed: str,
+    account: GenerationAccount,
+    offsets: OffsetRange,
+    code: str,
+    evidence: Mapping[str, object] | None = None,
+) -> Finding:
+    """What a range recorded as lost means: produced, and to be had nowhere any more."""
+    causes = {
+        FindingCode.EXPIRED: "the log start passed these offsets before they were read",
+        FindingCode.PURGED: "these offsets were deleted on purpose before they were read",
+        FindingCode.RECREATED: "the topic was re-created before these offsets were read",
+    }
+    kind = FindingCode(code)
+    return finding(
+        feed,
+        account,
+        offsets,
+        kind,
+        Verdict.PROVEN_LOSS,
+        level=Level.L1,
+        cause=causes.get(kind, "these offsets can be read nowhere any more") + ".",
+        next_step=(
+            "Nothing can bring them back from this topic; landing goes on after them."
+            " Lengthen retention.ms or the schedule's pace, and tell the producers' owners."
+        ),
+        evidence=evidence,
+    )
+
+
+def change_findings(
+    feed: str, generations: Mapping[int, GenerationAccount], changes: LogChanges, seen: Observation
+) -> tuple[Finding, ...]:
+    """What the changes that a snapshot forces mean for the feed."""
+    by_id = {each.generation_id: each for each in generations.values()}
+    gone = [(each.generation_id, each.offsets, each.code, each.evidence) for each in changes.lost]
+    gone += [
+        (each.generation_id, each.offsets, each.code, {"batch": each.batch_id})
+        for each in changes.cuts
+        if each.becomes == "lost"
+    ]
+    lost = [
+        lost_finding(feed, by_id[generation_id], offsets, code, evidence)
+        for generation_id, offsets, code, evidence in gone
+    ]
+    stopped = [
+        stopped_finding(feed, by_id[each.generation_id], seen.snapshot, each.code, each.reason)
+        for each in changes.stopped
+    ]
+    closed = [
+        finding(
+            feed,
+            by_id[each.generation_id],
+            None,
+            FindingCode.RECREATED,
+            Verdict.UNKNOWN,
+            level=Level.L1,
+            cause=(
+                f"{each.reason}: what was produced at and after offset"
+                f" {by_id[each.generation_id].last_seen_until} before that is not known."
+            ),
+            next_step="Ask who re-created the topic; the new log lands in a directory of its own.",
+            evidence={"topic_id_now": seen.snapshot.topic_id},
+        )
+        for each in changes.closed
+    ]
+    return (*lost, *stopped, *closed)
+
+
+def stopped_finding(
+    feed: str,
+    account: GenerationAccount,
+    snapshot: BrokerSnapshot,
+    code: FindingCode,
+    reason: str,
+) -> Finding:
+    """A partition whose log was cut: it stops, all others go on."""
+    bounds = snapshot.partitions.get(account.partition.partition)
+    is_visible = code is FindingCode.TRUNCATED and bounds is not None
+    until = account.accounted_until
+    from_offset = bounds.high_watermark if is_visible and bounds else None
+    if from_offset is None and account.anchor:
+        from_offset = account.anchor.offset
+    interval = (
+        OffsetRange(account.partition, from_offset, until)
+        if from_offset is not None and from_offset < until
+        else None
+    )
+    return finding(
+        feed,
+        account,
+        interval,
+        code,
+        Verdict.PROVEN_LOSS,
+        level=Level.L1,
+        cause=f"the log was cut: {reason}.",
+        next_step=(
+            "This partition has stopped, all others go on. Its landed rows are kept."
+            " Open a new generation when you know what happened (docs/runbook.md, A3)."
+        ),
+        evidence={"reason": reason},
+    )
+
+
+def standing_findings(
+    feed: str, generations: Mapping[int, GenerationAccount], seen: Observation
+) -> tuple[Finding, ...]:
+    """Anchors that can't be judged: unknown as long as it lasts."""
+    return tuple(
+        finding(
+            feed,
+            account,
+            None,
+            FindingCode.OVERWRITTEN,
+            Verdict.UNKNOWN,
+            level=Level.L1,
+            cause=(
+                f"the last landed record, offset {account.anchor.offset}, is gone, and the"
+                " leader epochs do not say if the log was cut."
+            ),
+            next_step="Nothing, if the topic was not touched; look at its leader changes.",
+        )
+        for partition, account in sorted(generations.items())
+        if account.state is not GenerationState.STOPPED
+        and seen.anchors.get(partition) is AnchorCheck.GONE
+        and account.anchor
+    )
+
+
+def recorded_stops(
+    generations: Mapping[int, GenerationAccount], recorded: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """The findings with which partitions stopped that are stopped still, as they were stated then.
+
+    Today's bounds can't tell any more where the log was cut: it may have grown since.
+    """
+    stopped = {
+        (partition, account.ordinal)
+        for partition, account in generations.items()
+        if account.state is GenerationState.STOPPED
+    }
+    return tuple(
+        each
+        for each in recorded
+        if each.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+        and each.verdict is Verdict.PROVEN_LOSS
+        and (each.partition, each.generation) in stopped
+    )
+
+
+def recorded_unknown_tails(recorded: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What nobody saw of logs that were re-created: unknown for ever, until a person waives it."""
+    return tuple(
+        each
+        for each in recorded
+        if each.code is FindingCode.RECREATED and each.verdict is Verdict.UNKNOWN
+    )

@@ -1,0 +1,143 @@
+"""What does not get on: partitions nobody reads, batches left behind, time that stands still.
+
+Each rule tells slow from stuck by a bound that is passed in or stands here with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from tallystick.domain.batch import WaitingBatch
+from tallystick.domain.findings import Finding, FindingCode, Level, finding
+from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import BatchState, Verdict
+
+# A batch may wait: for its turn behind the others of its run, or for a worker that publishes it.
+# Feeds run hourly or more often as a rule, and every run takes up what waits: what is still there
+# after an hour was passed over.
+LEFT_BEHIND_AFTER: Final = timedelta(hours=1)
+
+
+def unread_partitions(
+    feed: str, generations: Mapping[int, GenerationAccount], snapshot: BrokerSnapshot
+) -> tuple[Finding, ...]:
+    """Partitions with records that the broker has and the ledger doesn't know."""
+    return tuple(
+        Finding(
+            code=FindingCode.UNREAD_PARTITION,
+            verdict=Verdict.UNKNOWN,
+            level=Level.L1,
+            feed=feed,
+            topic=snapshot.topic,
+            partition=partition,
+            from_offset=bounds.log_start_offset,
+            until_offset=bounds.high_watermark,
+            cause="no plan has looked at this partition yet.",
+            next_step=f"The next run starts it at its log start: ./tallystick land {feed}",
+        )
+        for partition, bounds in sorted(snapshot.partitions.items())
+        if partition not in generations and bounds.log_start_offset < bounds.high_watermark
+    )
+
+
+def leaderless_partitions(feed: str, snapshot: BrokerSnapshot) -> tuple[Finding, ...]:
+    """Partitions that nobody can read now: unknown as long as it lasts, while others go on."""
+    return tuple(
+        Finding(
+            code=FindingCode.COULD_NOT_TELL,
+            verdict=Verdict.UNKNOWN,
+            level=Level.L1,
+            feed=feed,
+            topic=snapshot.topic,
+            partition=partition,
+            cause="this partition has no leader, so nobody can read it.",
+            next_step="Bring its brokers back; the next run lands what has piled up.",
+            evidence={"topic_id": snapshot.topic_id},
+        )
+        for partition in sorted(snapshot.leaderless)
+    )
+
+
+def frozen_time_index(
+    feed: str,
+    generations: Mapping[int, GenerationAccount],
+    snapshot: BrokerSnapshot,
+    *,
+    cuts: Mapping[int, int | None],
+    after_now: Mapping[int, int | None],
+) -> tuple[Finding, ...]:
+    """Partitions where a record from the future keeps every later window's end where it is.
+
+    `after_now` are the first offsets whose timestamp is after the clock's now: where that is the
+    cut itself, at or before the frontier, and more is readable, no window will ever move on.
+    """
+    found = []
+    for partition, account in sorted(generations.items()):
+        cut, bounds = cuts.get(partition), snapshot.partitions.get(partition)
+        if cut is None or bounds is None or account.state is not GenerationState.OPEN:
+            continue
+        is_frozen = after_now.get(partition) == cut and cut <= account.frontier
+        if is_frozen and bounds.high_watermark > account.frontier:
+            interval = OffsetRange(account.partition, account.frontier, bounds.high_watermark)
+            found.append(
+                finding(
+                    feed,
+                    account,
+                    interval,
+                    FindingCode.NO_PROGRESS,
+                    Verdict.UNKNOWN,
+                    level=Level.L1,
+                    cause=(
+                        f"the record at offset {cut} claims a time in the future, so no window's"
+                        " end passes it while readable offsets pile up behind it."
+                    ),
+                    next_step="Set plan.until: now in the feed, and correct the producer's clock.",
+                )
+            )
+    return tuple(found)
+
+
+def unfinished_batches(
+    feed: str, topic: str, waiting: Sequence[WaitingBatch]
+) -> tuple[Finding, ...]:
+    """Batches that somebody left behind: nobody has held, or published, them for long."""
+    return tuple(
+        Finding(
+            code=FindingCode.UNFINISHED_BATCH,
+            verdict=Verdict.UNKNOWN,
+            level=Level.L1,
+            feed=feed,
+            topic=topic,
+            cause=(
+                f"batch {each.batch_id} is {each.state.value}, and for {_hours(each.seconds)} h"
+                f" nobody has {'published' if each.state is BatchState.COMMITTED else 'held'} it."
+            ),
+            next_step=f"The next run takes it up: ./tallystick land {feed}",
+            evidence={"batch": each.batch_id, "seconds": round(each.seconds)},
+            subject=each.batch_id,
+        )
+        for each in waiting
+        if each.seconds > LEFT_BEHIND_AFTER.total_seconds()
+    )
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.1f}"
+
+
+def could_not_tell(feed: str, topic: str, *, what: str, reason: str, seen_at: datetime) -> Finding:
+    """A witness did not answer: everything it would have said is unknown."""
+    return Finding(
+        code=FindingCode.COULD_NOT_TELL,
+        verdict=Verdict.UNKNOWN,
+        level=Level.L1,
+        feed=feed,
+        topic=topic,
+        cause=f"{what} could not be asked: {reason}",
+        next_step=f"Run again when it answers: ./tallystick reconcile {feed}",
+        evidence={"seen_at": seen_at.isoformat()},
+    )
