@@ -42,7 +42,10 @@ def record_snapshot(transaction: Transaction, feed: FeedName, snapshot: BrokerSn
 
 
 def apply_changes(
-    transaction: Transaction, feed: FeedName, changes: LogChanges, snapshot: BrokerSnapshot
+    transaction: Transaction,
+    feed: FeedName,
+    changes: LogChanges,
+    snapshot: BrokerSnapshot | None,
 ) -> Sequence[CutClaim]:
     """Cuts, then losses, then ended, then opened generations; then how far each log reaches.
 
@@ -59,6 +62,12 @@ def apply_changes(
     if batch_ids:
         transaction.change("abandon_empty_batches", batch_ids=batch_ids)
     _open(transaction, feed, changes)
+    if snapshot:
+        _see(transaction, feed, snapshot)
+    return made
+
+
+def _see(transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot) -> None:
     transaction.change(
         "see_high_watermarks",
         feed=feed,
@@ -67,7 +76,6 @@ def apply_changes(
         partitions=list(snapshot.partitions),
         high_watermarks=[each.high_watermark for each in snapshot.partitions.values()],
     )
-    return made
 
 
 def _locked_batches(

@@ -88,9 +88,10 @@ class PostgresPlanningSession:
         """Generations and unfinished batches of the feed, as of this transaction."""
         return read_accounts(self._transaction, self._feed)
 
-    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot) -> Applied:
+    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot | None) -> Applied:
         """Record the snapshot, then change what the log has changed."""
-        self._snapshot_id = record_snapshot(self._transaction, self._feed, snapshot)
+        if snapshot:
+            self._snapshot_id = record_snapshot(self._transaction, self._feed, snapshot)
         made = apply_changes(self._transaction, self._feed, changes, snapshot)
         return Applied(self.accounts(), replace(changes, cuts=made))
 

@@ -127,6 +127,11 @@ class PostgresLedger:
         with self._connection.reading() as transaction:
             return publishing.batches_over(transaction, feed, batch_ids)
 
+    def committed_among(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
+        """Those of the batches that this ledger has committed."""
+        with self._connection.reading() as transaction:
+            return publishing.committed_among(transaction, feed, batch_ids)
+
     def roots(self, feed: FeedName) -> Sequence[str]:
         """Every root below which the feed has batches."""
         with self._connection.reading() as transaction:

@@ -61,6 +61,14 @@ def batches_over(
     return [BatchId(row.batch_id) for row in rows]
 
 
+def committed_among(
+    transaction: Transaction, feed: FeedName, batch_ids: Collection[BatchId]
+) -> list[BatchId]:
+    """Those of the batches that are the feed's, and committed or published."""
+    rows = transaction.rows("committed_among", feed=feed, batch_ids=list(batch_ids))
+    return [BatchId(row.batch_id) for row in rows]
+
+
 def roots(transaction: Transaction, feed: FeedName) -> list[str]:
     """Every root below which the feed has batches."""
     return [row.root for row in transaction.rows("roots", feed=feed)]

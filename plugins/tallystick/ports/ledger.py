@@ -135,9 +135,10 @@ class PlanningSession(Protocol):
         """Generations and unfinished batches of the feed, as of this transaction."""
         ...
 
-    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot) -> Applied:
+    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot | None) -> Applied:
         """Record the snapshot, then cuts, lost ranges, ended and opened generations.
 
+        Without a snapshot the changes come from manifests, and no broker was asked.
         A batch that loses its last range is abandoned. Batches of a closed generation are abandoned
         whatever their lease says. A batch that was committed in the meantime loses nothing.
         """
@@ -255,6 +256,10 @@ class Ledger(Protocol):
 
         That never changes again, and nothing in their staging directories is needed any more.
         """
+        ...
+
+    def committed_among(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
+        """Those of the batches that are the feed's, and committed or published."""
         ...
 
     def roots(self, feed: FeedName) -> Sequence[str]:

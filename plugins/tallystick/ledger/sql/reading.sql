@@ -77,6 +77,12 @@ SELECT batch_id FROM batch
  WHERE feed = :feed AND state IN ('published', 'abandoned') AND batch_id = ANY(:batch_ids::text[])
  ORDER BY batch_number;
 
+-- name: committed_among
+-- Those of the batches that are the feed's and committed, in the order of their commits.
+SELECT batch_id FROM batch
+ WHERE feed = :feed AND committed_by IS NOT NULL AND batch_id = ANY(:batch_ids::text[])
+ ORDER BY commit_number;
+
 -- name: roots
 -- Every root below which the feed has batches.
 SELECT DISTINCT root FROM batch WHERE feed = :feed ORDER BY root;
