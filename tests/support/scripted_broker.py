@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from tallystick.domain.landing import LandingPlan
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.record_hash import record_hash
 from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BrokerSnapshot, PartitionBounds, RecordEvidence
+from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, RecordEvidence
 from tallystick.domain.states import HoleClass, Isolation
 from tallystick.errors import TopicUnknown
 from tallystick.ports.file_store import FileStore
@@ -85,6 +85,8 @@ class ScriptedBroker:
         self.topic, self.topic_id = topic, "topic-id-1"
         self.is_compacted = False
         self.leaderless: set[int] = set()
+        self.batch_bases: dict[tuple[int, int], int] = {}
+        self.retention_ms: int | None = None
         self.logs = {number: Log() for number in range(partitions)}
 
     def recreate(self, partitions: int = 2) -> None:
@@ -108,6 +110,7 @@ class ScriptedBroker:
             },
             leaderless=frozenset(self.leaderless),
             is_compacted=self.is_compacted,
+            retention_ms=self.retention_ms,
         )
 
     def offsets_at(
@@ -147,6 +150,23 @@ class ScriptedBroker:
             for number, offset in offsets.items()
             if (entry := self._entry(number, offset)) and entry.kind in (Kind.RECORD, Kind.ABORTED)
         }
+
+    def batch_heads(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, BatchHead]:
+        """Every entry is a batch of its own, unless `batch_bases` says where its batch begins."""
+        return {
+            number: BatchHead(
+                self.batch_bases.get((number, offset), offset),
+                offset + 1,
+                entry.timestamp_ms,
+                100,
+                None,
+            )
+            for number, offset in offsets.items()
+            if (entry := self._entry(number, offset))
+        }
+
+    def longest_transaction(self) -> timedelta | None:
+        return timedelta(minutes=15)
 
     def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
         log = self.logs[partition.partition]

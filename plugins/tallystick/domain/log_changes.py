@@ -22,7 +22,7 @@ from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, subtract
-from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.snapshot import BatchHead, BrokerSnapshot
 from tallystick.domain.states import RangeState
 
 
@@ -146,6 +146,8 @@ class Observation:
     """By partition; a partition without a landed record has none."""
     start_offsets: Mapping[int, int]
     """By partition: where the start policy begins. Read on the feed's very first plan only."""
+    first_batches: Mapping[int, BatchHead] = field(default_factory=dict)
+    """By partition, where the log start has passed the frontier: the batch it begins with now."""
 
 
 def log_changes(accounts: Accounts, seen: Observation) -> LogChanges:
@@ -271,16 +273,22 @@ class _Collected:
             self._expire(account, bounds.log_start_offset)
 
     def _expire(self, account: GenerationAccount, log_start_offset: int) -> None:
+        first = self.seen.first_batches.get(account.partition.partition)
         evidence = {
             "log_start_offset": log_start_offset,
             "frontier": account.frontier,
             "topic_id": account.topic_id,
             "seen_at": self.seen.snapshot.taken_at.isoformat(),
+            "first_batch": [first.base_offset, first.until_offset] if first else None,
         }
+        # Retention deletes whole segments, and a segment begins with a batch: a log that begins
+        # within a batch was shortened on purpose. At a batch's border the two look alike.
+        is_purged = first is not None and first.base_offset < log_start_offset
+        code = FindingCode.PURGED if is_purged else FindingCode.EXPIRED
         # A claim under a running lease is left alone: its attempt may have read the records in
         # time. If it did not, its verification fails, and the next plan cuts the claim.
         cuttable = [each for each in self._claims[account.generation_id] if not each.is_alive]
-        self._lose(account, log_start_offset, FindingCode.EXPIRED, evidence, cuttable)
+        self._lose(account, log_start_offset, code, evidence, cuttable)
 
     def _close(self, account: GenerationAccount) -> None:
         snapshot = self.seen.snapshot

@@ -26,7 +26,10 @@ def lost_finding(
     """What a range recorded as lost means: produced, and to be had nowhere any more."""
     causes = {
         FindingCode.EXPIRED: "the log start passed these offsets before they were read",
-        FindingCode.PURGED: "these offsets were deleted on purpose before they were read",
+        FindingCode.PURGED: (
+            "these offsets were deleted on purpose before they were read: the log begins within a"
+            " batch, and retention deletes whole segments"
+        ),
         FindingCode.RECREATED: "the topic was re-created before these offsets were read",
     }
     kind = FindingCode(code)

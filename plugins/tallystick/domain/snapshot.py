@@ -46,6 +46,32 @@ class BrokerSnapshot:
     """True when the topic's cleanup policy contains `compact` now."""
     retention_ms: int | None = None
     """None when the topic keeps records for ever."""
+    retention_bytes: int | None = None
+    """Of one partition; None when the topic keeps any amount."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastBounds:
+    """One partition's ends as an earlier snapshot showed them."""
+
+    taken_at: datetime
+    high_watermark: int
+    last_stable_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHead:
+    """The header of one record batch: the unit in which the broker stores and deletes records."""
+
+    base_offset: int
+    """Included."""
+    until_offset: int
+    """Excluded."""
+    max_timestamp_ms: int | None
+    """The latest of its records' times; None where the producer gave none."""
+    byte_count: int
+    producer_id: int | None
+    """None for a producer without idempotence."""
 
 
 @dataclass(frozen=True, slots=True)

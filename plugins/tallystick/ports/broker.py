@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BrokerSnapshot, RecordEvidence
+from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, RecordEvidence
 from tallystick.domain.states import HoleClass, Isolation
 
 
@@ -48,6 +48,18 @@ class BrokerView(Protocol):
         A partition is absent from the answer where that record is gone: expired, compacted, or the
         offset is a marker's.
         """
+        ...
+
+    def batch_heads(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, BatchHead]:
+        """The header of the batch that holds this offset of each partition, or else the next one's.
+
+        Uncommitted batches too, up to the high watermark. A partition is absent from the answer
+        where the log holds no batch there, or does not begin before the offset any more.
+        """
+        ...
+
+    def longest_transaction(self) -> timedelta | None:
+        """How long a transaction may stay open on this cluster; None where the user may not ask."""
         ...
 
     def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:

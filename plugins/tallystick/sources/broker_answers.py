@@ -20,6 +20,7 @@ SecondsLeft = Callable[[], float]
 NO_ERROR: Final = 0
 OFFSET_OUT_OF_RANGE: Final = 1
 UNKNOWN_TOPIC: Final = frozenset({3, 100})  # by name, by id
+NOT_ALLOWED: Final = frozenset({29, 31})  # to see the topic, to see the cluster
 # A leader moves, a broker starts, metadata is on its way, or a quota says wait.
 PASSING: Final = frozenset(
     {

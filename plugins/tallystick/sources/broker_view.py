@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
 
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BrokerSnapshot, RecordEvidence
+from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, RecordEvidence
 from tallystick.domain.states import HoleClass, Isolation
 from tallystick.errors import SourceRefused
+from tallystick.sources.batch_heads import HeadSearch
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import HoleWalk
@@ -88,6 +89,7 @@ class KafkaBrokerView:
             leaderless=frozenset(identity.partitions) - partitions.keys(),
             is_compacted=policy.is_compacted,
             retention_ms=policy.retention_ms,
+            retention_bytes=policy.retention_bytes,
         )
 
     def offsets_at(
@@ -121,6 +123,14 @@ class KafkaBrokerView:
     def records_at(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, RecordEvidence]:
         """The records at exactly these offsets, aborted ones too: the content is what matters."""
         return RecordSearch(self._leaders, topic, offsets).found()
+
+    def batch_heads(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, BatchHead]:
+        """The headers at or after these offsets, of aborted and open transactions too."""
+        return HeadSearch(self._leaders, topic, offsets).found()
+
+    def longest_transaction(self) -> timedelta | None:
+        """What the brokers allow at most."""
+        return self._topics.longest_transaction()
 
     def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
         """Where the leader's log leaves this epoch: the end of the largest epoch up to it.

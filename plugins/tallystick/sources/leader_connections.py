@@ -131,6 +131,15 @@ class LeaderConnections:
         """A broker that can be asked what every broker knows."""
         return self._opened().least_loaded_node(bootstrap_fallback=True)
 
+    def known_node(self, left: SecondsLeft) -> Any:
+        """A broker by its own id; a bootstrap address has none."""
+        brokers = self._opened().cluster.brokers()
+        if not brokers:
+            answer = self.send(self.any_node(), MetadataRequest(max_version=12, topics=[]), left)
+            self._opened().cluster.update_metadata(answer)
+            brokers = self._opened().cluster.brokers()
+        return min(each.node_id for each in brokers)
+
     def send(self, node_id: Any, request: Any, left: SecondsLeft) -> Any:
         """The answer; AskAgain after a failed connection, SourceRefused where it was refused."""
         client = self._opened()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from kafka.protocol.admin import DescribeConfigsRequest
@@ -17,6 +18,7 @@ from tallystick.domain.snapshot import PartitionBounds
 from tallystick.domain.states import Isolation
 from tallystick.errors import PartitionsLeaderless
 from tallystick.sources.broker_answers import (
+    NOT_ALLOWED,
     PATIENCE_SECONDS,
     AskAgain,
     SecondsLeft,
@@ -32,7 +34,9 @@ NO_REPLICA: Final = -1
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _TOPIC_RESOURCE: Final = 2
-
+_BROKER_RESOURCE: Final = 4
+_POLICY: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
+_LONGEST_TRANSACTION: Final = "transaction.max.timeout.ms"
 
 # For the partitions that do have leaders, once some have none.
 _SECOND_PATIENCE_SECONDS: Final = 5.0
@@ -44,6 +48,7 @@ class TopicPolicy:
 
     is_compacted: bool
     retention_ms: int | None
+    retention_bytes: int | None = None
 
 
 class TopicBounds:
@@ -72,6 +77,10 @@ class TopicBounds:
     def policy(self, topic: str) -> TopicPolicy:
         """The topic's cleanup policy and retention as they are now."""
         return patiently(lambda left: self._policy(topic, left), seconds=self._patience_seconds)
+
+    def longest_transaction(self) -> timedelta | None:
+        """The broker's bound on a transaction's time-out; None where the user may not ask."""
+        return patiently(self._longest_transaction, seconds=self._patience_seconds)
 
     def offsets_at(
         self, topic: str, timestamp_ms: int, partitions: Collection[int]
@@ -199,26 +208,43 @@ class TopicBounds:
         return found
 
     def _policy(self, topic: str, left: SecondsLeft) -> TopicPolicy:
-        resource = DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=_TOPIC_RESOURCE,
-            resource_name=topic,
-            configuration_keys=["cleanup.policy", "retention.ms"],
-        )
-        request = DescribeConfigsRequest(
-            max_version=4,
-            resources=[resource],
-            include_synonyms=False,
-            include_documentation=False,
-        )
+        request = _configs_of(_TOPIC_RESOURCE, topic, *_POLICY)
         (answer,) = self._connections.send(self._connections.any_node(), request, left).results
         self._connections.check(answer.error_code, topic, f"configuration of topic {topic!r}")
         values = {each.name: each.value for each in answer.configs}
         policies = {each.strip() for each in values["cleanup.policy"].split(",")}
-        retention_ms = int(values["retention.ms"])
+        is_deleted = "delete" in policies
         return TopicPolicy(
             is_compacted="compact" in policies,
-            retention_ms=retention_ms if retention_ms >= 0 and "delete" in policies else None,
+            retention_ms=_limit(values["retention.ms"]) if is_deleted else None,
+            retention_bytes=_limit(values.get("retention.bytes", "-1")) if is_deleted else None,
         )
+
+    def _longest_transaction(self, left: SecondsLeft) -> timedelta | None:
+        node_id = self._connections.known_node(left)
+        request = _configs_of(_BROKER_RESOURCE, str(node_id), _LONGEST_TRANSACTION)
+        (answer,) = self._connections.send(node_id, request, left).results
+        if answer.error_code in NOT_ALLOWED:
+            return None
+        self._connections.check(answer.error_code, "", f"configuration of broker {node_id}")
+        values = {each.name: each.value for each in answer.configs}
+        found = values.get(_LONGEST_TRANSACTION)
+        return timedelta(milliseconds=int(found)) if found else None
+
+
+def _configs_of(kind: int, name: str, *keys: str) -> DescribeConfigsRequest:
+    """The question for some settings of a topic or of a broker."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=list(keys)
+    )
+    return DescribeConfigsRequest(
+        max_version=4, resources=[resource], include_synonyms=False, include_documentation=False
+    )
+
+
+def _limit(value: str) -> int | None:
+    """The limit; None for -1, Kafka's word for none."""
+    return int(value) if int(value) >= 0 else None
 
 
 def _some(partitions: Sequence[int], most: int = 10) -> str:

@@ -10,7 +10,12 @@ from typing import Final
 
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation
-from tallystick.domain.snapshot import BrokerSnapshot, PartitionBounds, RecordEvidence
+from tallystick.domain.snapshot import (
+    BatchHead,
+    BrokerSnapshot,
+    PartitionBounds,
+    RecordEvidence,
+)
 from tallystick.errors import AnotherCluster, BrokerUnavailable, SourceRefused
 from tallystick.workflows.services import Services
 
@@ -43,7 +48,27 @@ def observe(services: Services, accounts: Accounts) -> Observation:
         snapshot=snapshot,
         anchors=anchors,
         start_offsets={} if generations else _start_offsets(services, snapshot),
+        first_batches=_first_batches(services, snapshot, generations),
     )
+
+
+def _first_batches(
+    services: Services, snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
+) -> Mapping[int, BatchHead]:
+    """With what the logs begin whose start has passed the frontier: it tells who moved it."""
+    starts = {
+        account.partition.partition: bounds.log_start_offset
+        for account in _comparable(snapshot, generations)
+        if (bounds := snapshot.partitions.get(account.partition.partition))
+        and account.frontier < bounds.log_start_offset < bounds.high_watermark
+    }
+    if not starts:
+        return {}
+    try:
+        return services.broker.batch_heads(services.topic, starts)
+    except SourceRefused as error:
+        log.warning("The first batches can't be read, so who deleted is not known: %s", error)
+        return {}
 
 
 def _require_present_log(services: Services, accounts: Accounts, snapshot: BrokerSnapshot) -> None:

@@ -22,7 +22,7 @@ from tallystick.domain.log_changes import (
     Observation,
     log_changes,
 )
-from tallystick.domain.snapshot import PartitionBounds
+from tallystick.domain.snapshot import BatchHead, PartitionBounds
 from tests.support.builders import (
     CLUSTER,
     TOPIC_ID,
@@ -48,6 +48,7 @@ class Seen:
     anchor: AnchorCheck | None = AnchorCheck.INTACT
     topic_id: str = TOPIC_ID
     cluster_id: str = CLUSTER
+    first_batch: tuple[int, int] | None = None
     claims: Sequence[tuple[int, int, float]] = ()
     """From, until, seconds of lease left."""
 
@@ -67,6 +68,7 @@ class Seen:
                 ),
                 {0: self.anchor} if self.anchor else {},
                 {0: 3},
+                {0: BatchHead(*self.first_batch, None, 100, None)} if self.first_batch else {},
             ),
         )
 
@@ -100,6 +102,41 @@ ROWS: list[tuple[str, Seen, Mapping[str, str], str]] = [
     ("expired", Seen(now=bounds(8, 9)), {"lost": "A1 [5, 8)"}, "log start passed the frontier"),
     ("expired to the end", Seen(now=bounds(9, 9)), {"lost": "A1 [5, 9)"}, "nothing left to land"),
     ("expired by one", Seen(now=bounds(6, 9)), {"lost": "A1 [5, 6)"}, "one offset is a loss too"),
+    (
+        "expired, a batch begins there",
+        Seen(now=bounds(8, 9), first_batch=(8, 9)),
+        {"lost": "A1 [5, 8)"},
+        "retention and a purge look alike at a batch's border",
+    ),
+    (
+        "expired, the next batch begins later",
+        Seen(now=bounds(8, 12), first_batch=(10, 12)),
+        {"lost": "A1 [5, 8)"},
+        "what was compacted says nothing of who deleted",
+    ),
+    (
+        "purged",
+        Seen(now=bounds(8, 9), first_batch=(7, 9)),
+        {"lost": "A2 [5, 8)"},
+        "retention never cuts a batch in two",
+    ),
+    (
+        "purged under a claim that was left",
+        Seen(
+            account=an_account(frontier=5, beyond=[(5, 9)]),
+            now=bounds(8, 9),
+            first_batch=(7, 9),
+            claims=[(5, 9, LEFT)],
+        ),
+        {"cut": "A2 [5, 8) lost"},
+        "the claim's rest can still be landed",
+    ),
+    (
+        "purged, and all of it was landed",
+        Seen(now=bounds(4, 9), first_batch=(2, 6)),
+        {},
+        "purging what is safe is nobody's loss",
+    ),
     (
         "expired, a later range committed",
         Seen(account=an_account(frontier=5, beyond=[(6, 7)]), now=bounds(8, 9)),
@@ -313,6 +350,7 @@ def test_a_loss_carries_its_evidence() -> None:
         "frontier": 5,
         "topic_id": TOPIC_ID,
         "seen_at": "2026-11-01T12:00:00+00:00",
+        "first_batch": None,
     }
 
 

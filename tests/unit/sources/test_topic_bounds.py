@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -224,6 +225,31 @@ def test_a_missing_right_is_final(topics_of: Topics) -> None:
 def test_the_policy(topics_of: Topics, policy: str, retention: str, expected: TopicPolicy) -> None:
     client = ScriptedClient(configs=[configs(cleanup_policy=policy, retention_ms=retention)])
     assert topics_of(client).policy("orders") == expected
+
+
+def test_a_size_bounds_a_log_that_is_deleted(topics_of: Topics) -> None:
+    bounded = {"retention_ms": "-1", "retention_bytes": "5000"}
+    client = ScriptedClient(
+        configs=[configs(cleanup_policy=each, **bounded) for each in ("delete", "compact")]
+    )
+    topics = topics_of(client)
+    assert topics.policy("orders") == TopicPolicy(False, None, 5000)
+    assert topics.policy("orders") == TopicPolicy(True, None, None)
+
+
+def test_the_longest_transaction_is_a_brokers_to_say(topics_of: Topics) -> None:
+    client = ScriptedClient(
+        configs=[
+            configs(transaction_max_timeout_ms="3600000"),
+            configs(code=31),
+            configs(code=29),
+            configs(),
+        ]
+    )
+    topics = topics_of(client)
+    assert topics.longest_transaction() == timedelta(hours=1)
+    assert [topics.longest_transaction() for _ in range(3)] == [None, None, None]
+    assert client.asked("configs") == [1, 1, 1, 1]
 
 
 def test_single_questions(topics_of: Topics) -> None:

@@ -1,0 +1,74 @@
+"""Headers of single record batches of many partitions, in few requests.
+
+What they say of retention, purges and open transactions is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tallystick.domain.ranges import TopicPartition
+from tallystick.domain.snapshot import BatchHead
+from tallystick.domain.states import Isolation
+from tallystick.errors import SourceRefused
+from tallystick.sources.hole_walk import FetchAnswer
+from tallystick.sources.leader_reads import LeaderReads, Place
+from tallystick.sources.record_batches import BatchUnreadable, RecordBatch, batches_in
+
+# A broker leaves out a batch that does not fit, but for the first partition of a request. Most
+# batches of a quiet topic fit; the others are asked for one by one.
+_FIRST_BYTES: Final = 16 * 1024 + 512
+_PLACES_PER_REQUEST: Final = 1000
+_LENGTH_IS_AFTER: Final = 12
+
+
+class HeadSearch:
+    """The search for one batch header in each of some partitions of a topic."""
+
+    def __init__(self, reads: LeaderReads, topic: str, offsets: Mapping[int, int]) -> None:
+        self._reads = reads
+        self._topic = topic
+        self._wanted = {each: Place(each, offset, _FIRST_BYTES) for each, offset in offsets.items()}
+
+    def found(self) -> dict[int, BatchHead]:
+        """The heads by partition; a partition without a batch there is absent."""
+        found: dict[int, BatchHead] = {}
+        while self._wanted:
+            places = list(self._wanted.values())[:_PLACES_PER_REQUEST]
+            for partition, answer in self._reads.fetch_some(self._topic, places).items():
+                head = self._head(self._wanted.pop(partition), answer)
+                if head is not None:
+                    found[partition] = head
+        return found
+
+    def _head(self, place: Place, answer: FetchAnswer | None) -> BatchHead | None:
+        if answer is None or place.offset >= answer.readable_until:
+            return None
+        batch = self._first_of(place, answer)
+        if batch is None:
+            alone = self._reads.fetch(
+                TopicPartition(self._topic, place.partition),
+                place.offset,
+                Isolation.READ_UNCOMMITTED,
+                max_bytes=1,
+            )
+            batch = self._first_of(place, alone) if alone else None
+        if batch is None:
+            return None
+        return BatchHead(
+            base_offset=batch.base_offset,
+            until_offset=batch.until_offset,
+            max_timestamp_ms=batch.max_timestamp if batch.max_timestamp >= 0 else None,
+            byte_count=batch.length + _LENGTH_IS_AFTER,
+            producer_id=batch.producer_id if batch.producer_id >= 0 else None,
+        )
+
+    def _first_of(self, place: Place, answer: FetchAnswer) -> RecordBatch | None:
+        """The first whole batch that reaches past the place."""
+        try:
+            batches = batches_in(answer.records)
+            return next((each for each in batches if place.offset < each.until_offset), None)
+        except BatchUnreadable as failure:
+            what = f"the batch of {self._topic}-{place.partition} at {place.offset}"
+            raise SourceRefused(what, str(failure)) from failure
