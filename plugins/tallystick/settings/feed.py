@@ -65,6 +65,14 @@ def _duration(value: object) -> timedelta:
     return notation.duration(value)
 
 
+def _size(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return notation.size(f"{value}B")
+    if not isinstance(value, str):
+        raise ValueError("")
+    return notation.size(value)
+
+
 def _start(value: object) -> object:
     return value if value in ("earliest", "latest") else notation.instant(value)
 
@@ -84,6 +92,12 @@ Duration = Annotated[
     BeforeValidator(_checked(_duration)),
     PlainSerializer(notation.duration_text, when_used="json"),
     Accepted("a length of time such as 90s, 6h, 7d"),
+]
+Size = Annotated[
+    int,
+    BeforeValidator(_checked(_size)),
+    PlainSerializer(notation.size_text, when_used="json"),
+    Accepted("a size such as 500MB, 50GB, 2TB"),
 ]
 ConnectionId = Annotated[
     str,
@@ -229,6 +243,8 @@ class ReconcileSettings(Section):
 
     cron: Cron = "30 * * * *"
     scrub_every: Duration = timedelta(days=7)
+    scrub_budget: Size = 50 * 10**9
+    """Bytes of landed files that one scrub reads at most; one batch is read in any case."""
     warn_time_to_loss: Duration = timedelta(hours=6)
 
 

@@ -25,6 +25,7 @@ CRON_PRESETS: Final = {
     "@yearly": "0 0 1 1 *",
 }
 MAX_DURATION: Final = timedelta(days=3650)
+MAX_SIZE: Final = 10**18
 
 _FEED_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -33,6 +34,8 @@ _POOL: Final = re.compile(r"[A-Za-z0-9._-]{1,250}")
 _DURATION: Final = re.compile(r"(\d+[smhdw])+")
 _DURATION_PART: Final = re.compile(r"(\d+)([smhdw])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_SIZE: Final = re.compile(r"(?P<number>\d{1,18})(?P<unit>B|KB|MB|GB|TB)")
+_SIZE_UNITS: Final = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 _PATH_PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+@,-]{0,254}")
 _MAX_ROOT: Final = 1000
 
@@ -142,6 +145,31 @@ def duration_text(length: timedelta) -> str:
         count, left = divmod(left, seconds)
         text += f"{count}{unit}" if count else ""
     return text
+
+
+def size(text: str) -> int:
+    """The size in bytes; units count in thousands.
+
+    >>> size("50GB")
+    50000000000
+    """
+    match = _SIZE.fullmatch(text)
+    if not match:
+        raise ValueError("")
+    found = int(match["number"]) * _SIZE_UNITS[match["unit"]]
+    if not 0 < found <= MAX_SIZE:
+        raise ValueError("it is zero" if not found else "it is too much")
+    return found
+
+
+def size_text(size_bytes: int) -> str:
+    """The size as `size` reads it again, in the largest unit that fits.
+
+    >>> size_text(50_000_000_000), size_text(1_500_000_000)
+    ('50GB', '1500MB')
+    """
+    unit, factor = next(each for each in _SIZE_UNITS.items() if size_bytes % each[1] == 0)
+    return f"{size_bytes // factor}{unit}"
 
 
 def cron(text: str) -> str:

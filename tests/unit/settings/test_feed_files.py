@@ -53,6 +53,7 @@ spark:
 reconcile:
   cron: "30 * * * *"
   scrub_every: 7d
+  scrub_budget: 50GB
   warn_time_to_loss: 6h
 """
 TOPIC = "a Kafka topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-'"
@@ -65,6 +66,7 @@ ROOT = (
     " and . _ - = + @ , and begin with a letter or digit"
 )
 COUNT = "a whole number above 0"
+SIZE = "a size such as 500MB, 50GB, 2TB"
 LENGTH = "a length of time such as 90s, 6h, 7d"
 WHOLE = "a mapping of keys, as in dags/feeds/orders.yaml"
 LEVEL = "a whole number from 1 to 22, with zstd only"
@@ -101,6 +103,7 @@ def test_the_design_s_file_is_read_and_what_it_says_are_the_defaults(folder: Pat
     assert (full.target.compression, full.target.compression_level) == ("zstd", 1)
     assert (full.target.replication, full.target.target_file_bytes) == (None, 256 << 20)
     assert full.reconcile.scrub_every == timedelta(days=7)
+    assert full.reconcile.scrub_budget == 50_000_000_000
     assert full.reconcile.warn_time_to_loss == timedelta(hours=6)
 
 
@@ -255,6 +258,10 @@ REPLACED = [
     ("duration of ages", "scrub_every: 7d", "scrub_every: 99999999999w",
      ":25: reconcile.scrub_every: '99999999999w' is not accepted: it is too long;"
      f" accepted: {LENGTH}"),
+    ("size", "scrub_budget: 50GB", "scrub_budget: 50 GiB",
+     f":26: reconcile.scrub_budget: '50 GiB' is not accepted; accepted: {SIZE}"),
+    ("size of nothing", "scrub_budget: 50GB", "scrub_budget: 0GB",
+     f":26: reconcile.scrub_budget: '0GB' is not accepted: it is zero; accepted: {SIZE}"),
     ("feed name", "feed: orders", "feed: Orders!",
      f":1: feed: 'Orders!' is not accepted; accepted: {NAME}"),
     ("another feed's name", "feed: orders", "feed: clicks",
