@@ -81,6 +81,17 @@ class Isolation(StrEnum):
     READ_UNCOMMITTED = "read_uncommitted"
 
 
+class FindingState(StrEnum):
+    """What became of a finding."""
+
+    OPEN = "open"
+    SUPERSEDED = "superseded"
+    """The same trouble has another verdict now."""
+    REMEDIED = "remedied"
+    WAIVED = "waived"
+    FALSE_ALARM = "false_alarm"
+
+
 class Verdict(StrEnum):
     """What reconciliation says of an interval, from harmless to worst."""
 

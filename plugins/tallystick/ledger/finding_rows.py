@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.identities import FeedName
-from tallystick.domain.states import Verdict
+from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.waivers import Waiver, evidence_digest
+from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import evidence_json, storable
-from tallystick.ports.ledger import StoredFinding
+from tallystick.ports.findings import StoredFinding
 
 
 def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
@@ -45,21 +48,72 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         next_steps=[storable(each.next_step) for each in found],
         evidences=[evidence_json(each.evidence) for each in found],
     )
+    transaction.change(
+        "void_waivers",
+        feed=feed,
+        **keys,
+        digests=[_digest(evidence_json(each.evidence)) for each in found],
+    )
 
 
-def open_findings(transaction: Transaction, feed: FeedName) -> list[StoredFinding]:
-    """The feed's open findings, oldest first."""
-    return [_stored(feed, row) for row in transaction.rows("open_findings", feed=feed)]
+def _digest(evidence: str) -> bytes:
+    return evidence_digest(json.loads(evidence))
 
 
-def _stored(feed: FeedName, row: Any) -> StoredFinding:
+def standing_findings(transaction: Transaction, feed: FeedName) -> list[StoredFinding]:
+    """The feed's open and waived findings, oldest first."""
+    return [_stored(row) for row in transaction.rows("standing_findings", feed=feed)]
+
+
+def all_findings(transaction: Transaction, feed: FeedName) -> list[StoredFinding]:
+    """Every finding that the feed ever had, oldest first."""
+    return [_stored(row) for row in transaction.rows("all_findings", feed=feed)]
+
+
+def finding(transaction: Transaction, finding_id: int) -> StoredFinding | None:
+    """One finding; None if there is none of this number."""
+    row = transaction.row("finding", finding_id=finding_id)
+    return _stored(row) if row else None
+
+
+def close_findings(transaction: Transaction, feed: FeedName, closed: Mapping[int, str]) -> int:
+    """End findings that stand; how many did."""
+    if not closed:
+        return 0
+    return transaction.change(
+        "close_findings",
+        feed=feed,
+        finding_ids=list(closed),
+        reasons=[storable(each) for each in closed.values()],
+    )
+
+
+def waive(transaction: Transaction, waiver: Waiver) -> None:
+    """Accept an open finding; raises LedgerRefused for one that is not open."""
+    row = transaction.row("lock_finding", finding_id=waiver.finding_id)
+    if row is None or row.state != FindingState.OPEN.value:
+        state = row.state if row else "unknown"
+        raise LedgerRefused("waive_finding", f"finding {waiver.finding_id} is {state}, not open")
+    transaction.change(
+        "enter_waiver",
+        finding_id=waiver.finding_id,
+        digest=evidence_digest(row.evidence),
+        reason=storable(waiver.reason),
+        asked_by=storable(waiver.asked_by),
+        approved_by=storable(waiver.approved_by),
+        expires_at=waiver.expires_at,
+    )
+    transaction.change("waive_finding", finding_id=waiver.finding_id)
+
+
+def _stored(row: Any) -> StoredFinding:
     return StoredFinding(
         finding_id=row.finding_id,
         finding=Finding(
             code=FindingCode(row.code),
             verdict=Verdict(row.verdict),
             level=Level(row.level),
-            feed=feed,
+            feed=row.feed,
             topic=row.topic,
             generation=row.generation,
             partition=row.partition,
@@ -72,4 +126,7 @@ def _stored(feed: FeedName, row: Any) -> StoredFinding:
         ),
         first_seen_at=in_utc(row.first_seen_at),
         last_confirmed_at=in_utc(row.last_confirmed_at),
+        state=FindingState(row.state),
+        closed_at=in_utc(row.closed_at) if row.closed_at else None,
+        closed_by=row.closed_by,
     )

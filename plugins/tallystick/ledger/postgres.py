@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from tallystick.domain.batch import Attempt, BatchStatus, WaitingBatch
-from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
 from tallystick.domain.log_changes import Accounts
@@ -15,9 +14,10 @@ from tallystick.domain.manifest import Manifest
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import CommitAnswer
 from tallystick.errors import CommitOutcomeUnknown
-from tallystick.ledger import attempts, commits, finding_rows, publishing, reading
+from tallystick.ledger import attempts, commits, publishing, reading
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
+from tallystick.ledger.findings_record import PostgresFindings
 from tallystick.ledger.planning_session import PostgresPlanningSession, read_accounts
 from tallystick.ports.ledger import (
     BatchRecord,
@@ -25,11 +25,10 @@ from tallystick.ports.ledger import (
     DeadAttempt,
     FileRecord,
     PlanningSession,
-    StoredFinding,
 )
 
 
-class PostgresLedger:
+class PostgresLedger(PostgresFindings):
     """Fulfils `Ledger`; see there for every promise. One connection, opened when first used."""
 
     def __init__(self, dsn: str) -> None:
@@ -141,16 +140,6 @@ class PostgresLedger:
         """Batches that wait for somebody."""
         with self._connection.reading() as transaction:
             return reading.waiting(transaction, feed)
-
-    def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
-        """Keep findings."""
-        with self._connection.writing() as transaction:
-            finding_rows.record_findings(transaction, feed, findings)
-
-    def findings(self, feed: FeedName) -> Sequence[StoredFinding]:
-        """The feed's open findings."""
-        with self._connection.reading() as transaction:
-            return finding_rows.open_findings(transaction, feed)
 
     def lost(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange, str]]:
         """Ranges recorded as lost."""

@@ -20,6 +20,7 @@ from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import BatchState, CommitAnswer
 from tallystick.domain.window import Window
+from tallystick.ports.findings import FindingsRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +104,6 @@ class FileRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFinding:
-    """A finding with its history."""
-
-    finding_id: int
-    finding: Finding
-    first_seen_at: datetime
-    last_confirmed_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Applied:
     """What became of the changes that a plan asked for."""
 
@@ -164,7 +155,7 @@ class PlanningSession(Protocol):
         ...
 
 
-class Ledger(Protocol):
+class Ledger(FindingsRecord, Protocol):
     """The record of what was claimed, committed and lost.
 
     Every method raises LedgerUnavailable (retry), SchemaOutOfDate, or LedgerRefused. Leases are
@@ -270,14 +261,6 @@ class Ledger(Protocol):
         """The feed's unfinished batches that nobody holds, and those that are committed and not
         published; each with how long that has been so.
         """
-        ...
-
-    def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
-        """Keep findings: one with the same key seen again is confirmed, not doubled."""
-        ...
-
-    def findings(self, feed: FeedName) -> Sequence[StoredFinding]:
-        """The feed's open findings, oldest first."""
         ...
 
     def lost(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange, str]]:

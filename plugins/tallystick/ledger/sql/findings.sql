@@ -6,7 +6,7 @@ UPDATE finding f SET state = 'superseded'
               :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
               :subjects::text[])
        AS seen(code, verdict, topic, generation, partition, from_offset, until_offset, subject)
- WHERE f.feed = :feed AND f.state = 'open' AND f.code = seen.code AND f.topic = seen.topic
+ WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code AND f.topic = seen.topic
    AND f.subject = seen.subject
    AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
    AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
@@ -28,13 +28,74 @@ SELECT :feed, code, verdict::verdict, level, topic, generation, partition, from_
        AS seen(code, verdict, level, topic, generation, partition, from_offset, until_offset,
                subject, cause, next_step, evidence)
     ON CONFLICT (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
-       WHERE state = 'open'
+       WHERE state IN ('open', 'waived')
     DO UPDATE SET last_confirmed_at = clock_timestamp();
 
--- name: open_findings
--- The feed's open findings, oldest first.
-SELECT finding_id, code, verdict::text AS verdict, level, topic, generation, partition,
-       from_offset, until_offset, subject, cause, next_step, evidence,
-       first_seen_at, last_confirmed_at
-  FROM finding WHERE feed = :feed AND state = 'open'
+-- name: void_waivers
+-- What was waived is open again where its evidence is another now, or its waiver has expired.
+UPDATE finding f SET state = 'open'
+  FROM (SELECT DISTINCT ON (finding_id) finding_id, evidence_sha256, expires_at
+          FROM waiver ORDER BY finding_id, waiver_id DESC) newest
+ WHERE f.feed = :feed AND f.state = 'waived' AND newest.finding_id = f.finding_id
+   AND (newest.expires_at <= clock_timestamp()
+        OR EXISTS (
+             SELECT FROM unnest(:codes::text[], :verdicts::text[], :topics::text[],
+                                :generations::integer[], :partitions::integer[],
+                                :from_offsets::bigint[], :until_offsets::bigint[],
+                                :subjects::text[], :digests::bytea[])
+                         AS seen(code, verdict, topic, generation, partition, from_offset,
+                                 until_offset, subject, digest)
+              WHERE f.code = seen.code AND f.topic = seen.topic AND f.subject = seen.subject
+                AND f.verdict = seen.verdict::verdict
+                AND f.generation IS NOT DISTINCT FROM seen.generation
+                AND f.partition IS NOT DISTINCT FROM seen.partition
+                AND f.from_offset IS NOT DISTINCT FROM seen.from_offset
+                AND f.until_offset IS NOT DISTINCT FROM seen.until_offset
+                AND newest.evidence_sha256 <> seen.digest));
+
+-- name: standing_findings
+-- The feed's findings that are open or waived, oldest first. An expired waiver counts for nothing.
+SELECT f.finding_id, f.feed, f.code, f.verdict::text AS verdict, f.level, f.topic, f.generation,
+       f.partition, f.from_offset, f.until_offset, f.subject, f.cause, f.next_step, f.evidence,
+       f.first_seen_at, f.last_confirmed_at, f.closed_at, f.closed_by,
+       CASE WHEN f.state = 'waived' AND NOT EXISTS (
+                 SELECT FROM waiver w
+                  WHERE w.finding_id = f.finding_id AND w.expires_at > clock_timestamp())
+            THEN 'open' ELSE f.state::text END AS state
+  FROM finding f WHERE f.feed = :feed AND f.state IN ('open', 'waived')
+ ORDER BY f.finding_id;
+
+-- name: all_findings
+-- Every finding that the feed ever had, oldest first.
+SELECT finding_id, feed, code, verdict::text AS verdict, level, topic, generation, partition,
+       from_offset, until_offset, subject, cause, next_step, evidence, first_seen_at,
+       last_confirmed_at, closed_at, closed_by, state::text AS state
+  FROM finding WHERE feed = :feed
  ORDER BY finding_id;
+
+-- name: finding
+-- One finding, whatever became of it.
+SELECT finding_id, feed, code, verdict::text AS verdict, level, topic, generation, partition,
+       from_offset, until_offset, subject, cause, next_step, evidence, first_seen_at,
+       last_confirmed_at, closed_at, closed_by, state::text AS state
+  FROM finding WHERE finding_id = :finding_id;
+
+-- name: close_findings
+-- End findings that stand, each with what ended it.
+UPDATE finding f
+   SET state = 'remedied', closed_at = clock_timestamp(), closed_by = ended.reason
+  FROM unnest(:finding_ids::bigint[], :reasons::text[]) AS ended(finding_id, reason)
+ WHERE f.finding_id = ended.finding_id AND f.feed = :feed AND f.state IN ('open', 'waived');
+
+-- name: lock_finding
+-- One finding's state and evidence, held until the transaction ends.
+SELECT state::text AS state, evidence FROM finding WHERE finding_id = :finding_id FOR NO KEY UPDATE;
+
+-- name: enter_waiver
+-- What two people have accepted, for the evidence as it is now.
+INSERT INTO waiver (finding_id, evidence_sha256, reason, asked_by, approved_by, expires_at)
+VALUES (:finding_id, :digest, :reason, :asked_by, :approved_by, :expires_at);
+
+-- name: waive_finding
+-- open -> waived.
+UPDATE finding SET state = 'waived' WHERE finding_id = :finding_id AND state = 'open';

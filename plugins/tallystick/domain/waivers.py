@@ -1,0 +1,41 @@
+"""Waivers: two people accept a finding as it is stated now, for a time.
+
+1. A waiver is of one finding: its code, its exact interval, and its evidence.
+2. It is void when it expires, and when the evidence changes: then the finding is open again.
+3. A waived finding is told as WAIVED; it neither fails a run nor holds back completeness.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+
+# When it was seen, and for how long it has been so: a later look changes these by itself.
+_CHANGING: Final = frozenset({"seen_at", "seconds"})
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """What two people have accepted."""
+
+    finding_id: int
+    reason: str
+    asked_by: str
+    approved_by: str
+    """Somebody else."""
+    expires_at: datetime
+    """Excluded: from then on the finding is open again."""
+
+
+def evidence_digest(evidence: Mapping[str, object]) -> bytes:
+    """SHA-256 of the evidence as JSON, without what every look changes by itself.
+
+    >>> evidence_digest({"b": 1, "a": 2}) == evidence_digest({"a": 2, "b": 1, "seconds": 7})
+    True
+    """
+    kept = {name: value for name, value in evidence.items() if name not in _CHANGING}
+    return sha256(json.dumps(kept, sort_keys=True).encode()).digest()

@@ -1,0 +1,48 @@
+"""The FindingsRecord port on PostgreSQL: opens transactions around the rows of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tallystick.domain.findings import Finding
+from tallystick.domain.identities import FeedName
+from tallystick.domain.waivers import Waiver
+from tallystick.ledger import finding_rows
+from tallystick.ledger.connection import LedgerConnection
+from tallystick.ports.findings import StoredFinding
+
+
+class PostgresFindings:
+    """Fulfils `FindingsRecord`; see there for every promise."""
+
+    _connection: LedgerConnection
+
+    def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
+        """Keep findings."""
+        with self._connection.writing() as transaction:
+            finding_rows.record_findings(transaction, feed, findings)
+
+    def findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """The feed's standing findings."""
+        with self._connection.reading() as transaction:
+            return finding_rows.standing_findings(transaction, feed)
+
+    def all_findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """Every finding that the feed ever had."""
+        with self._connection.reading() as transaction:
+            return finding_rows.all_findings(transaction, feed)
+
+    def finding(self, finding_id: int) -> StoredFinding | None:
+        """One finding."""
+        with self._connection.reading() as transaction:
+            return finding_rows.finding(transaction, finding_id)
+
+    def close_findings(self, feed: FeedName, closed: Mapping[int, str]) -> int:
+        """End findings."""
+        with self._connection.writing() as transaction:
+            return finding_rows.close_findings(transaction, feed, closed)
+
+    def waive(self, waiver: Waiver) -> None:
+        """Accept an open finding."""
+        with self._connection.writing() as transaction:
+            finding_rows.waive(transaction, waiver)

@@ -1,0 +1,58 @@
+"""What the ledger keeps of findings: how they were stated, confirmed, and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from tallystick.domain.findings import Finding
+from tallystick.domain.identities import FeedName
+from tallystick.domain.states import FindingState
+from tallystick.domain.waivers import Waiver
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFinding:
+    """A finding with its history."""
+
+    finding_id: int
+    finding: Finding
+    first_seen_at: datetime
+    last_confirmed_at: datetime
+    state: FindingState
+    closed_at: datetime | None = None
+    closed_by: str | None = None
+    """What closed it, in a sentence."""
+
+
+class FindingsRecord(Protocol):
+    """The part of the ledger that remembers findings; raises what `Ledger` raises."""
+
+    def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
+        """Keep findings: one with the same key seen again is confirmed, not doubled.
+
+        A waived one whose evidence has changed, or whose waiver has expired, is open again.
+        """
+        ...
+
+    def findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """The feed's standing findings, open or waived, oldest first."""
+        ...
+
+    def all_findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """Every finding that the feed ever had, oldest first."""
+        ...
+
+    def finding(self, finding_id: int) -> StoredFinding | None:
+        """One finding, whatever became of it; None if there is none of this number."""
+        ...
+
+    def close_findings(self, feed: FeedName, closed: Mapping[int, str]) -> int:
+        """End findings: by number, what closed each. How many; ended ones stay as they are."""
+        ...
+
+    def waive(self, waiver: Waiver) -> None:
+        """Accept an open finding; raises LedgerRefused for one that is not open."""
+        ...

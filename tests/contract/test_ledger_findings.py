@@ -1,0 +1,132 @@
+"""What the ledger promises of findings: each ends once, with a reason; a waiver ends by itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from tallystick.domain.findings import Finding
+from tallystick.domain.identities import FeedName
+from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.waivers import Waiver
+from tallystick.errors import LedgerRefused
+from tests.support.ledger_story import FEED, LedgerStory, finding_of
+
+LATER = datetime.now(UTC) + timedelta(days=30)
+
+
+def recorded(story: LedgerStory, *findings: Finding) -> list[int]:
+    """The numbers of what stands after these were recorded."""
+    story.ledger.record_findings(FEED, findings)
+    return [each.finding_id for each in story.ledger.findings(FEED)]
+
+
+def waiver_of(finding_id: int, **changed: object) -> Waiver:
+    """Two people's word."""
+    words: dict[str, object] = {
+        "finding_id": finding_id,
+        "reason": "the topic was emptied on purpose",
+        "asked_by": "Ada",
+        "approved_by": "Grace",
+        "expires_at": LATER,
+    }
+    return Waiver(**(words | changed))  # type: ignore[arg-type]
+
+
+def states(story: LedgerStory) -> list[str]:
+    """What became of every finding."""
+    return [each.state.value for each in story.ledger.all_findings(FEED)]
+
+
+def test_a_finding_is_closed_once_and_says_by_what(story: LedgerStory) -> None:
+    number, other = recorded(story, finding_of(0, 5), finding_of(5, 9))
+    assert story.ledger.close_findings(FEED, {number: "It was looked for again, and is gone."}) == 1
+    assert story.ledger.close_findings(FEED, {number: "Something else."}) == 0
+    assert [each.finding_id for each in story.ledger.findings(FEED)] == [other]
+    closed = story.ledger.finding(number)
+    assert closed is not None
+    assert closed.state is FindingState.REMEDIED
+    assert closed.closed_by == "It was looked for again, and is gone."
+    assert closed.closed_at is not None
+
+
+def test_what_comes_back_after_it_was_closed_is_a_new_finding(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of())
+    story.ledger.close_findings(FEED, {number: "Gone."})
+    (again,) = recorded(story, finding_of())
+    assert again != number
+    assert states(story) == ["remedied", "open"]
+
+
+def test_another_feeds_finding_is_not_closed(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of())
+    assert story.ledger.close_findings(FeedName("other"), {number: "Gone."}) == 0
+
+
+def test_a_waived_finding_stands_as_waived_and_is_not_doubled(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of(seen_at="yesterday", frontier=5))
+    story.ledger.waive(waiver_of(number))
+    recorded(story, finding_of(seen_at="today", frontier=5))
+    assert states(story) == ["waived"]
+    (standing,) = story.ledger.findings(FEED)
+    assert standing.state is FindingState.WAIVED
+
+
+def test_a_waiver_is_void_when_the_evidence_changes(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of(frontier=5))
+    story.ledger.waive(waiver_of(number))
+    recorded(story, finding_of(frontier=6))
+    assert states(story) == ["open"]
+
+
+def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of(verdict=Verdict.UNKNOWN))
+    story.ledger.waive(waiver_of(number))
+    recorded(story, finding_of(verdict=Verdict.PROVEN_LOSS))
+    assert states(story) == ["superseded", "open"]
+
+
+def test_an_expired_waiver_counts_for_nothing(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of())
+    soon = datetime.now(UTC) + timedelta(milliseconds=300)
+    story.ledger.waive(waiver_of(number, expires_at=soon))
+    story.ask("SELECT pg_sleep(0.4)::text")
+    (standing,) = story.ledger.findings(FEED)
+    assert standing.state is FindingState.OPEN
+    recorded(story, finding_of())
+    assert states(story) == ["open"]
+
+
+def test_only_an_open_finding_is_waived(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of())
+    story.ledger.close_findings(FEED, {number: "Gone."})
+    with pytest.raises(LedgerRefused, match=f"finding {number} is remedied, not open"):
+        story.ledger.waive(waiver_of(number))
+    with pytest.raises(LedgerRefused, match="finding 99 is unknown, not open"):
+        story.ledger.waive(waiver_of(99))
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"approved_by": "ada"}, "waiver_by_two"),
+        ({"expires_at": datetime(2020, 1, 1, tzinfo=UTC)}, "waiver_expires_later"),
+        ({"reason": ""}, "waiver_reason_check"),
+    ],
+)
+def test_a_waiver_has_two_names_a_reason_and_an_end(
+    story: LedgerStory, changed: dict[str, object], why: str
+) -> None:
+    (number,) = recorded(story, finding_of())
+    with pytest.raises(LedgerRefused, match=why):
+        story.ledger.waive(waiver_of(number, **changed))
+    assert states(story) == ["open"]
+
+
+def test_what_closed_a_finding_never_changes(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of())
+    story.ledger.close_findings(FEED, {number: "Gone."})
+    with story.raw() as hand, pytest.raises(psycopg.Error, match="only its confirmation"):
+        hand.execute("UPDATE finding SET closed_by = 'me'")
