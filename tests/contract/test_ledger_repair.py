@@ -95,6 +95,25 @@ def test_a_repair_takes_exactly_its_offsets_and_its_files(story: LedgerStory) ->
     assert committed.manifest.plan.replaces == (files[1],)
 
 
+def test_what_the_broker_has_no_more_is_lost_from_the_repair_on(story: LedgerStory) -> None:
+    """The file is gone; its first offsets have expired: only the others can be landed again."""
+    files = landed(story)
+    plan = repair_of(story, files[1], 28, 50)
+    attempt = story.begin(plan.batch_id)
+    story.verify(attempt)
+    story.ledger.commit(attempt)
+    assert ranges(story) == [
+        ("committed", "[0,20)", 19, 1),
+        ("committed", "[25,27)", 0, 2),
+        ("committed", "[28,50)", 22, 0),
+        ("committed", "[50,100)", 40, 10),
+        ("lost", "[20,25)", None, None),
+        ("lost", "[27,28)", None, None),
+        ("retracted", "[0,100)", 87, 13),
+    ]
+    assert {code for _, _, code in story.ledger.lost(FEED)} == {"A8"}
+
+
 def test_what_is_being_repaired_is_not_repaired_beside_it(story: LedgerStory) -> None:
     files = landed(story)
     repair_of(story, files[1], 20, 50)

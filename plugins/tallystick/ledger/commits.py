@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tallystick.domain.batch import Attempt
-from tallystick.domain.identities import AttemptId, BatchId
+from tallystick.domain.identities import AttemptId
 from tallystick.domain.manifest import AccountedRange, Manifest
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import BatchState, CommitAnswer
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.attempts import fenced, locked_batch
 from tallystick.ledger.connection import Transaction
+from tallystick.ledger.retractions import retract
 from tallystick.ledger.rows import claims_of, manifest_of
 
 # One row never grows beyond this, however many holes a compacted topic has.
@@ -91,7 +92,7 @@ def _commit_ranges(transaction: Transaction, manifest: Manifest) -> None:
     # Before ranges are read for a frontier: a rival that commits beside us is seen, or waits.
     transaction.rows("lock_generations", generation_ids=ids)
     if manifest.plan.is_repair:
-        _retract(transaction, batch_id)
+        retract(transaction, batch_id)
     changed = transaction.change(
         "commit_ranges",
         batch_id=batch_id,
@@ -111,25 +112,6 @@ def _commit_ranges(transaction: Transaction, manifest: Manifest) -> None:
         read_untils=[each.planned.offsets.until_offset for each in ranges],
         read_epochs=[each.read_epoch for each in ranges],
     )
-
-
-def _retract(transaction: Transaction, batch_id: BatchId) -> None:
-    """The committed ranges and files that the repair replaces give way, all but their remainders.
-
-    Raises LedgerRefused when a file has been replaced by another repair meanwhile.
-    """
-    remainders: list[tuple[int, int, int]] = []
-    for row in transaction.rows("retract_ranges", batch_id=batch_id):
-        before = (row.generation_id, row.from_offset, row.claimed_from)
-        after = (row.generation_id, row.claimed_until, row.until_offset)
-        remainders += [each for each in (before, after) if each[1] < each[2]]
-    transaction.change(
-        "keep_remainders",
-        generation_ids=[each[0] for each in remainders],
-        from_offsets=[each[1] for each in remainders],
-        until_offsets=[each[2] for each in remainders],
-    )
-    transaction.change("retract_files", batch_id=batch_id)
 
 
 def _refuse_other_ranges(manifest: Manifest, changed: int, left: list[OffsetRange]) -> None:

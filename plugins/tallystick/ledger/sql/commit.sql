@@ -25,15 +25,36 @@ UPDATE offset_range r
    AND r.generation_id = landed.generation_id
    AND r.offsets = int8range(landed.from_offset, landed.until_offset);
 
+-- name: parts_not_replaced
+-- Rows of replaced files that the repair's claims leave out: the broker has them no more.
+SELECT g.generation_id, g.topic, g.partition, lower(part) AS from_offset, upper(part) AS until_offset
+  FROM replaced_file replaced
+  JOIN batch old ON old.batch_id = replaced.old_batch_id
+  JOIN file_slice s ON s.batch_id = replaced.old_batch_id AND s.name = replaced.name
+  JOIN generation g ON g.feed = old.feed AND g.partition = s.partition AND g.ordinal = old.ordinal
+ CROSS JOIN LATERAL (
+       SELECT int8range(s.first_offset, s.last_offset, '[]') AS offsets) held
+ CROSS JOIN LATERAL unnest(
+       int8multirange(held.offsets)
+       - coalesce((SELECT range_agg(c.offsets) FROM offset_range c
+                    WHERE c.batch_id = replaced.batch_id AND c.state = 'claimed'
+                      AND c.generation_id = g.generation_id), '{}')
+       - coalesce((SELECT range_agg(h.runs) FROM hole h
+                    WHERE h.generation_id = g.generation_id AND h.runs && held.offsets), '{}'))
+       AS part
+ WHERE replaced.batch_id = :batch_id
+ ORDER BY g.generation_id, lower(part);
+
 -- name: retract_ranges
--- Committed -> retracted, for every range that a claim of this repair reaches into.
+-- Committed -> retracted, for every range that these offsets reach into.
 UPDATE offset_range r SET state = 'retracted'
-  FROM offset_range claim
- WHERE claim.batch_id = :batch_id AND claim.state = 'claimed' AND claim.replaces
-   AND r.generation_id = claim.generation_id AND r.state = 'committed'
-   AND r.offsets && claim.offsets
-RETURNING r.generation_id, lower(r.offsets) AS from_offset, upper(r.offsets) AS until_offset,
-          lower(claim.offsets) AS claimed_from, upper(claim.offsets) AS claimed_until;
+ WHERE r.state = 'committed'
+   AND EXISTS (SELECT FROM unnest(:generation_ids::bigint[], :from_offsets::bigint[],
+                                  :until_offsets::bigint[])
+                           AS taken(generation_id, from_offset, until_offset)
+                WHERE r.generation_id = taken.generation_id
+                  AND r.offsets && int8range(taken.from_offset, taken.until_offset))
+RETURNING r.generation_id, lower(r.offsets) AS from_offset, upper(r.offsets) AS until_offset;
 
 -- name: keep_remainders
 -- What a retraction leaves of ranges stays committed; its holes are counted from the proofs.

@@ -1,0 +1,94 @@
+"""What gives way when a repair commits, in its transaction: ranges, their remainders, files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.identities import BatchId, GenerationId
+from tallystick.domain.ranges import OffsetRange, TopicPartition, subtract
+from tallystick.domain.states import RangeState
+from tallystick.ledger.connection import Transaction
+from tallystick.ledger.rows import claims_of
+
+_Held = Mapping[GenerationId, Sequence[OffsetRange]]
+
+
+def retract(transaction: Transaction, batch_id: BatchId) -> None:
+    """The committed ranges and files that the repair replaces give way, all but their remainders.
+
+    Rows of these files that the repair does not claim are lost from here on: their file is gone,
+    and the broker has them no more. Raises LedgerRefused when another repair was faster.
+    """
+    claimed = _by_generation(
+        (each.generation_id, each.offsets) for each in claims_of(transaction, [batch_id])
+    )
+    lost = _not_replaced(transaction, batch_id)
+    taken = {
+        generation_id: (*claimed.get(generation_id, ()), *lost.get(generation_id, ()))
+        for generation_id in {*claimed, *lost}
+    }
+    _keep_remainders(transaction, taken)
+    _enter_lost(transaction, batch_id, lost)
+    transaction.change("retract_files", batch_id=batch_id)
+
+
+def _by_generation(
+    pairs: Iterable[tuple[GenerationId, OffsetRange]],
+) -> dict[GenerationId, list[OffsetRange]]:
+    found: defaultdict[GenerationId, list[OffsetRange]] = defaultdict(list)
+    for generation_id, offsets in pairs:
+        found[generation_id].append(offsets)
+    return dict(found)
+
+
+def _not_replaced(
+    transaction: Transaction, batch_id: BatchId
+) -> dict[GenerationId, list[OffsetRange]]:
+    return _by_generation(
+        (
+            GenerationId(row.generation_id),
+            OffsetRange(
+                TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset
+            ),
+        )
+        for row in transaction.rows("parts_not_replaced", batch_id=batch_id)
+    )
+
+
+def _keep_remainders(transaction: Transaction, taken: _Held) -> None:
+    flat = [(generation_id, each) for generation_id, ranges in taken.items() for each in ranges]
+    rows = transaction.rows(
+        "retract_ranges",
+        generation_ids=[generation_id for generation_id, _ in flat],
+        from_offsets=[each.from_offset for _, each in flat],
+        until_offsets=[each.until_offset for _, each in flat],
+    )
+    left: list[tuple[GenerationId, OffsetRange]] = []
+    for row in rows:
+        ranges = taken[GenerationId(row.generation_id)]
+        whole = OffsetRange(ranges[0].partition, row.from_offset, row.until_offset)
+        left += [(GenerationId(row.generation_id), each) for each in subtract(whole, ranges)]
+    transaction.change(
+        "keep_remainders",
+        generation_ids=[generation_id for generation_id, _ in left],
+        from_offsets=[each.from_offset for _, each in left],
+        until_offsets=[each.until_offset for _, each in left],
+    )
+
+
+def _enter_lost(transaction: Transaction, batch_id: BatchId, lost: _Held) -> None:
+    flat = [(generation_id, each) for generation_id, ranges in lost.items() for each in ranges]
+    if not flat:
+        return
+    transaction.change(
+        "insert_ranges",
+        generation_ids=[generation_id for generation_id, _ in flat],
+        from_offsets=[each.from_offset for _, each in flat],
+        until_offsets=[each.until_offset for _, each in flat],
+        states=[RangeState.LOST.value for _ in flat],
+        batch_ids=[batch_id for _ in flat],
+        loss_codes=[FindingCode.PHANTOM_COMMIT.value for _ in flat],
+        loss_evidences=[None for _ in flat],
+    )
