@@ -46,6 +46,22 @@ class OpenedGeneration:
     first_offset: int
     reason: str
 
+    def account(self, generation_id: GenerationId) -> GenerationAccount:
+        """What the ledger holds of it at first."""
+        return GenerationAccount(
+            generation_id=generation_id,
+            partition=self.partition,
+            cluster_id=self.cluster_id,
+            topic_id=self.topic_id,
+            ordinal=self.ordinal,
+            state=GenerationState.OPEN,
+            first_offset=self.first_offset,
+            frontier=self.first_offset,
+            beyond=(),
+            last_seen_until=self.first_offset,
+            anchor=None,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EndedGeneration:
@@ -103,19 +119,7 @@ class LogChanges:
             for partition, account in accounts.generations.items()
         }
         for number, opened in enumerate(self.opened, start=1):
-            generations[opened.partition.partition] = GenerationAccount(
-                generation_id=GenerationId(-number),
-                partition=opened.partition,
-                cluster_id=opened.cluster_id,
-                topic_id=opened.topic_id,
-                ordinal=opened.ordinal,
-                state=GenerationState.OPEN,
-                first_offset=opened.first_offset,
-                frontier=opened.first_offset,
-                beyond=(),
-                last_seen_until=opened.first_offset,
-                anchor=None,
-            )
+            generations[opened.partition.partition] = opened.account(GenerationId(-number))
         closed = {each.generation_id for each in self.closed}
         unfinished = [
             batch

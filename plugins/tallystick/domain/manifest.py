@@ -123,7 +123,7 @@ class Manifest:
             if document["format"] != FORMAT:
                 raise ValueError(f"format {document['format']!r} is not {FORMAT!r}")
             return _manifest_from(document)
-        except (KeyError, TypeError, IndexError) as error:
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"no manifest: {error!r}") from error
 
 

@@ -1,0 +1,286 @@
+"""What a ledger lacks, told from the manifests of published directories: decides what to enter.
+
+1. A repair comes after every batch whose files it replaces.
+2. Of two batches that hold an offset the first in this order is kept, and what the ledger has is
+   before all. The other one is named, to the offset, and not entered.
+3. A log is accounted for from the lowest offset of any of its manifests. What lies between them and
+   is in none is left to the next plan: it is no loss before the broker was asked.
+4. What the ledger says itself is never contradicted: a loss on record, a log that is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.coverage import Coverage, Held
+from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.identities import BatchId, GenerationId
+from tallystick.domain.log_changes import CutClaim, OpenedGeneration
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.paths import BatchPath
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.states import RangeState, Verdict
+
+Logs = Mapping[tuple[int, int], GenerationAccount]
+"""By partition and ordinal."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """What the ledger knows of the feed before it is rebuilt."""
+
+    logs: Logs
+    committed: Sequence[BatchPlan]
+    """In the order of their commits."""
+    lost: Sequence[tuple[int, OffsetRange]] = ()
+    """Each with the ordinal of its generation."""
+    unfinished: Sequence[BatchStatus] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A directory that is not entered, and why."""
+
+    directory: str
+    batch_id: BatchId | None
+    """None where no manifest could be read."""
+    reasons: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class RebuildPlan:
+    """What a rebuild is to do, in this order."""
+
+    finish: list[Manifest] = field(default_factory=list)
+    """Batches that the ledger has as unfinished, while they are published."""
+    opened: list[OpenedGeneration] = field(default_factory=list)
+    """Logs that the ledger does not know, by ordinal, then partition."""
+    abandoned: list[BatchStatus] = field(default_factory=list)
+    """Unfinished batches whose offsets a published one holds, or whose log has a later life."""
+    enter: list[Manifest] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def cuts(self) -> Iterator[CutClaim]:
+        """Every claim of the batches that are given up."""
+        for each in self.abandoned:
+            for planned in each.plan.ranges:
+                yield CutClaim(
+                    each.plan.batch_id,
+                    planned.generation_id,
+                    planned.offsets,
+                    RangeState.RELEASED,
+                    FindingCode.LEDGER_BEHIND,
+                )
+
+
+def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
+    """The manifests by life of the topic and label, each after those that it replaces files of.
+
+    Manifests that replace one another in a circle come last: the ledger refuses them.
+    """
+    waiting = sorted(manifests, key=_place)
+    there = {each.plan.batch_id for each in waiting}
+    ordered: list[Manifest] = []
+    done: set[BatchId] = set()
+    while waiting:
+        ready = [
+            each
+            for each in waiting
+            if all(old.batch_id in done or old.batch_id not in there for old in each.plan.replaces)
+        ]
+        taken = {each.plan.batch_id for each in ready or waiting}
+        ordered += ready or waiting
+        waiting = [each for each in waiting if each.plan.batch_id not in taken]
+        done |= taken
+    return ordered
+
+
+def _place(manifest: Manifest) -> tuple[object, ...]:
+    plan = manifest.plan
+    return (plan.ordinal, plan.label, plan.batch_id)
+
+
+def replaced_names(manifests: Iterable[Manifest]) -> dict[BatchId, set[str]]:
+    """By batch, its files that these manifests' batches have replaced."""
+    found: dict[BatchId, set[str]] = {}
+    for manifest in manifests:
+        for each in manifest.plan.replaces:
+            found.setdefault(each.batch_id, set()).add(each.name)
+    return found
+
+
+def rebuild_plan(
+    facts: LedgerFacts, manifests: Sequence[Manifest], proven: Sequence[Manifest]
+) -> RebuildPlan:
+    """What to do about proven manifests that the ledger has not committed.
+
+    `manifests` are all that could be read, proven or not: the feed was responsible from the lowest
+    of their offsets on.
+    """
+    plan = RebuildPlan(opened=_opened(facts.logs, manifests))
+    logs = _with_opened(facts.logs, plan.opened)
+    unfinished = {each.plan.batch_id: each for each in facts.unfinished}
+    coverage = Coverage(facts.committed)
+    committed = {each.batch_id for each in facts.committed}
+    for manifest in in_order(proven):
+        batch_id = manifest.plan.batch_id
+        reasons = [*_contradictions(facts, logs, manifest)]
+        if batch_id in unfinished:
+            reasons += _other_claims(unfinished[batch_id].plan, manifest.plan)
+        wanted = _repair_or_not(manifest, committed)
+        if wanted is None:
+            reasons.append("it replaces files of batches of which the ledger has only some")
+        elif not wanted.plan.is_repair:
+            doubled = coverage.held(wanted.plan)
+            plan.findings += [_landed_twice(manifest, each) for each in doubled]
+            reasons += [f"{each.offsets} is in batch {each.batch_id} already" for each in doubled]
+        if reasons or wanted is None:
+            plan.left_out.append(
+                LeftOut(str(BatchPath.of(manifest.plan)), batch_id, tuple(reasons))
+            )
+            continue
+        coverage.add(wanted.plan)
+        committed.add(batch_id)
+        (plan.finish if batch_id in unfinished else plan.enter).append(wanted)
+    plan.abandoned = list(_in_the_way(facts, plan))
+    return plan
+
+
+def named(manifest: Manifest, logs: Logs) -> Manifest:
+    """The same manifest with the ledger's own generation ids; KeyError for a log it lacks."""
+    ranges = tuple(
+        replace(
+            each,
+            planned=PlannedRange(
+                logs[_log(manifest.plan, each.planned)].generation_id, each.planned.offsets
+            ),
+        )
+        for each in manifest.ranges
+    )
+    plan = replace(manifest.plan, ranges=tuple(each.planned for each in ranges))
+    return replace(manifest, plan=plan, ranges=ranges)
+
+
+def _log(plan: BatchPlan, planned: PlannedRange) -> tuple[int, int]:
+    return planned.offsets.partition.partition, plan.ordinal
+
+
+def _opened(logs: Logs, manifests: Sequence[Manifest]) -> list[OpenedGeneration]:
+    """The logs that are in manifests and not in the ledger; never one older than it knows."""
+    newest: dict[int, int] = {}
+    for partition, ordinal in logs:
+        newest[partition] = max(ordinal, newest.get(partition, 0))
+    found: dict[tuple[int, int], OpenedGeneration] = {}
+    for manifest in in_order(manifests):
+        plan = manifest.plan
+        for planned in plan.ranges:
+            key, first = _log(plan, planned), planned.offsets.from_offset
+            if plan.ordinal <= newest.get(key[0], 0):
+                continue
+            log = found.get(key) or OpenedGeneration(
+                planned.offsets.partition,
+                plan.cluster_id,
+                plan.topic_id,
+                plan.ordinal,
+                first,
+                "the ledger was rebuilt from manifests",
+            )
+            found[key] = replace(log, first_offset=min(first, log.first_offset))
+    return [found[key] for key in sorted(found, key=lambda key: (key[1], key[0]))]
+
+
+def _with_opened(logs: Logs, opened: Sequence[OpenedGeneration]) -> Logs:
+    """The logs as the ledger will have them; one that is yet to be opened has a made-up id."""
+    after = dict(logs)
+    for number, each in enumerate(opened, start=1):
+        after[each.partition.partition, each.ordinal] = each.account(GenerationId(-number))
+    return after
+
+
+def _contradictions(facts: LedgerFacts, logs: Logs, manifest: Manifest) -> Iterator[str]:
+    """Why the ledger can't hold these ranges, from what it says of their logs."""
+    plan = manifest.plan
+    for planned in plan.ranges:
+        offsets, account = planned.offsets, logs.get(_log(plan, planned))
+        place = f"{offsets.partition}, generation {plan.ordinal}"
+        if account is None:
+            yield f"{place}: the ledger has a later life of this log, and not this one"
+            continue
+        if (account.cluster_id, account.topic_id) != (plan.cluster_id, plan.topic_id):
+            yield (
+                f"{place} is topic id {account.topic_id} of cluster {account.cluster_id} in the"
+                f" ledger, {plan.topic_id} of cluster {plan.cluster_id} in the manifest"
+            )
+        if account.state is GenerationState.STOPPED:
+            yield f"{place} is stopped in the ledger"
+        if account.first_offset > offsets.from_offset:
+            yield f"{place} is accounted for from offset {account.first_offset} on"
+        for ordinal, lost in facts.lost:
+            shared = lost.intersection(offsets) if ordinal == plan.ordinal else None
+            if shared:
+                yield f"{shared} is recorded as lost"
+
+
+def _other_claims(claimed: BatchPlan, published: BatchPlan) -> Iterator[str]:
+    """What differs between the ledger's unfinished batch and the published one of the same id."""
+    theirs = {each.offsets for each in claimed.ranges}
+    ours = {each.offsets for each in published.ranges}
+    if theirs != ours or claimed.replaces != published.replaces:
+        held = ", ".join(str(each) for each in sorted(theirs)) or "nothing"
+        yield f"the ledger's batch of this id is unfinished and claims {held}"
+
+
+def _repair_or_not(manifest: Manifest, committed: Collection[BatchId]) -> Manifest | None:
+    """The manifest as it can be entered: where nothing of what it replaces is on record, its
+    offsets are nobody's, and it is entered as a batch like any other. None if only some is.
+    """
+    old = {each.batch_id for each in manifest.plan.replaces}
+    there = {each for each in old if each in committed}
+    if there == old:
+        return manifest
+    if there:
+        return None
+    return replace(manifest, plan=replace(manifest.plan, replaces=()))
+
+
+def _landed_twice(manifest: Manifest, held: Held) -> Finding:
+    directory = str(BatchPath.of(manifest.plan))
+    return Finding(
+        code=FindingCode.LANDED_TWICE,
+        verdict=Verdict.PROVEN_DUP,
+        level=Level.L2,
+        feed=manifest.plan.feed,
+        topic=manifest.plan.topic,
+        generation=manifest.plan.ordinal,
+        partition=held.offsets.partition.partition,
+        from_offset=held.offsets.from_offset,
+        until_offset=held.offsets.until_offset,
+        cause=f"{directory} holds offsets that batch {held.batch_id} holds too.",
+        next_step=(
+            f"The ledger keeps batch {held.batch_id}. Move the directory out of the feed's"
+            " directory, and keep it: what only it holds is landed again then, or recorded as lost."
+        ),
+        evidence={
+            "path": directory,
+            "batch": manifest.plan.batch_id,
+            "kept_batch": held.batch_id,
+        },
+        subject=directory,
+    )
+
+
+def _in_the_way(facts: LedgerFacts, plan: RebuildPlan) -> Iterator[BatchStatus]:
+    """Unfinished batches that claim what a published batch holds, or a log that is over."""
+    entered = [*plan.finish, *plan.enter]
+    ours = {each.plan.batch_id for each in entered}
+    coverage = Coverage(each.plan for each in entered)
+    later = {each.partition.partition: each.ordinal for each in plan.opened}
+    for batch in facts.unfinished:
+        partitions = {each.offsets.partition.partition for each in batch.plan.ranges}
+        is_over = any(later.get(each, 0) > batch.plan.ordinal for each in partitions)
+        if batch.plan.batch_id not in ours and (is_over or coverage.held(batch.plan)):
+            yield batch

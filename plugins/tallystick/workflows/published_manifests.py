@@ -1,0 +1,147 @@
+"""Reads what published directories say of themselves, and proves it from their files.
+
+The newest repairs are proven first: only a repair that is proven excuses a file that its older
+batch lacks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tallystick.domain.directory_proof import DirectoryLook, DirectoryProof, proof_of
+from tallystick.domain.identities import ID_PATTERN, BatchId
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.paths import DATA_NAME, MANIFEST_NAME, STAGING_NAME, BatchPath
+from tallystick.domain.rebuilding import LeftOut, in_order, replaced_names
+from tallystick.domain.storage_rules import is_read
+from tallystick.errors import FileMissing, ManifestMismatch
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedManifests:
+    """The manifests of some directories, and what their files prove."""
+
+    readable: Sequence[Manifest]
+    proofs: Mapping[BatchId, DirectoryProof]
+    left_out: Sequence[LeftOut] = field(default=())
+    """Directories without a manifest that can be used."""
+
+    @property
+    def repairs(self) -> frozenset[BatchId]:
+        """Those that say of themselves that they replace files."""
+        return frozenset(each.plan.batch_id for each in self.readable if each.plan.is_repair)
+
+    @property
+    def proven(self) -> list[Manifest]:
+        """Those whose every offset is there."""
+        return [each for each in self.readable if self.proofs[each.plan.batch_id].is_proven]
+
+
+def read_manifests(services: Services, paths: Sequence[BatchPath]) -> PublishedManifests:
+    """What the directories' manifests say, each proven from its files."""
+    readable: list[Manifest] = []
+    left_out: list[LeftOut] = []
+    for path in paths:
+        found = _manifest(services, path)
+        if isinstance(found, Manifest):
+            readable.append(found)
+        else:
+            left_out.append(LeftOut(str(path), path.batch_id, (found,)))
+    return PublishedManifests(readable, _proofs(services, readable), left_out)
+
+
+def _proofs(services: Services, manifests: Sequence[Manifest]) -> Mapping[BatchId, DirectoryProof]:
+    proofs: dict[BatchId, DirectoryProof] = {}
+    gone: dict[BatchId, set[str]] = {}
+    for number, manifest in enumerate(reversed(in_order(manifests)), start=1):
+        plan = manifest.plan
+        directory = str(BatchPath.of(plan))
+        proof = proof_of(manifest, gone.get(plan.batch_id, ()), _look(services, directory))
+        proofs[plan.batch_id] = proof
+        if proof.is_proven:
+            for batch_id, names in replaced_names([manifest]).items():
+                gone.setdefault(batch_id, set()).update(names)
+        log.info("Read back %d of %d: %s.", number, len(manifests), directory)
+    return proofs
+
+
+def staged_batches(services: Services, roots: Iterable[str]) -> list[str]:
+    """Verified attempts of this feed in staging, of batches that the ledger lacks, sorted.
+
+    The batch may have been committed and not published when the ledger was lost: nobody can tell.
+    """
+    return sorted(
+        directory
+        for staging in (f"{root}/{STAGING_NAME}" for root in roots)
+        for batch in _unknown(services, _names(services, staging))
+        for attempt in _names(services, f"{staging}/{batch}")
+        if _is_ours(services, directory := f"{staging}/{batch}/{attempt}")
+    )
+
+
+def _unknown(services: Services, names: Sequence[str]) -> list[str]:
+    """Those of the batches that the ledger does not know at all."""
+    if not names:
+        return []
+    feed, ledger, ids = services.feed_name, services.ledger, [BatchId(each) for each in names]
+    known = {*ledger.committed_among(feed, ids), *ledger.batches_over(feed, ids)}
+    known |= {each.plan.batch_id for each in ledger.accounts(feed).unfinished}
+    return [each for each in names if each not in known]
+
+
+def _names(services: Services, directory: str) -> list[str]:
+    """The entries whose names are ids."""
+    try:
+        entries = services.store.entries(directory)
+    except FileMissing:
+        return []
+    return [each.name for each in entries if ID_PATTERN.fullmatch(each.name)]
+
+
+def _is_ours(services: Services, attempt: str) -> bool:
+    try:
+        text = services.store.read(f"{attempt}/{DATA_NAME}/{MANIFEST_NAME}")
+        return Manifest.from_json(text.decode()).plan.feed == services.feed_name
+    except (FileMissing, ValueError):
+        return False
+
+
+def _manifest(services: Services, path: BatchPath) -> Manifest | str:
+    """The directory's manifest, or why it can't be used."""
+    try:
+        manifest = Manifest.from_json(services.store.read(path.manifest).decode())
+    except (FileMissing, ValueError) as error:
+        return f"its {MANIFEST_NAME} can't be read: {error}"
+    plan = manifest.plan
+    if BatchPath.of(plan) != path:
+        return f"its {MANIFEST_NAME} says that the batch lies in {BatchPath.of(plan)}"
+    if plan.topic != services.topic:
+        return f"its {MANIFEST_NAME} is of topic {plan.topic}, the feed's is {services.topic}"
+    return manifest
+
+
+def _look(services: Services, directory: str) -> DirectoryLook:
+    entries = [each for each in services.store.entries(directory) if is_read(each.name)]
+    lengths = {each.name: each.length_bytes for each in entries}
+    try:
+        found = services.store.read_back(directory)
+    except ManifestMismatch as error:
+        log.warning("%s", error)
+        names = [each.name for each in entries if not each.is_directory]
+        return DirectoryLook(lengths, _checksums(services, directory, names), None)
+    return DirectoryLook(lengths, {each.name: each.checksum for each in found.files}, found)
+
+
+def _checksums(services: Services, directory: str, names: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for name in names:
+        try:
+            found[name] = services.store.checksum(f"{directory}/{name}")
+        except (FileMissing, ManifestMismatch) as error:
+            log.warning("%s", error)
+    return found
