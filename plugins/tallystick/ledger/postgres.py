@@ -19,6 +19,7 @@ from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.findings_record import PostgresFindings
 from tallystick.ledger.planning_session import PostgresPlanningSession, read_accounts
+from tallystick.ledger.proofs_record import PostgresProofs
 from tallystick.ports.ledger import (
     BatchRecord,
     CommittedBatch,
@@ -28,7 +29,7 @@ from tallystick.ports.ledger import (
 )
 
 
-class PostgresLedger(PostgresFindings):
+class PostgresLedger(PostgresFindings, PostgresProofs):
     """Fulfils `Ledger`; see there for every promise. One connection, opened when first used."""
 
     def __init__(self, dsn: str) -> None:

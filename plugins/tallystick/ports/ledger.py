@@ -21,6 +21,7 @@ from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import BatchState, CommitAnswer
 from tallystick.domain.window import Window
 from tallystick.ports.findings import FindingsRecord
+from tallystick.ports.proofs import ProofsRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class PlanningSession(Protocol):
         ...
 
 
-class Ledger(FindingsRecord, Protocol):
+class Ledger(FindingsRecord, ProofsRecord, Protocol):
     """The record of what was claimed, committed and lost.
 
     Every method raises LedgerUnavailable (retry), SchemaOutOfDate, or LedgerRefused. Leases are

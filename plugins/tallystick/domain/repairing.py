@@ -1,0 +1,354 @@
+"""What can be done about findings, and about which nothing can. Decides; performs nothing.
+
+1. Committed rows that are missing or damaged are landed again, file by file, where the broker still
+   has them; nothing else is touched.
+2. A file that is there is replaced only as a whole: it may hold rows that can be had nowhere else.
+   What is missing with its file, and gone from the broker too, becomes a loss on record.
+3. A stray file is moved out of the readers' directories, and kept.
+4. A new generation of a log that was cut is opened only on an operator's word: the finding named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tallystick.domain.batch import BatchPlan, CommittedFile, PlannedRange
+from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.identities import BatchId
+from tallystick.domain.landed import FileSlice, LandedFile
+from tallystick.domain.log_changes import (
+    Accounts,
+    EndedGeneration,
+    LogChanges,
+    OpenedGeneration,
+)
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.paths import QUARANTINE_NAME
+from tallystick.domain.ranges import TopicPartition, offset_range
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import Verdict
+
+# Findings about rows of committed files: the file is what can be replaced.
+_OF_FILES: Final = frozenset(
+    {
+        FindingCode.PHANTOM_COMMIT,
+        FindingCode.CONTENT_CHANGED,
+        FindingCode.ABORTED_LANDED,
+        FindingCode.LANDED_TWICE,
+    }
+)
+_CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedFinding:
+    """A standing finding and its number in the ledger."""
+
+    finding_id: int
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class RepairFacts:
+    """All that the decision rests on."""
+
+    accounts: Accounts
+    snapshot: BrokerSnapshot
+    manifests: Mapping[BatchId, Manifest]
+    """Of the batches that the findings name."""
+    unpublished: frozenset[BatchId]
+    retracted: frozenset[CommittedFile]
+    cut_at: Mapping[int, int]
+    """By stopped partition: first offset (included) that is not as it was landed, where known."""
+    is_operators_word: bool
+    """True when the findings were named, so that a new generation may be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandAgain:
+    """Files of one batch whose offsets become a batch of their own."""
+
+    old: BatchPlan
+    ranges: tuple[PlannedRange, ...]
+    replaces: tuple[CommittedFile, ...]
+    finding_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    """A stray file, and where it is kept."""
+
+    path: str
+    quarantine: str
+    finding_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewGeneration:
+    """A log that was cut, and from where it is landed anew."""
+
+    account: GenerationAccount
+    code: FindingCode
+    first_offset: int
+    finding_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotMended:
+    """A finding about which nothing is done here, and why."""
+
+    finding_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """What would be done; a dry run prints it, a repair performs it."""
+
+    land_again: Sequence[LandAgain] = ()
+    put_aside: Sequence[PutAside] = ()
+    new_generations: Sequence[NewGeneration] = ()
+    finish: Sequence[int] = ()
+    """Findings about unfinished batches: they are finished or taken over."""
+    not_mended: Sequence[NotMended] = ()
+
+    @property
+    def changes(self) -> LogChanges:
+        """Generations to close and to open, on the operator's word."""
+        return LogChanges(
+            closed=tuple(
+                EndedGeneration(
+                    each.account.generation_id,
+                    each.code,
+                    f"finding {each.finding_id}: an operator opened a new generation",
+                )
+                for each in self.new_generations
+            ),
+            opened=tuple(
+                OpenedGeneration(
+                    each.account.partition,
+                    each.account.cluster_id,
+                    each.account.topic_id,
+                    each.account.ordinal + 1,
+                    each.first_offset,
+                    f"finding {each.finding_id}: the log was cut",
+                )
+                for each in self.new_generations
+            ),
+        )
+
+
+@dataclass
+class _Drafts:
+    """What is decided so far."""
+
+    files: dict[CommittedFile, _Damaged] = field(default_factory=dict)
+    put_aside: list[PutAside] = field(default_factory=list)
+    new_generations: list[NewGeneration] = field(default_factory=list)
+    finish: list[int] = field(default_factory=list)
+    not_mended: list[NotMended] = field(default_factory=list)
+
+    def refuse(self, finding_ids: Iterable[int], reason: str) -> None:
+        self.not_mended += [NotMended(each, reason) for each in finding_ids]
+
+
+@dataclass
+class _Damaged:
+    """A committed file with the findings about it."""
+
+    is_missing: bool
+    finding_ids: list[int] = field(default_factory=list)
+
+
+def plan_repair(
+    findings: Sequence[NumberedFinding], facts: RepairFacts, *, most_partitions: int
+) -> RepairPlan:
+    """What can be done about these findings; every one of them is in the plan exactly once.
+
+    A batch of the plan holds at most so many partitions, and at most one range of each.
+    """
+    drafts = _Drafts()
+    for each in findings:
+        _sort(each, facts, drafts)
+    land_again: list[LandAgain] = []
+    for file, damaged in sorted(drafts.files.items()):
+        draft = _landing_again(file, damaged, facts)
+        if isinstance(draft, str):
+            drafts.refuse(damaged.finding_ids, draft)
+        else:
+            land_again.append(draft)
+    return RepairPlan(
+        land_again=_joined(land_again, most_partitions),
+        put_aside=tuple(drafts.put_aside),
+        new_generations=tuple(drafts.new_generations),
+        finish=tuple(drafts.finish),
+        not_mended=tuple(drafts.not_mended),
+    )
+
+
+def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> None:
+    number, found = numbered.finding_id, numbered.finding
+    match found.code:
+        case code if code in _OF_FILES and _files_named(found, facts):
+            for file in _files_named(found, facts):
+                is_missing = code is FindingCode.PHANTOM_COMMIT and "batch" in found.evidence
+                known = drafts.files.setdefault(file, _Damaged(is_missing))
+                known.is_missing = known.is_missing and is_missing
+                known.finding_ids.append(number)
+        case code if code is FindingCode.STRAY_FILE or (
+            "path" in found.evidence and code in _OF_FILES
+        ):
+            drafts.put_aside.append(_aside(number, found))
+        case FindingCode.UNFINISHED_BATCH:
+            drafts.finish.append(number)
+        case code if code in _CUT and found.verdict is Verdict.PROVEN_LOSS:
+            _reopen(number, found, facts, drafts)
+        case code:
+            drafts.refuse([number], _WHY_NOT.get(code, found.next_step))
+
+
+def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:
+    """The committed files that the finding is about: named in its evidence, or by its offsets."""
+    batch, name = found.evidence.get("batch"), found.evidence.get("file")
+    if isinstance(batch, str) and isinstance(name, str):
+        return [CommittedFile(BatchId(batch), name)] if batch in facts.manifests else []
+    if found.partition is None or found.from_offset is None or found.until_offset is None:
+        return []
+    return [
+        CommittedFile(batch_id, file.name)
+        for batch_id, manifest in sorted(facts.manifests.items())
+        if manifest.plan.ordinal == found.generation
+        for file in manifest.files
+        if CommittedFile(batch_id, file.name) not in facts.retracted
+        and any(
+            _meets(each, found.partition, found.from_offset, found.until_offset)
+            for each in file.slices
+        )
+    ]
+
+
+def _meets(held: FileSlice, partition: int, from_offset: int, until_offset: int) -> bool:
+    return (
+        held.partition == partition
+        and held.first_offset < until_offset
+        and from_offset <= held.last_offset
+    )
+
+
+def _aside(number: int, found: Finding) -> PutAside:
+    path = str(found.evidence["path"])
+    root, _, rest = path.partition(f"/{found.feed}/gen=")
+    inside = f"gen={rest}" if rest else path.rpartition("/")[2]
+    return PutAside(path, f"{root}/{QUARANTINE_NAME}/{found.feed}/strays/{number}/{inside}", number)
+
+
+def _reopen(number: int, found: Finding, facts: RepairFacts, drafts: _Drafts) -> None:
+    account = facts.accounts.generations.get(-1 if found.partition is None else found.partition)
+    bounds = facts.snapshot.partitions.get(-1 if found.partition is None else found.partition)
+    if account is None or account.ordinal != found.generation:
+        drafts.refuse([number], "this generation is closed already.")
+    elif account.state is not GenerationState.STOPPED:
+        drafts.refuse([number], "this partition has not stopped; the next run looks at it again.")
+    elif bounds is None:
+        drafts.refuse([number], "the partition has no leader now; try again when it has one.")
+    elif account.topic_id != facts.snapshot.topic_id:
+        drafts.refuse([number], "the topic was re-created since; the next run opens a generation.")
+    elif not facts.is_operators_word:
+        drafts.refuse(
+            [number],
+            "a new generation is opened on your word only, for rows may be landed twice in two"
+            f" generations: ./tallystick repair {found.feed} {number}",
+        )
+    else:
+        cut = facts.cut_at.get(account.partition.partition, bounds.log_start_offset)
+        first = min(max(bounds.log_start_offset, cut), bounds.high_watermark)
+        drafts.new_generations.append(NewGeneration(account, found.code, first, number))
+
+
+def _landing_again(file: CommittedFile, damaged: _Damaged, facts: RepairFacts) -> LandAgain | str:
+    """The file's offsets as far as the broker has them; or why it is left alone."""
+    manifest = facts.manifests[file.batch_id]
+    landed = _file_of(manifest, file.name)
+    if landed is None or file in facts.retracted:
+        return "this file is replaced already; run reconcile to close the finding."
+    if file.batch_id in facts.unpublished:
+        return "its batch is not published yet; the next run does that first."
+    busy = [each.plan.batch_id for each in facts.accounts.unfinished if file in each.plan.replaces]
+    if busy:
+        return f"batch {busy[0]} is landing these offsets again already."
+    parts = [_readable(manifest.plan, each, facts) for each in landed.slices]
+    unheard = [each for each in parts if isinstance(each, str)]
+    if unheard:
+        return unheard[0]
+    readable = [each for each in parts if isinstance(each, PlannedRange)]
+    if not readable:
+        return (
+            "the broker has none of these offsets any more: PROVEN_LOSS stands. Two people may"
+            " accept it: ./tallystick waive --help"
+        )
+    span = sum(each.last_offset + 1 - each.first_offset for each in landed.slices)
+    if not damaged.is_missing and sum(each.offsets.span for each in readable) < span:
+        return (
+            "the broker has a part of these offsets only, and the file, as far as it can be read,"
+            " holds the others: it is left as it is."
+        )
+    return LandAgain(manifest.plan, tuple(readable), (file,), tuple(damaged.finding_ids))
+
+
+def _file_of(manifest: Manifest, name: str) -> LandedFile | None:
+    return next((each for each in manifest.files if each.name == name), None)
+
+
+def _readable(plan: BatchPlan, held: FileSlice, facts: RepairFacts) -> PlannedRange | str | None:
+    """What the broker has of a slice; None for nothing, a sentence where it can't be asked."""
+    account = facts.accounts.generations.get(held.partition)
+    same_log = account is not None and (
+        (account.ordinal, account.cluster_id, account.topic_id)
+        == (plan.ordinal, facts.snapshot.cluster_id, facts.snapshot.topic_id)
+    )
+    if account is None or not same_log:
+        return None
+    if account.state is not GenerationState.OPEN:
+        return f"{account.partition} is {account.state.value}: what its log holds now is not known."
+    bounds = facts.snapshot.partitions.get(held.partition)
+    if bounds is None:
+        return f"{account.partition} has no leader now; try again when it has one."
+    partition = TopicPartition(plan.topic, held.partition)
+    first = max(held.first_offset, bounds.log_start_offset)
+    found = offset_range(partition, first, held.last_offset + 1)
+    return PlannedRange(account.generation_id, found) if found else None
+
+
+def _joined(drafts: Sequence[LandAgain], most_partitions: int) -> tuple[LandAgain, ...]:
+    """Drafts of the same old batch together, as long as no partition comes twice."""
+    joined: list[LandAgain] = []
+    for draft in drafts:
+        partitions = {each.offsets.partition for each in draft.ranges}
+        for place, other in enumerate(joined):
+            taken = {each.offsets.partition for each in other.ranges}
+            fits = len(taken) + len(partitions) <= most_partitions
+            if other.old.batch_id == draft.old.batch_id and fits and not taken & partitions:
+                joined[place] = LandAgain(
+                    other.old,
+                    (*other.ranges, *draft.ranges),
+                    (*other.replaces, *draft.replaces),
+                    (*other.finding_ids, *draft.finding_ids),
+                )
+                break
+        else:
+            joined.append(draft)
+    return tuple(joined)
+
+
+_WHY_NOT: Final[Mapping[FindingCode, str]] = {
+    FindingCode.EXPIRED: "these offsets can be had nowhere any more; two people may accept it"
+    " (./tallystick waive --help).",
+    FindingCode.PURGED: "these offsets can be had nowhere any more; two people may accept it"
+    " (./tallystick waive --help).",
+    FindingCode.RECREATED: "the old log is gone, with what nobody had read; two people may accept"
+    " it (./tallystick waive --help).",
+    FindingCode.LEDGER_BEHIND: "the ledger is behind: ./tallystick ledger rebuild FEED.",
+}

@@ -1,0 +1,74 @@
+"""The ProofsRecord port on PostgreSQL: files, retractions and looks, without manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from tallystick.domain.batch import CommittedFile
+from tallystick.domain.identities import AttemptId, BatchId, FeedName
+from tallystick.domain.paths import BatchPath
+from tallystick.domain.states import BatchState
+from tallystick.ledger.connection import LedgerConnection
+from tallystick.ledger.rows import in_utc
+from tallystick.ports.proofs import CommittedDirectory, FileState
+
+
+class PostgresProofs:
+    """Fulfils `ProofsRecord`; see there for every promise."""
+
+    _connection: LedgerConnection
+
+    def directories(self, feed: FeedName) -> Sequence[CommittedDirectory]:
+        """Every committed batch's directory."""
+        with self._connection.reading() as transaction:
+            return [_directory(row) for row in transaction.rows("directories", feed=feed)]
+
+    def retracted_files(self, feed: FeedName) -> Collection[CommittedFile]:
+        """Committed files that a repair has replaced."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("retracted_files", feed=feed)
+        return {CommittedFile(BatchId(row.batch_id), row.name) for row in rows}
+
+    def batches_holding(
+        self, feed: FeedName, generation: int, partition: int, from_offset: int, until_offset: int
+    ) -> Sequence[BatchId]:
+        """Batches with a file that holds one of these offsets."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows(
+                "batches_holding",
+                feed=feed,
+                ordinal=generation,
+                partition=partition,
+                from_offset=from_offset,
+                until_offset=until_offset,
+            )
+        return [BatchId(row.batch_id) for row in rows]
+
+    def newest_look(self, feed: FeedName, root: str) -> int | None:
+        """How far the readers' directories were compared."""
+        with self._connection.reading() as transaction:
+            row = transaction.row("newest_look", feed=feed, root=root)
+        return int(row.changed_ms) if row else None
+
+    def note_look(self, feed: FeedName, root: str, changed_ms: int) -> None:
+        """Remember how far the readers' directories were compared."""
+        with self._connection.writing() as transaction:
+            transaction.change("note_look", feed=feed, root=root, changed_ms=changed_ms)
+
+
+def _directory(row: Any) -> CommittedDirectory:
+    hour = in_utc(row.label).replace(minute=0, second=0, microsecond=0)
+    files = zip(
+        row.names or (),
+        row.lengths or (),
+        row.checksums or (),
+        row.record_counts or (),
+        strict=True,
+    )
+    return CommittedDirectory(
+        path=BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, BatchId(row.batch_id)),
+        attempt_id=AttemptId(row.committed_by),
+        is_published=row.state == BatchState.PUBLISHED.value,
+        files={name: FileState(*facts) for name, *facts in files},
+    )

@@ -1,0 +1,70 @@
+"""What the ledger says of all landed files, without reading a single manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tallystick.domain.batch import CommittedFile
+from tallystick.domain.identities import AttemptId, BatchId, FeedName
+from tallystick.domain.paths import BatchPath, StagingPath
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A committed file as it was verified."""
+
+    length_bytes: int
+    checksum: str
+    record_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedDirectory:
+    """One committed batch's directory, and what readers must find in it."""
+
+    path: BatchPath
+    attempt_id: AttemptId
+    is_published: bool
+    files: Mapping[str, FileState]
+    """By name; without those that a repair has replaced."""
+
+    @property
+    def batch_id(self) -> BatchId:
+        """Whose directory it is."""
+        return self.path.batch_id
+
+    @property
+    def staging(self) -> str:
+        """Where the files lie until they are published."""
+        return StagingPath(self.path.root, self.batch_id, self.attempt_id).data
+
+
+class ProofsRecord(Protocol):
+    """The part of the ledger that reconciliation and repair ask; raises what `Ledger` raises."""
+
+    def directories(self, feed: FeedName) -> Sequence[CommittedDirectory]:
+        """Every committed batch's directory, in the order of the commits."""
+        ...
+
+    def retracted_files(self, feed: FeedName) -> Collection[CommittedFile]:
+        """Committed files that a repair has replaced: readers read them no more."""
+        ...
+
+    def batches_holding(
+        self, feed: FeedName, generation: int, partition: int, from_offset: int, until_offset: int
+    ) -> Sequence[BatchId]:
+        """Batches with a file that holds one of these offsets; `generation` is the ordinal."""
+        ...
+
+    def newest_look(self, feed: FeedName, root: str) -> int | None:
+        """The newest change of a readers' directory that was compared with this ledger.
+
+        In milliseconds, by the NameNode's clock; None before the first look.
+        """
+        ...
+
+    def note_look(self, feed: FeedName, root: str, changed_ms: int) -> None:
+        """Remember how far the readers' directories were compared; never less than before."""
+        ...
