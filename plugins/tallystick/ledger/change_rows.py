@@ -21,24 +21,28 @@ from tallystick.ledger.texts import evidence_json
 
 def record_snapshot(transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot) -> int:
     """The id under which the snapshot is kept."""
+    recorded = transaction.one("record_snapshot", feed=feed, **snapshot_columns(snapshot))
+    return int(recorded.snapshot_id)
+
+
+def snapshot_columns(snapshot: BrokerSnapshot) -> dict[str, object]:
+    """The snapshot as the columns of its row."""
     partitions = sorted(snapshot.partitions)
     bounds = [snapshot.partitions[each] for each in partitions]
-    recorded = transaction.one(
-        "record_snapshot",
-        feed=feed,
-        taken_at=snapshot.taken_at,
-        cluster_id=snapshot.cluster_id,
-        topic=snapshot.topic,
-        topic_id=snapshot.topic_id,
-        is_compacted=snapshot.is_compacted,
-        retention_ms=snapshot.retention_ms,
-        partitions=partitions,
-        log_start_offsets=[each.log_start_offset for each in bounds],
-        high_watermarks=[each.high_watermark for each in bounds],
-        last_stable_offsets=[each.last_stable_offset for each in bounds],
-        leader_epochs=[each.leader_epoch for each in bounds],
-    )
-    return int(recorded.snapshot_id)
+    return {
+        "taken_at": snapshot.taken_at,
+        "cluster_id": snapshot.cluster_id,
+        "topic": snapshot.topic,
+        "topic_id": snapshot.topic_id,
+        "is_compacted": snapshot.is_compacted,
+        "retention_ms": snapshot.retention_ms,
+        "partitions": partitions,
+        "log_start_offsets": [each.log_start_offset for each in bounds],
+        "high_watermarks": [each.high_watermark for each in bounds],
+        "last_stable_offsets": [each.last_stable_offset for each in bounds],
+        "leader_epochs": [each.leader_epoch for each in bounds],
+        "leaderless": sorted(snapshot.leaderless),
+    }
 
 
 def apply_changes(

@@ -20,6 +20,7 @@ from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.findings_record import PostgresFindings
 from tallystick.ledger.planning_session import PostgresPlanningSession, read_accounts
 from tallystick.ledger.proofs_record import PostgresProofs
+from tallystick.ledger.report_rows import PostgresReports
 from tallystick.ports.ledger import (
     BatchRecord,
     CommittedBatch,
@@ -29,7 +30,7 @@ from tallystick.ports.ledger import (
 )
 
 
-class PostgresLedger(PostgresFindings, PostgresProofs):
+class PostgresLedger(PostgresFindings, PostgresProofs, PostgresReports):
     """Fulfils `Ledger`; see there for every promise. One connection, opened when first used."""
 
     def __init__(self, dsn: str) -> None:

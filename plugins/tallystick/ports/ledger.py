@@ -22,6 +22,7 @@ from tallystick.domain.states import BatchState, CommitAnswer
 from tallystick.domain.window import Window
 from tallystick.ports.findings import FindingsRecord
 from tallystick.ports.proofs import ProofsRecord
+from tallystick.ports.reports import ReportsRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ class PlanningSession(Protocol):
         ...
 
 
-class Ledger(FindingsRecord, ProofsRecord, Protocol):
+class Ledger(FindingsRecord, ProofsRecord, ReportsRecord, Protocol):
     """The record of what was claimed, committed and lost.
 
     Every method raises LedgerUnavailable (retry), SchemaOutOfDate, or LedgerRefused. Leases are

@@ -77,11 +77,11 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
 -- Keep what the broker said, before anything is decided on it.
 INSERT INTO broker_snapshot
   (feed, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms, partitions,
-   log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs)
+   log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless)
 VALUES
   (:feed, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted, :retention_ms,
    :partitions::integer[], :log_start_offsets::bigint[], :high_watermarks::bigint[],
-   :last_stable_offsets::bigint[], :leader_epochs::integer[])
+   :last_stable_offsets::bigint[], :leader_epochs::integer[], :leaderless::integer[])
 RETURNING snapshot_id;
 
 -- name: lock_batches_to_change

@@ -245,7 +245,7 @@ CREATE TRIGGER batch_check_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ba
 
 CREATE TABLE report (
   report_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  feed           text NOT NULL REFERENCES feed,
+  feed           text NOT NULL,
   taken_at       timestamptz NOT NULL,
   verdict        verdict NOT NULL,
   complete_up_to timestamptz,
@@ -256,6 +256,13 @@ COMMENT ON TABLE report IS 'Whole reports as JSON, entered in one piece: a recon
 CREATE INDEX report_by_feed ON report (feed, taken_at);
 CREATE TRIGGER report_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON report
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+ALTER TABLE broker_snapshot ADD COLUMN leaderless integer[] NOT NULL DEFAULT '{}';
+COMMENT ON COLUMN broker_snapshot.leaderless IS
+  'Partitions that could not be asked: their absence from the others says nothing.';
+COMMENT ON TABLE broker_snapshot IS
+  'What the broker said before each plan and to each reconcile; one row per snapshot, one array
+element per partition.';
 
 CREATE TABLE storage_look (
   feed       text NOT NULL REFERENCES feed,

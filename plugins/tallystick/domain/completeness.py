@@ -1,0 +1,235 @@
+"""Complete up to when: the instant before which all that was appended is proven to be landed.
+
+A look is a broker snapshot on record. Everything appended before it was taken lies below the high
+watermarks that it showed. So a partition is complete up to a look when that high watermark is not
+above the clean prefix of its log. Event times play no part: they are labels, and they lie.
+
+1. The clean prefix ends at the frontier, or where the first failing finding begins.
+2. A failing finding without an interval leaves nothing of its log clean, one without a partition
+   nothing of the feed: unknown, never complete.
+3. A log is clean only behind earlier logs of its partition that are clean to their ends.
+4. The feed is complete up to the least of its partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from tallystick.domain.findings import FAILING_VERDICTS, Finding
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.states import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The high watermarks that one snapshot showed."""
+
+    taken_at: datetime
+    """Before the broker was asked."""
+    topic_id: str
+    partitions: Sequence[int]
+    """Ascending."""
+    high_watermarks: Sequence[int]
+    """Excluded; one for each of `partitions`."""
+    leaderless: frozenset[int] = frozenset()
+    """Partitions that could not be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPrefix:
+    """How much of one log is in order: everything below `until_offset`."""
+
+    until_offset: int | None
+    """Excluded; None where nothing can be said."""
+    blocked_by: Finding | None = None
+    """What ends it; None when it only has not been landed further."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCompleteness:
+    """What is proven of one partition."""
+
+    partition: int
+    up_to: datetime | None
+    """The newest look below which all is proven; None without one."""
+    short_at: datetime | None
+    """The oldest look after it that showed more than the clean prefix; None when there is none."""
+    blocked_by: Finding | None
+
+
+class Proof(StrEnum):
+    """If everything up to an instant is proven."""
+
+    PROVEN = "proven"
+    NOT_PROVEN = "not proven"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """What is proven of a feed."""
+
+    partitions: tuple[PartitionCompleteness, ...] = ()
+    newest_look_at: datetime | None = None
+    blocked_by: Finding | None = None
+    """A failing finding that names no partition."""
+
+    @property
+    def up_to(self) -> datetime | None:
+        """The least of all partitions; None while one of them has no proof."""
+        instants = [each.up_to for each in self.partitions if each.up_to is not None]
+        if self.blocked_by or not instants or len(instants) < len(self.partitions):
+            return None
+        return min(instants)
+
+    def proof_of(self, instant: datetime) -> Proof:
+        """If everything that was appended before the instant is proven to be landed."""
+        if self.up_to is not None and instant <= self.up_to:
+            return Proof.PROVEN
+        # Appended before a look that is not later than the instant, and not clean.
+        short = any(
+            each.short_at is not None
+            and each.short_at <= instant
+            and (each.blocked_by is None or each.blocked_by.verdict is not Verdict.UNKNOWN)
+            for each in self.partitions
+        )
+        known_bad = self.blocked_by and self.blocked_by.verdict is not Verdict.UNKNOWN
+        return Proof.NOT_PROVEN if short or known_bad else Proof.UNKNOWN
+
+    def holding_back(self, instant: datetime) -> tuple[PartitionCompleteness, ...]:
+        """The partitions that are not proven up to the instant, the furthest behind first."""
+        behind = [each for each in self.partitions if each.up_to is None or each.up_to < instant]
+        return tuple(
+            sorted(behind, key=lambda each: (each.up_to is not None, each.up_to, each.partition))
+        )
+
+
+def clean_prefixes(
+    generations: Mapping[int, Sequence[GenerationAccount]], findings: Iterable[Finding]
+) -> dict[int, dict[str, CleanPrefix]]:
+    """By partition and topic id; generations of one topic id are one log, oldest first."""
+    failing: dict[int, list[Finding]] = {}
+    for each in findings:
+        if each.verdict in FAILING_VERDICTS and each.partition is not None:
+            failing.setdefault(each.partition, []).append(each)
+    return {
+        partition: _prefixes_of(accounts, failing.get(partition, ()))
+        for partition, accounts in generations.items()
+    }
+
+
+def _prefixes_of(
+    accounts: Sequence[GenerationAccount], failing: Sequence[Finding]
+) -> dict[str, CleanPrefix]:
+    logs: dict[str, list[GenerationAccount]] = {}
+    for each in accounts:
+        logs.setdefault(each.topic_id, []).append(each)
+    found: dict[str, CleanPrefix] = {}
+    broken: CleanPrefix | None = None
+    for topic_id, lives in logs.items():
+        if broken:
+            found[topic_id] = CleanPrefix(None, broken.blocked_by)
+            continue
+        ordinals = {each.ordinal for each in lives}
+        mine = [each for each in failing if each.generation is None or each.generation in ordinals]
+        prefix = found[topic_id] = _prefix(lives[-1], mine)
+        seen_until = max(each.last_seen_until for each in lives)
+        if prefix.until_offset is None or prefix.until_offset < seen_until:
+            broken = prefix
+    return found
+
+
+def _prefix(newest: GenerationAccount, failing: Sequence[Finding]) -> CleanPrefix:
+    unbounded = next((each for each in failing if each.from_offset is None), None)
+    if unbounded:
+        return CleanPrefix(None, unbounded)
+    first = min(failing, key=lambda each: each.from_offset or 0, default=None)
+    if first is None or first.from_offset is None or first.from_offset >= newest.frontier:
+        return CleanPrefix(newest.frontier)
+    return CleanPrefix(first.from_offset, first)
+
+
+@dataclass(slots=True)
+class _Search:
+    """One partition, while looks are read from the newest to the oldest."""
+
+    logs: Mapping[str, CleanPrefix]
+    up_to: datetime | None = None
+    short_at: datetime | None = None
+    blocked_by: Finding | None = None
+    absent_at: datetime | None = None
+    """The newest look at which it seems not to have existed yet."""
+
+    def is_proven_by(self, topic_id: str, high_watermark: int, taken_at: datetime) -> bool:
+        """True when this look is the answer; else it is noted that it showed more."""
+        prefix = self.logs.get(topic_id, _NOTHING_READ)
+        if prefix.until_offset is not None and high_watermark <= prefix.until_offset:
+            self.up_to = taken_at
+            return True
+        self.short_at, self.blocked_by, self.absent_at = taken_at, prefix.blocked_by, None
+        return False
+
+
+# A log that no plan has looked at: only one that never held a record is complete.
+_NOTHING_READ = CleanPrefix(0)
+
+
+@dataclass(slots=True)
+class _Searches:
+    logs: Mapping[int, Mapping[str, CleanPrefix]]
+    waiting: dict[int, _Search] = field(default_factory=dict)
+    done: dict[int, _Search] = field(default_factory=dict)
+
+    def look(self, look: Look) -> None:
+        shown = dict(zip(look.partitions, look.high_watermarks, strict=True))
+        for partition in shown:
+            if partition not in self.done and partition not in self.waiting:
+                self.waiting[partition] = _Search(self.logs.get(partition, {}))
+        for partition, search in list(self.waiting.items()):
+            high_watermark = shown.get(partition)
+            if high_watermark is None:
+                if partition not in look.leaderless and search.absent_at is None:
+                    search.absent_at = look.taken_at
+            elif search.is_proven_by(look.topic_id, high_watermark, look.taken_at):
+                self.done[partition] = self.waiting.pop(partition)
+
+
+def completeness_of(
+    generations: Mapping[int, Sequence[GenerationAccount]],
+    findings: Sequence[Finding],
+    looks: Iterable[Look],
+) -> Completeness:
+    """What the looks prove, newest first; they are read no further than needed.
+
+    `generations` are all lives of each partition, oldest first. A partition that no look before a
+    certain one shows did not exist then, unless it had no leader: nothing of it is missing.
+    """
+    logs = clean_prefixes(generations, findings)
+    searches = _Searches(logs, {each: _Search(logs[each]) for each in logs})
+    newest: datetime | None = None
+    for look in looks:
+        newest = newest or look.taken_at
+        searches.look(look)
+        if not searches.waiting:
+            break
+    for search in searches.waiting.values():
+        search.up_to = search.absent_at
+    everything = {**searches.waiting, **searches.done}
+    wide = [each for each in findings if each.partition is None]
+    return Completeness(
+        partitions=tuple(
+            PartitionCompleteness(partition, each.up_to, each.short_at, each.blocked_by)
+            for partition, each in sorted(everything.items())
+        ),
+        newest_look_at=newest,
+        blocked_by=_worst_failing(wide),
+    )
+
+
+def _worst_failing(findings: Sequence[Finding]) -> Finding | None:
+    order = list(Verdict)
+    failing = [each for each in findings if each.verdict in FAILING_VERDICTS]
+    return max(failing, key=lambda each: order.index(each.verdict), default=None)

@@ -1,0 +1,193 @@
+"""What reports are made of, from the ledger's rows: sums by PostgreSQL, looks in packed arrays."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from tallystick.domain.completeness import Look
+from tallystick.domain.identities import FeedName, GenerationId
+from tallystick.domain.report_document import ReportDocument
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import HoleClass
+from tallystick.errors import LedgerRefused
+from tallystick.ledger.change_rows import snapshot_columns
+from tallystick.ledger.connection import LedgerConnection, Transaction
+from tallystick.ledger.rows import in_utc
+from tallystick.ledger.texts import storable
+from tallystick.ports.reports import (
+    AgeTotals,
+    LandedTotals,
+    LogTotals,
+    LookPlace,
+    LookSums,
+    ShownBounds,
+    WindowTotals,
+)
+
+# A look at 10,000 partitions takes some hundred kilobytes on its way here.
+_LOOKS_AT_ONCE: Final = 20
+
+
+class PostgresReports:
+    """Fulfils `ReportsRecord`; see there for every promise."""
+
+    _connection: LedgerConnection
+
+    def record_look(self, feed: FeedName, snapshot: BrokerSnapshot) -> None:
+        """Keep what the broker said to a reconcile."""
+        with self._connection.writing() as transaction:
+            transaction.change("record_look", feed=feed, **snapshot_columns(snapshot))
+
+    def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
+        """All looks, oldest first."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("look_places", feed=feed)
+        return [LookPlace(row.snapshot_id, in_utc(row.taken_at)) for row in rows]
+
+    def looks(self, snapshot_ids: Sequence[int]) -> Sequence[Look]:
+        """These looks, in the order asked for."""
+        found: dict[int, Look] = {}
+        with self._connection.reading() as transaction:
+            for at in range(0, len(snapshot_ids), _LOOKS_AT_ONCE):
+                some = list(snapshot_ids[at : at + _LOOKS_AT_ONCE])
+                for row in transaction.rows("looks", snapshot_ids=some):
+                    found[row.snapshot_id] = _look(row)
+        return [found[each] for each in snapshot_ids if each in found]
+
+    def look_sums(self, snapshot_ids: Sequence[int]) -> Sequence[LookSums]:
+        """These looks added up, in the order asked for."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("look_sums", snapshot_ids=list(snapshot_ids))
+        found = {
+            row.snapshot_id: LookSums(
+                snapshot_id=row.snapshot_id,
+                topic_id=row.topic_id,
+                log_start=row.log_start,
+                last_stable=row.last_stable,
+                high_watermark=row.high_watermark,
+                leaderless=row.leaderless,
+            )
+            for row in rows
+        }
+        return [found[each] for each in snapshot_ids if each in found]
+
+    def newest_bounds(self, feed: FeedName) -> ShownBounds | None:
+        """All that the newest look showed."""
+        with self._connection.reading() as transaction:
+            row = transaction.row("newest_bounds", feed=feed)
+        if row is None:
+            return None
+        return ShownBounds(
+            taken_at=in_utc(row.taken_at),
+            topic_id=row.topic_id,
+            retention_ms=row.retention_ms,
+            log_start_offsets=dict(zip(row.partitions, row.log_start_offsets, strict=True)),
+            last_stable_offsets=dict(zip(row.partitions, row.last_stable_offsets, strict=True)),
+            high_watermarks=dict(zip(row.partitions, row.high_watermarks, strict=True)),
+        )
+
+    def landed_totals(
+        self,
+        feed: FeedName,
+        *,
+        edges: Sequence[datetime],
+        instants: Sequence[datetime],
+        ages_seconds: Sequence[int],
+    ) -> LandedTotals:
+        """The feed's history in a few thousand numbers."""
+        with self._connection.reading() as transaction:
+            logs, window_holes = _log_totals(transaction, feed, edges)
+            return LandedTotals(
+                logs=logs,
+                windows={
+                    row.stretch: WindowTotals(row.batches, row.record_count, row.hole_count or 0)
+                    for row in transaction.rows("window_totals", feed=feed, edges=list(edges))
+                },
+                window_holes=window_holes,
+                accounted={
+                    row.stretch: row.span
+                    for row in transaction.rows(
+                        "accounted_totals", feed=feed, instants=list(instants)
+                    )
+                },
+                ages=[
+                    AgeTotals(
+                        level=row.level,
+                        stretch=row.stretch,
+                        batches=row.batches,
+                        rows=row.record_count,
+                        oldest_at=in_utc(row.oldest_at) if row.oldest_at else None,
+                    )
+                    for row in transaction.rows(
+                        "check_ages", feed=feed, ages_seconds=list(ages_seconds)
+                    )
+                ],
+            )
+
+    def newest_window_end(self, feed: FeedName, until: datetime) -> datetime | None:
+        """The newest end of a planned window at or before the instant."""
+        with self._connection.reading() as transaction:
+            found = transaction.one("newest_window_end", feed=feed, until=until).window_until
+        return in_utc(found) if found else None
+
+    def store_report(self, document: ReportDocument) -> int:
+        """Keep a report in one statement."""
+        with self._connection.writing() as transaction:
+            stored = transaction.one(
+                "store_report",
+                feed=document.feed,
+                taken_at=document.taken_at,
+                verdict=document.verdict.value,
+                complete_up_to=document.complete_up_to,
+                document=storable(document.to_json()),
+            )
+        return int(stored.report_id)
+
+    def report_at(self, feed: FeedName, instant: datetime | None) -> ReportDocument | None:
+        """The newest report at or before the instant."""
+        with self._connection.reading() as transaction:
+            row = transaction.row("newest_report", feed=feed, until=instant)
+        if row is None:
+            return None
+        try:
+            return ReportDocument.from_json(row.document)
+        except ValueError as error:
+            reason = f"report {row.report_id} can't be read: {error}"
+            raise LedgerRefused("newest_report", reason) from error
+
+
+def _look(row: Any) -> Look:
+    return Look(
+        taken_at=in_utc(row.taken_at),
+        topic_id=row.topic_id,
+        partitions=array("q", row.partitions),
+        high_watermarks=array("q", row.high_watermarks),
+        leaderless=frozenset(row.leaderless),
+    )
+
+
+def _log_totals(
+    transaction: Transaction, feed: FeedName, edges: Sequence[datetime]
+) -> tuple[dict[GenerationId, LogTotals], dict[int, dict[HoleClass, int]]]:
+    """By generation, and its holes once more by window."""
+    of_logs: dict[GenerationId, dict[HoleClass, int]] = {}
+    of_windows: dict[int, dict[HoleClass, int]] = {}
+    for row in transaction.rows("hole_totals", feed=feed, edges=list(edges)):
+        if row.generation_id is not None:
+            counts = of_logs.setdefault(GenerationId(row.generation_id), {})
+        else:
+            counts = of_windows.setdefault(row.stretch, {})
+        counts[HoleClass(row.hole_class)] = row.hole_count
+    logs = {
+        GenerationId(row.generation_id): LogTotals(
+            rows=row.record_count,
+            holes=of_logs.get(GenerationId(row.generation_id), {}),
+            lost=row.lost,
+            missing_below=row.missing_below,
+        )
+        for row in transaction.rows("log_totals", feed=feed)
+    }
+    return logs, of_windows

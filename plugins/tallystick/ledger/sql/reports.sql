@@ -1,0 +1,151 @@
+-- name: record_look
+-- Keep what the broker said to a reconcile; a feed that was never planned has no row to keep it under.
+INSERT INTO broker_snapshot
+  (feed, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms, partitions,
+   log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless)
+SELECT f.feed, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted, :retention_ms,
+       :partitions::integer[], :log_start_offsets::bigint[], :high_watermarks::bigint[],
+       :last_stable_offsets::bigint[], :leader_epochs::integer[], :leaderless::integer[]
+  FROM feed f WHERE f.feed = :feed;
+
+-- name: look_places
+-- When the broker was looked at, oldest first.
+SELECT snapshot_id, taken_at FROM broker_snapshot WHERE feed = :feed ORDER BY snapshot_id;
+
+-- name: looks
+-- The high watermarks of these looks; the partitions of each ascend.
+SELECT snapshot_id, taken_at, topic_id, partitions, high_watermarks, leaderless
+  FROM broker_snapshot WHERE snapshot_id = ANY(:snapshot_ids::bigint[]);
+
+-- name: look_sums
+-- The offsets that these looks showed, all partitions together.
+SELECT s.snapshot_id, s.topic_id, cardinality(s.leaderless) AS leaderless,
+       shown.log_start, shown.last_stable, shown.high_watermark
+  FROM broker_snapshot s
+ CROSS JOIN LATERAL (
+       SELECT coalesce(sum(log_start), 0)::bigint AS log_start,
+              coalesce(sum(last_stable), 0)::bigint AS last_stable,
+              coalesce(sum(high_watermark), 0)::bigint AS high_watermark
+         FROM unnest(s.log_start_offsets, s.last_stable_offsets, s.high_watermarks)
+              AS one(log_start, last_stable, high_watermark)) shown
+ WHERE s.snapshot_id = ANY(:snapshot_ids::bigint[]);
+
+-- name: newest_bounds
+-- All that the newest look showed.
+SELECT taken_at, topic_id, retention_ms, partitions, log_start_offsets, last_stable_offsets,
+       high_watermarks
+  FROM broker_snapshot WHERE feed = :feed ORDER BY snapshot_id DESC LIMIT 1;
+
+-- name: log_totals
+-- What each generation's ranges add up to; what a repair has retracted counts no more.
+SELECT g.generation_id, g.frontier - g.first_offset - totals.below AS missing_below,
+       totals.record_count, totals.lost
+  FROM generation g
+  JOIN (SELECT r.generation_id,
+               coalesce(sum(r.record_count) FILTER (WHERE r.state = 'committed'), 0)::bigint
+                 AS record_count,
+               coalesce(sum(upper(r.offsets) - lower(r.offsets)) FILTER (WHERE r.state = 'lost'), 0)
+                 ::bigint AS lost,
+               coalesce(sum(upper(r.offsets) - lower(r.offsets))
+                 FILTER (WHERE upper(r.offsets) <= g.frontier), 0)::bigint AS below
+          FROM offset_range r JOIN generation g USING (generation_id)
+         WHERE g.feed = :feed AND r.state IN ('committed', 'lost')
+         GROUP BY r.generation_id) totals USING (generation_id);
+
+-- name: hole_totals
+-- Holes by class, of each generation and of the windows between the edges.
+-- Offsets that were landed again are counted once, by the newest proof.
+WITH repaired AS (
+       SELECT DISTINCT r.generation_id FROM offset_range r JOIN generation g USING (generation_id)
+        WHERE g.feed = :feed AND r.state = 'retracted'),
+     proof AS (
+       SELECT h.generation_id, h.class, h.runs, h.hole_count, b.label, b.commit_number,
+              h.generation_id IN (SELECT generation_id FROM repaired) AS is_repaired
+         FROM hole h JOIN batch b USING (batch_id)
+        WHERE b.feed = :feed),
+     layered AS (
+       SELECT generation_id, class, label, runs,
+              range_agg(runs) OVER (PARTITION BY generation_id ORDER BY commit_number DESC
+                                    GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newer
+         FROM proof WHERE is_repaired),
+     counted AS (
+       SELECT generation_id, class, label, hole_count FROM proof WHERE NOT is_repaired
+        UNION ALL
+       SELECT generation_id, class, label,
+              (SELECT coalesce(sum(upper(run) - lower(run)), 0)::bigint
+                 FROM unnest(runs - coalesce(newer, '{}')) AS left_over(run))
+         FROM layered)
+SELECT generation_id, stretch, class::text AS hole_class, sum(hole_count)::bigint AS hole_count
+  FROM (SELECT generation_id, class, hole_count,
+               width_bucket(label, :edges::timestamptz[]) AS stretch
+          FROM counted) placed
+ GROUP BY GROUPING SETS ((generation_id, class), (stretch, class));
+
+-- name: window_totals
+-- What was landed for the windows that begin between the edges, without files that were retracted.
+SELECT width_bucket(b.label, :edges::timestamptz[]) AS stretch, count(*) AS batches,
+       sum(b.record_count - coalesce(gone.record_count, 0))::bigint AS record_count,
+       sum(b.hole_count) FILTER (WHERE NOT is_repair)::bigint AS hole_count
+  FROM batch b
+ CROSS JOIN LATERAL (
+       SELECT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = b.batch_id) AS is_repair) kind
+  LEFT JOIN (SELECT f.batch_id, sum(f.record_count) AS record_count
+               FROM file_retraction JOIN file f USING (batch_id, name)
+              GROUP BY f.batch_id) gone USING (batch_id)
+ WHERE b.feed = :feed AND b.committed_by IS NOT NULL
+ GROUP BY stretch;
+
+-- name: accounted_totals
+-- Offsets committed for the first time, or recorded as lost, between the instants.
+SELECT stretch, sum(span)::bigint AS span
+  FROM (SELECT width_bucket(b.committed_at, :instants::timestamptz[]) AS stretch,
+               b.record_count + b.hole_count AS span
+          FROM batch b
+         WHERE b.feed = :feed AND b.committed_by IS NOT NULL
+           AND NOT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = b.batch_id)
+         UNION ALL
+        SELECT width_bucket(r.recorded_at, :instants::timestamptz[]),
+               upper(r.offsets) - lower(r.offsets)
+          FROM offset_range r JOIN generation g USING (generation_id)
+         WHERE g.feed = :feed AND r.state = 'lost') accounted
+ GROUP BY stretch;
+
+-- name: check_ages
+-- Committed batches that still hold a file, by the time since their newest look at each level.
+SELECT level, stretch, count(*) AS batches, sum(record_count)::bigint AS record_count,
+       min(checked_at) AS oldest_at
+  FROM (SELECT asked.level, b.record_count, newest.checked_at,
+               width_bucket(
+                 extract(epoch FROM clock_timestamp() - newest.checked_at)::float8,
+                 :ages_seconds::float8[]) AS stretch
+          FROM batch b
+         CROSS JOIN (VALUES ('L2'), ('L3')) AS asked(level)
+          LEFT JOIN LATERAL (
+               SELECT c.checked_at FROM batch_check c
+                WHERE c.batch_id = b.batch_id AND c.level = asked.level
+                ORDER BY c.check_id DESC LIMIT 1) newest ON true
+         WHERE b.feed = :feed AND b.committed_by IS NOT NULL
+           AND EXISTS (SELECT FROM file f
+                        WHERE f.batch_id = b.batch_id
+                          AND NOT EXISTS (SELECT FROM file_retraction gone
+                                           WHERE gone.batch_id = f.batch_id
+                                             AND gone.name = f.name))) aged
+ GROUP BY level, stretch
+ ORDER BY level, stretch;
+
+-- name: newest_window_end
+-- The newest end of a window that was planned, at or before an instant.
+SELECT max(window_until) AS window_until FROM plan
+ WHERE feed = :feed AND window_until <= :until;
+
+-- name: store_report
+-- Keep a whole report: it is there, or it is not.
+INSERT INTO report (feed, taken_at, verdict, complete_up_to, document)
+VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :document)
+RETURNING report_id;
+
+-- name: newest_report
+-- The newest report; at or before an instant, where one is given.
+SELECT report_id, document FROM report
+ WHERE feed = :feed AND (:until::timestamptz IS NULL OR taken_at <= :until)
+ ORDER BY taken_at DESC, report_id DESC LIMIT 1;
