@@ -57,7 +57,7 @@ def deliver(work: Callable[[], Answer], *, as_json: bool) -> None:
     if as_json:
         _print(answer.document.as_json())
     else:
-        with _closed_pipes_ignored():
+        with closed_pipes_ignored():
             show_blocks(answer.blocks)
     raise typer.Exit(answer.exit_code)
 
@@ -105,12 +105,12 @@ def _say(text: str) -> None:
 
 
 def _print(text: str) -> None:
-    with _closed_pipes_ignored():
+    with closed_pipes_ignored():
         print(text, flush=True)  # noqa: T201  the edge speaks
 
 
 @contextlib.contextmanager
-def _closed_pipes_ignored() -> Iterator[None]:
+def closed_pipes_ignored() -> Iterator[None]:
     """Leave quietly when the reader has gone: `tallystick files orders | head` is no error."""
     try:
         yield

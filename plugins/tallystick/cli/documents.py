@@ -335,3 +335,63 @@ class LedgerMigrateDocument(Document):
     ledger: str
     applied: Sequence[str]
     schema_now: int
+
+
+class RebuiltBatchPart(Part):
+    """A published batch that the ledger did not know."""
+
+    batch: str
+    generation: int
+    directory: str
+    offsets: int
+    rows: int
+    holes: Mapping[str, int]
+    files: int
+    notes: Sequence[str]
+    """What differs between the directory and its manifest, and leaves its offsets proven."""
+
+
+class OpenedLogPart(Part):
+    """A log that the ledger did not know."""
+
+    partition: int
+    generation: int
+    topic_id: str
+    first_offset: int
+
+
+class LeftOutPart(Part):
+    """A directory that is not entered."""
+
+    directory: str
+    batch: str | None
+    reasons: Sequence[str]
+
+
+class LedgerRebuildDocument(Document):
+    """`ledger rebuild`."""
+
+    format: Literal["tallystick-ledger-rebuild-1"] = "tallystick-ledger-rebuild-1"
+    feed: str
+    topic: str
+    is_dry_run: bool
+    entered: Sequence[RebuiltBatchPart]
+    opened: Sequence[OpenedLogPart]
+    abandoned: Sequence[str]
+    """Unfinished batches that were in the way."""
+    left_out: Sequence[LeftOutPart]
+    findings: Sequence[FindingPart]
+    staged: Sequence[str]
+    not_known: Sequence[str]
+    """What no manifest holds, in sentences."""
+
+
+class LedgerExportDocument(Document):
+    """`ledger export --out`."""
+
+    format: Literal["tallystick-ledger-export-1"] = "tallystick-ledger-export-1"
+    ledger: str
+    feed: str | None
+    out: str
+    rows: Mapping[str, int]
+    """By table."""

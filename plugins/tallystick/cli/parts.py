@@ -11,10 +11,14 @@ from tallystick.cli.documents import (
     FilePart,
     FindingPart,
     HeldBatchPart,
+    LedgerRebuildDocument,
+    LeftOutPart,
+    OpenedLogPart,
     PartitionPart,
     PlannedBatchPart,
     ProblemPart,
     RangePart,
+    RebuiltBatchPart,
     WindowPart,
 )
 from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
@@ -25,6 +29,7 @@ from tallystick.domain.states import HoleClass
 from tallystick.domain.window import Window
 from tallystick.ports.ledger import AttemptRecord, BatchRecord, FileRecord
 from tallystick.settings.problems import FeedProblem
+from tallystick.workflows.rebuilding import EnteredBatch, RebuildReport
 from tallystick.workflows.reconciliation import PartitionAccount
 
 
@@ -203,4 +208,49 @@ def partition_part(account: PartitionAccount) -> PartitionPart:
         lag=account.lag,
         rows=account.record_count,
         holes=holes_part(account.holes),
+    )
+
+
+def rebuild_document(report: RebuildReport) -> LedgerRebuildDocument:
+    """What a rebuild did, or would do."""
+    return LedgerRebuildDocument(
+        feed=report.feed,
+        topic=report.topic,
+        is_dry_run=report.is_dry_run,
+        entered=[_rebuilt_part(each) for each in report.entered],
+        opened=[
+            OpenedLogPart(
+                partition=each.partition.partition,
+                generation=each.ordinal,
+                topic_id=each.topic_id,
+                first_offset=each.first_offset,
+            )
+            for each in report.opened
+        ],
+        abandoned=[each.plan.batch_id for each in report.abandoned],
+        left_out=[
+            LeftOutPart(directory=each.directory, batch=each.batch_id, reasons=each.reasons)
+            for each in report.left_out
+        ],
+        findings=[finding_part(each) for each in report.findings],
+        staged=list(report.staged),
+        not_known=list(report.not_known),
+    )
+
+
+def _rebuilt_part(entered: EnteredBatch) -> RebuiltBatchPart:
+    manifest = entered.manifest
+    totals = dict.fromkeys(HoleClass, 0)
+    for each in manifest.ranges:
+        for kind, runs in each.holes.items():
+            totals[kind] += runs.count
+    return RebuiltBatchPart(
+        batch=manifest.plan.batch_id,
+        generation=manifest.plan.ordinal,
+        directory=str(BatchPath.of(manifest.plan)),
+        offsets=manifest.plan.span,
+        rows=manifest.record_count,
+        holes=holes_part(totals),
+        files=len(manifest.files),
+        notes=entered.notes,
     )

@@ -11,6 +11,7 @@ from tallystick.cli.documents import (
     HeldBatchPart,
     LandDocument,
     LandedBatchPart,
+    LedgerRebuildDocument,
     PlanDocument,
     PlannedBatchPart,
     RangePart,
@@ -154,6 +155,36 @@ def reconcile_view(document: ReconcileDocument) -> list[Block]:
         headers = ("partition", "generation#", "accounted", "verdict", "evidence", "lag#")
         blocks.append(Table(headers, rows))
     return [*blocks, *findings_view(document.findings)]
+
+
+def rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
+    """What the ledger lacked and has now, what could not be entered, and what nobody can tell."""
+    count, rows = len(document.entered), sum(each.rows for each in document.entered)
+    verb = "would be entered" if document.is_dry_run else "entered"
+    blocks: list[Block] = [
+        f"Feed {document.feed}, topic {document.topic}: {number(count)} published {_batches(count)}"
+        f" that the ledger did not know {verb}, {number(rows)} rows."
+    ]
+    if count:
+        headers = ("batch", "generation#", "offsets#", "rows#", "files#", "where")
+        cells = [
+            [each.batch, str(each.generation), number(each.offsets), number(each.rows),
+             number(each.files), each.directory]
+            for each in document.entered
+        ]  # fmt: skip
+        blocks.append(Table(headers, cells))
+    blocks += [f"{each.directory}: {note}" for each in document.entered for note in each.notes]
+    blocks += [f"given up, it was in the way: batch {each}" for each in document.abandoned]
+    for left in document.left_out:
+        blocks.append(f"left out: {left.directory}: {'; '.join(left.reasons)}")
+    if document.left_out:
+        blocks.append("next: docs/runbook.md, A10, says what to do with what was left out.")
+    blocks += findings_view(document.findings)
+    if not (count or document.left_out):
+        return blocks
+    blocks.append("What manifests can't tell:")
+    blocks += [f"  {each}" for each in document.not_known]
+    return [*blocks, *(f"  verified, perhaps committed: {each}" for each in document.staged)]
 
 
 def findings_view(findings: Sequence[FindingPart]) -> list[Block]:

@@ -56,6 +56,16 @@ class Transaction:
         """How many rows the statement changed."""
         return self._run(name, parameters).rowcount
 
+    def streamed(self, name: str, rows_at_a_time: int, /, **parameters: object) -> Iterator[Any]:
+        """The rows that the statement gives, kept by the server until they are asked for."""
+        try:
+            with self._connection.cursor(name=name) as cursor:
+                cursor.itersize = rows_at_a_time
+                cursor.execute(statement(name).query, parameters)
+                yield from cursor
+        except psycopg.Error as error:
+            raise translated(error, name, self.feed, self.partitions) from error
+
     def script(self, name: str, text: bytes) -> None:
         """Run several statements at once: a migration."""
         try:

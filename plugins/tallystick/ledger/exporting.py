@@ -1,0 +1,89 @@
+"""The whole ledger as lines of JSON, as of one instant. docs/ledger-export.md names every column.
+
+Rows stream from the server a few at a time: memory grows neither with the ledger nor with a slow
+reader. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tallystick.domain.identities import FeedName
+from tallystick.ledger.connection import LedgerConnection, schema_found
+from tallystick.ledger.dsn import ledger_address
+
+FORMAT: Final = "tallystick-ledger-lines-1"
+
+# As the story goes: which logs there are, what was seen, planned, tried, proven, committed,
+# replaced, found, reported. What a row refers to stands before it, but for a batch's proof.
+TABLES: Final = (
+    "schema_version",
+    "feed",
+    "generation",
+    "broker_snapshot",
+    "plan",
+    "batch",
+    "plan_batch",
+    "attempt",
+    "verification",
+    "offset_range",
+    "tail_anchor",
+    "file",
+    "file_slice",
+    "hole",
+    "replaced_file",
+    "file_retraction",
+    "finding",
+    "waiver",
+    "batch_check",
+    "file_fingerprint",
+    "report",
+    "storage_look",
+)
+# A row of these may take megabytes.
+_WIDE: Final = frozenset({"broker_snapshot", "verification", "hole", "report"})
+_ROWS_AT_A_TIME: Final = 1000
+_WIDE_ROWS_AT_A_TIME: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRow:
+    """One line, without its end."""
+
+    table: str
+    line: str
+
+
+def exported(dsn: str, feed: FeedName | None) -> Iterator[ExportedRow]:
+    """Every row of the ledger, or of one feed; a line about the export first, and one at the end.
+
+    Raises LedgerUnavailable, SchemaOutOfDate. Without the last line the export is not whole.
+    """
+    connection = LedgerConnection(ledger_address(dsn))
+    try:
+        with connection.reading() as transaction:
+            head = {
+                "format": FORMAT,
+                "schema": schema_found(transaction),
+                "feed": feed,
+                "exported_at": transaction.one("clock").instant.isoformat(),
+            }
+            yield _row("export", json.dumps(head))
+            count = 0
+            for table in TABLES:
+                at_a_time = _WIDE_ROWS_AT_A_TIME if table in _WIDE else _ROWS_AT_A_TIME
+                parameters = {} if table == "schema_version" else {"feed": feed}
+                for row in transaction.streamed(f"export_{table}", at_a_time, **parameters):
+                    count += 1
+                    yield _row(table, row.line)
+            yield _row("end", json.dumps({"rows": count}))
+    finally:
+        connection.close()
+
+
+def _row(table: str, content: str) -> ExportedRow:
+    """The row's own text with its table's name before everything else."""
+    return ExportedRow(table, f'{{"table": {json.dumps(table)}, {content[1:]}')
