@@ -23,15 +23,24 @@ class FindingCode(StrEnum):
     TRUNCATED = "A3"
     OVERWRITTEN = "A4"
     RECREATED = "A5"
+    RESET_SKIP = "A6"
     SHORT_READ = "A7"
     PHANTOM_COMMIT = "A8"
     STRAY_FILE = "A9"
     LEDGER_BEHIND = "A10"
+    LEDGER_OVERLAP = "B1"
     LANDED_TWICE = "B2"
+    PAYLOAD_TWICE = "B3"
     CONTENT_CHANGED = "C1"
+    ABORTED_LANDED = "C2"
     UNREAD_PARTITION = "N1"
     STALLED_STABLE_OFFSET = "N2"
     UNFINISHED_BATCH = "N3"
+    LOSS_NEAR = "W1"
+    CONTROL_MARKER = "Z1"
+    ABORTED_RECORD = "Z2"
+    COMPACTED_RECORD = "Z3"
+    NOTHING_THERE = "Z4"
     NO_PROGRESS = "Z5"
     COULD_NOT_TELL = "U1"
 
@@ -42,6 +51,7 @@ class Level(StrEnum):
     L0 = "L0"
     L1 = "L1"
     L2 = "L2"
+    L3 = "L3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +130,8 @@ FAILING_VERDICTS: Final = frozenset(
     {Verdict.SUSPECTED, Verdict.UNKNOWN, Verdict.PROVEN_DUP, Verdict.PROVEN_LOSS}
 )
 
-# What a plan records, with the change that it describes. The other codes are reconcile's: they are
-# no news of a run, however lately they were seen.
+# What a run records: its plan with the change that it describes, its batches with what is missing
+# in them. The other codes are reconcile's: no news of a run, however lately they were seen.
 PLANNING_CODES: Final = frozenset(
     {
         FindingCode.EXPIRED,
@@ -129,6 +139,7 @@ PLANNING_CODES: Final = frozenset(
         FindingCode.TRUNCATED,
         FindingCode.OVERWRITTEN,
         FindingCode.RECREATED,
+        FindingCode.SHORT_READ,
         FindingCode.NO_PROGRESS,
         FindingCode.COULD_NOT_TELL,
     }

@@ -12,14 +12,17 @@ from typing import Final
 from tallystick.domain.batch import WaitingBatch
 from tallystick.domain.findings import Finding, FindingCode, Level, finding
 from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import BatchState, Verdict
+from tallystick.domain.outlook import Outlook
+from tallystick.domain.ranges import OffsetRange, offset_range
+from tallystick.domain.snapshot import BrokerSnapshot, PartitionBounds, PastBounds
+from tallystick.domain.states import BatchState, Isolation, Verdict
 
 # A batch may wait: for its turn behind the others of its run, or for a worker that publishes it.
 # Feeds run hourly or more often as a rule, and every run takes up what waits: what is still there
 # after an hour was passed over.
 LEFT_BEHIND_AFTER: Final = timedelta(hours=1)
+# The brokers' own default of transaction.max.timeout.ms, for where they don't say.
+LONGEST_TRANSACTION: Final = timedelta(minutes=15)
 
 
 def unread_partitions(
@@ -99,6 +102,66 @@ def frozen_time_index(
                 )
             )
     return tuple(found)
+
+
+def stalled_stable_offsets(
+    feed: str,
+    generations: Mapping[int, GenerationAccount],
+    snapshot: BrokerSnapshot,
+    outlook: Outlook,
+    *,
+    isolation: Isolation,
+    now: datetime,
+) -> tuple[Finding, ...]:
+    """Partitions where a transaction is open for longer than any may be, and more piles up behind.
+
+    An earlier plan saw the same last stable offset, at least the longest transaction ago, and the
+    log has grown since.
+    """
+    if isolation is not Isolation.READ_COMMITTED:
+        return ()
+    longest = outlook.longest_transaction or LONGEST_TRANSACTION
+    found = []
+    for partition, account in sorted(generations.items()):
+        bounds, past = snapshot.partitions.get(partition), outlook.past.get(partition, ())
+        if bounds is None or account.topic_id != snapshot.topic_id:
+            continue
+        stable = bounds.last_stable_offset
+        since = next((each for each in past if each.last_stable_offset == stable), None)
+        held_up = offset_range(account.partition, stable, bounds.high_watermark)
+        if held_up is None or since is None or not _is_stalled(since, bounds, now - longest):
+            continue
+        head = outlook.at_stable.get(partition)
+        producer = head.producer_id if head else None
+        of_whom = "a producer" if producer is None else f"producer {producer}"
+        found.append(
+            finding(
+                feed,
+                account,
+                held_up,
+                FindingCode.STALLED_STABLE_OFFSET,
+                Verdict.UNKNOWN,
+                level=Level.L1,
+                cause=(
+                    f"a transaction of {of_whom} has been open at offset {stable} since"
+                    f" {since.taken_at.isoformat(timespec='seconds')} at the latest, longer than"
+                    " any may be; nothing behind it can be read."
+                ),
+                next_step="Find and abort it: kafka-transactions.sh find-hanging, then abort.",
+                evidence={
+                    "last_stable_offset": stable,
+                    "producer_id": producer,
+                    "seen_first_at": since.taken_at.isoformat(),
+                },
+            )
+        )
+    return tuple(found)
+
+
+def _is_stalled(since: PastBounds, bounds: PartitionBounds, long_ago: datetime) -> bool:
+    """True when the transaction was open long ago, and records have come behind it since."""
+    was_open = since.last_stable_offset < since.high_watermark
+    return was_open and since.taken_at < long_ago and since.high_watermark < bounds.high_watermark
 
 
 def unfinished_batches(

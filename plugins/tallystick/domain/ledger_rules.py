@@ -1,0 +1,97 @@
+"""The ledger against itself: overlaps, skipped offsets, reads that fell short (B1, A6, A7).
+
+The schema refuses an overlap and a frontier that skips; so these rules speak only where somebody
+has written past the schema, and that is what they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tallystick.domain.findings import Finding, FindingCode, Level, finding
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.ranges import OffsetRange, offset_range, overlaps_in, subtract
+from tallystick.domain.states import Verdict
+
+
+def overlaps_in_ledger(
+    feed: str, account: GenerationAccount, settled: Sequence[OffsetRange]
+) -> tuple[Finding, ...]:
+    """Offsets that two or more committed or lost ranges of one generation hold."""
+    return tuple(
+        finding(
+            feed,
+            account,
+            each,
+            FindingCode.LEDGER_OVERLAP,
+            Verdict.PROVEN_DUP,
+            level=Level.L1,
+            cause="two ranges of the ledger hold these offsets, which its schema refuses.",
+            next_step=(
+                "Find out who changed the ledger's schema or rows by hand; look which files hold"
+                f" them: ./tallystick files {feed}"
+            ),
+        )
+        for each in overlaps_in(settled)
+    )
+
+
+def skips_in_ledger(
+    feed: str, account: GenerationAccount, settled: Sequence[OffsetRange]
+) -> tuple[Finding, ...]:
+    """Offsets below the frontier that are neither committed nor recorded as lost."""
+    whole = offset_range(account.partition, account.first_offset, account.frontier)
+    return tuple(
+        finding(
+            feed,
+            account,
+            each,
+            FindingCode.RESET_SKIP,
+            Verdict.PROVEN_LOSS,
+            level=Level.L1,
+            cause=(
+                "the frontier has passed these offsets, but nothing was landed there and no loss"
+                " is recorded."
+            ),
+            next_step=(
+                "Find out who moved the frontier by hand. No plan asks for offsets below it again,"
+                " so land them by a feed of their own while the broker has them."
+            ),
+        )
+        for each in (subtract(whole, settled) if whole else ())
+    )
+
+
+def short_read(
+    feed: str, account: GenerationAccount, missing: OffsetRange, batch_id: str
+) -> Finding:
+    """Offsets that an attempt should have landed and did not, for no proven cause."""
+    return finding(
+        feed,
+        account,
+        missing,
+        FindingCode.SHORT_READ,
+        Verdict.UNKNOWN,
+        level=Level.L0,
+        cause=(
+            f"batch {batch_id} should hold these offsets, none is there, and the log proves no"
+            " hole. Nothing of the batch was committed."
+        ),
+        next_step=f"The next run lands the batch again: ./tallystick land {feed}",
+        evidence={"batch": batch_id},
+    )
+
+
+def standing_short_reads(
+    generations: Mapping[int, GenerationAccount], recorded: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """The short reads on record whose offsets are not accounted for to this day."""
+    return tuple(
+        each
+        for each in recorded
+        if each.code is FindingCode.SHORT_READ
+        and each.partition is not None
+        and (account := generations.get(each.partition))
+        and account.ordinal == each.generation
+        and (each.until_offset or 0) > account.frontier
+    )

@@ -1,0 +1,179 @@
+"""One table of rules, three times: in code, in the runbook, and told here by the rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+import pytest
+
+from tallystick.domain.batch import WaitingBatch
+from tallystick.domain.benign_rules import HoleCount, benign_holes, nothing_there
+from tallystick.domain.content_rules import (
+    HeldOffsets,
+    Payload,
+    Place,
+    aborted_landed,
+    landed_twice,
+    payloads_twice,
+)
+from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode, Level
+from tallystick.domain.landed import FileSlice
+from tallystick.domain.ledger_rules import overlaps_in_ledger, short_read, skips_in_ledger
+from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation, log_changes
+from tallystick.domain.log_rules import change_findings, standing_findings
+from tallystick.domain.outlook import Outlook
+from tallystick.domain.progress_rules import (
+    could_not_tell,
+    frozen_time_index,
+    stalled_stable_offsets,
+    unfinished_batches,
+    unread_partitions,
+)
+from tallystick.domain.retention_rules import losses_near
+from tallystick.domain.rule_table import RULES, Rule, RuleClass
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PastBounds
+from tallystick.domain.states import BatchState, HoleClass, Isolation, Verdict
+from tallystick.domain.storage_rules import (
+    StoredFile,
+    ledger_behind,
+    missing_or_changed,
+    stray_files,
+)
+from tests.support.builders import (
+    BATCH,
+    FEED,
+    NOON,
+    TOPIC,
+    a_file,
+    a_manifest,
+    a_range,
+    a_snapshot,
+    an_account,
+    bounds,
+    by_partition,
+)
+from tests.support.repository import DOCS, sections_of
+
+LANDED = an_account(frontier=5, anchor_offset=4, last_seen_until=7)
+KNOWN = by_partition(LANDED)
+PLACE = Place(FEED, TOPIC, 1, 0)
+FIVE = OffsetRuns.of([(0, 5)])
+OLD = BatchHead(5, 6, 0, 100, None)
+MANIFEST = a_manifest(files=(a_file("one.parquet", FileSlice(0, 0, 8, 9), length_bytes=1_000),))
+
+
+def changed(snapshot: BrokerSnapshot, first_batch: BatchHead | None = None) -> tuple[Finding, ...]:
+    seen = Observation(snapshot, {}, {}, {0: first_batch} if first_batch else {})
+    return change_findings(FEED, KNOWN, log_changes(Accounts(KNOWN, ()), seen), seen)
+
+
+def with_anchor(check: AnchorCheck) -> tuple[Finding, ...]:
+    seen = Observation(a_snapshot({0: bounds(0, 9)}), {0: check}, {})
+    changes = change_findings(FEED, KNOWN, log_changes(Accounts(KNOWN, ()), seen), seen)
+    return (*changes, *standing_findings(FEED, KNOWN, seen))
+
+
+def holes(kind: HoleClass) -> tuple[Finding, ...]:
+    return benign_holes(FEED, TOPIC, [HoleCount(1, 0, kind, 3, 2, 9)])
+
+
+# Every rule, brought to say all that it can say.
+TOLD: Final[Mapping[str, Iterable[Finding]]] = {
+    "A1": changed(a_snapshot({0: bounds(6, 9)})),
+    "A2": changed(a_snapshot({0: bounds(6, 9)}), BatchHead(5, 9, None, 100, None)),
+    "A3": changed(a_snapshot({0: bounds(0, 4)})),
+    "A4": (*with_anchor(AnchorCheck.DIFFERS), *with_anchor(AnchorCheck.GONE)),
+    "A5": changed(a_snapshot({0: bounds(0, 9)}, topic_id="topic-id-2")),
+    "A6": skips_in_ledger(FEED, LANDED, [a_range(0, 4)]),
+    "A7": [short_read(FEED, LANDED, a_range(5, 6), BATCH)],
+    "A8": [*missing_or_changed(MANIFEST, "/d", {})],
+    "A9": stray_files(FEED, TOPIC, ["/d/copy.parquet"]),
+    "A10": ledger_behind(FEED, TOPIC, ["/d"]),
+    "B1": overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
+    "B2": [
+        finding
+        for level in (Level.L2, Level.L3)
+        for finding in landed_twice(PLACE, [HeldOffsets("b", "f", FIVE, FIVE)], level=level)
+    ],
+    "B3": payloads_twice(PLACE, [Payload(0, 0, b"a"), Payload(1, 0, b"a")], timedelta(hours=1)),
+    "C1": [*missing_or_changed(MANIFEST, "/d", {"one.parquet": StoredFile(1, None)})],
+    "C2": aborted_landed(PLACE, FIVE, FIVE, BATCH),
+    "N1": unread_partitions(FEED, {}, a_snapshot({0: bounds(0, 9)})),
+    "N2": stalled_stable_offsets(
+        FEED,
+        KNOWN,
+        a_snapshot({0: bounds(0, 9, last_stable_offset=5)}),
+        Outlook(past={0: [PastBounds(NOON - timedelta(hours=1), 8, 5)]}),
+        isolation=Isolation.READ_COMMITTED,
+        now=NOON,
+    ),
+    "N3": unfinished_batches(FEED, TOPIC, [WaitingBatch(BATCH, BatchState.LANDING, 3601)]),
+    "W1": losses_near(
+        FEED,
+        KNOWN,
+        replace(a_snapshot({0: bounds(0, 9)}), retention_ms=1),
+        Outlook({0: OLD}),
+        now=NOON,
+        warn=timedelta(hours=6),
+        run_period=timedelta(hours=1),
+    ),
+    "Z1": holes(HoleClass.CONTROL),
+    "Z2": holes(HoleClass.ABORTED),
+    "Z3": holes(HoleClass.COMPACTED),
+    "Z4": nothing_there(FEED, KNOWN, a_snapshot({0: bounds(5, 5)})),
+    "Z5": frozen_time_index(
+        FEED, KNOWN, a_snapshot({0: bounds(0, 9)}), cuts={0: 5}, after_now={0: 5}
+    ),
+    "U1": [could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON)],
+}
+# Told by the full read, whose tests have them.
+BY_THE_SCRUB = {"A8", "C1"}
+
+
+def test_every_code_has_one_rule_in_the_order_of_the_codes() -> None:
+    assert [rule.code for rule in RULES] == list(FindingCode)
+    assert list(TOLD) == [code.value for code in FindingCode]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code.value)
+def test_a_rule_says_what_the_table_says(rule: Rule) -> None:
+    # 1
+    told = list(TOLD[rule.code.value])
+    levels = {each.level for each in told}
+
+    assert {each.code for each in told} == {rule.code}
+    assert {each.verdict for each in told} == set(rule.verdicts)
+    assert levels | ({Level.L3} if rule.code.value in BY_THE_SCRUB else set()) == set(rule.levels)
+    assert all(each.cause.endswith(".") and len(each.next_step) > 20 for each in told)
+
+
+def test_what_is_benign_fails_nothing_and_all_else_fails() -> None:
+    for rule in RULES:
+        is_benign = rule.kind is RuleClass.BENIGN
+        assert (set(rule.verdicts) == {Verdict.BENIGN_HOLE}) is is_benign
+        assert set(rule.verdicts) <= FAILING_VERDICTS or is_benign
+
+
+def test_the_runbooks_table_is_the_table_of_the_code() -> None:
+    findings = sections_of(DOCS / "runbook.md", level=2)["Findings"]
+    _, _, *rows = [line for line in findings.splitlines() if line.startswith("|")]
+    written = [[cell.strip() for cell in re.split(r"\s\|\s", row.strip("| "))] for row in rows]
+
+    assert written == [
+        [
+            rule.code.value,
+            rule.name,
+            rule.kind.value,
+            rule.compares,
+            ", ".join(rule.levels),
+            ", ".join(rule.verdicts),
+            rule.not_when,
+            rule.remedy,
+        ]
+        for rule in RULES
+    ]
