@@ -118,8 +118,10 @@ class AgePart:
     """Batches by the time since they were looked at, at one level."""
 
     level: str
+    from_seconds: int | None
+    """Included; None for batches that never were."""
     until_seconds: int | None
-    """Excluded; None for batches that never were."""
+    """Excluded; None without a bound."""
     batches: int
     rows: int
 

@@ -128,6 +128,7 @@ def _compared(services: Services) -> ReconcileReport:
         unheard("the broker", error)
     else:
         accounts = look.accounts
+        services.ledger.record_look(feed, look.seen.snapshot)
     found = [*_ledger_findings(services, accounts), *(look.standing if look else ())]
     try:
         found += storage_findings(services, manifests, unpublished)
