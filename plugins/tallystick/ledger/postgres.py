@@ -17,6 +17,7 @@ from tallystick.errors import CommitOutcomeUnknown
 from tallystick.ledger import attempts, commits, publishing, reading
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
+from tallystick.ledger.evidence_record import PostgresEvidence
 from tallystick.ledger.findings_record import PostgresFindings
 from tallystick.ledger.planning_session import PostgresPlanningSession, read_accounts
 from tallystick.ledger.proofs_record import PostgresProofs
@@ -30,7 +31,7 @@ from tallystick.ports.ledger import (
 )
 
 
-class PostgresLedger(PostgresFindings, PostgresProofs, PostgresReports):
+class PostgresLedger(PostgresEvidence, PostgresFindings, PostgresProofs, PostgresReports):
     """Fulfils `Ledger`; see there for every promise. One connection, opened when first used."""
 
     def __init__(self, dsn: str) -> None:

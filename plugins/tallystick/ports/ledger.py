@@ -20,6 +20,7 @@ from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import BatchState, CommitAnswer
 from tallystick.domain.window import Window
+from tallystick.ports.evidence import EvidenceRecord
 from tallystick.ports.findings import FindingsRecord
 from tallystick.ports.proofs import ProofsRecord
 from tallystick.ports.reports import ReportsRecord
@@ -157,7 +158,7 @@ class PlanningSession(Protocol):
         ...
 
 
-class Ledger(FindingsRecord, ProofsRecord, ReportsRecord, Protocol):
+class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Protocol):
     """The record of what was claimed, committed and lost.
 
     Every method raises LedgerUnavailable (retry), SchemaOutOfDate, or LedgerRefused. Leases are

@@ -1,0 +1,69 @@
+"""The EvidenceRecord port on PostgreSQL: past looks, and generations that contradict themselves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from tallystick.domain.identities import FeedName
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.snapshot import PastBounds
+from tallystick.ledger.connection import LedgerConnection
+from tallystick.ledger.reading import generations
+from tallystick.ledger.rows import in_utc
+from tallystick.ports.evidence import SettledRanges
+
+_LOOKS: Final = 100
+
+
+class PostgresEvidence:
+    """Fulfils `EvidenceRecord`; see there for every promise."""
+
+    _connection: LedgerConnection
+
+    def past_bounds(
+        self, feed: FeedName, topic_id: str, partitions: Collection[int]
+    ) -> Mapping[int, Sequence[PastBounds]]:
+        """What the newest looks at this log showed, oldest first."""
+        if not partitions:
+            return {}
+        found: defaultdict[int, list[PastBounds]] = defaultdict(list)
+        with self._connection.reading() as transaction:
+            rows = transaction.rows(
+                "past_bounds",
+                feed=feed,
+                topic_id=topic_id,
+                partitions=sorted(partitions),
+                most=_LOOKS,
+            )
+        for row in rows:
+            found[row.partition].append(
+                PastBounds(in_utc(row.taken_at), row.high_watermark, row.last_stable_offset)
+            )
+        return dict(found)
+
+    def unsound(self, feed: FeedName) -> Sequence[SettledRanges]:
+        """The generations whose ranges overlap or leave something open below the frontier."""
+        with self._connection.reading() as transaction:
+            ids = [row.generation_id for row in transaction.rows("unsound_generations", feed=feed)]
+            if not ids:
+                return []
+            rows = transaction.rows("settled_ranges", generation_ids=ids)
+            accounts = [
+                account
+                for lives in generations(transaction, feed).values()
+                for account in lives
+                if account.generation_id in ids
+            ]
+        return [
+            SettledRanges(
+                account,
+                [
+                    OffsetRange(account.partition, row.from_offset, row.until_offset)
+                    for row in rows
+                    if row.generation_id == account.generation_id
+                ],
+            )
+            for account in accounts
+        ]

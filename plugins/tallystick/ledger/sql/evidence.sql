@@ -1,0 +1,33 @@
+-- name: past_bounds
+-- What the newest looks at one life of the topic showed of some partitions, oldest first.
+SELECT s.taken_at, shown.partition, shown.high_watermark, shown.last_stable_offset
+  FROM (SELECT * FROM broker_snapshot
+         WHERE feed = :feed AND topic_id = :topic_id
+         ORDER BY snapshot_id DESC LIMIT :most) s
+ CROSS JOIN LATERAL unnest(s.partitions, s.high_watermarks, s.last_stable_offsets)
+       AS shown(partition, high_watermark, last_stable_offset)
+ WHERE shown.partition = ANY(:partitions::integer[])
+ ORDER BY s.snapshot_id;
+
+-- name: unsound_generations
+-- Generations whose committed and lost ranges add up to more than they cover together, or do not
+-- cover everything below the frontier.
+SELECT g.generation_id
+  FROM generation g
+  LEFT JOIN (
+       SELECT r.generation_id, range_agg(r.offsets) AS held,
+              sum(upper(r.offsets) - lower(r.offsets)) AS spans
+         FROM offset_range r JOIN generation mine USING (generation_id)
+        WHERE mine.feed = :feed AND r.state IN ('committed', 'lost')
+        GROUP BY r.generation_id) settled USING (generation_id)
+ WHERE g.feed = :feed
+   AND ((SELECT sum(upper(run) - lower(run)) FROM unnest(settled.held) AS run) < settled.spans
+        OR NOT int8range(g.first_offset, g.frontier)
+               <@ coalesce(settled.held, '{}'::int8multirange));
+
+-- name: settled_ranges
+-- The committed and lost ranges of some generations, by offset.
+SELECT r.generation_id, lower(r.offsets) AS from_offset, upper(r.offsets) AS until_offset
+  FROM offset_range r
+ WHERE r.generation_id = ANY(:generation_ids::bigint[]) AND r.state IN ('committed', 'lost')
+ ORDER BY r.generation_id, lower(r.offsets), upper(r.offsets);
