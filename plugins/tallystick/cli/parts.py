@@ -24,11 +24,12 @@ from tallystick.cli.documents import (
 from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.findings import Finding
 from tallystick.domain.manifest import AccountedRange
-from tallystick.domain.paths import BatchPath, StagingPath
+from tallystick.domain.paths import BatchPath
 from tallystick.domain.states import HoleClass
 from tallystick.domain.window import Window
 from tallystick.ports.ledger import AttemptRecord, BatchRecord, FileRecord
 from tallystick.settings.problems import FeedProblem
+from tallystick.workflows.current_files import path_of
 from tallystick.workflows.rebuilding import EnteredBatch, RebuildReport
 from tallystick.workflows.reconciliation import PartitionAccount
 
@@ -172,13 +173,9 @@ def _attempt_part(record: AttemptRecord) -> AttemptPart:
 def file_parts(record: FileRecord) -> list[FilePart]:
     """One entry for each partition that the file holds rows of."""
     plan = record.plan
-    if record.is_published:
-        directory = str(BatchPath.of(plan))
-    else:
-        directory = StagingPath.of(plan, record.attempt_id).data
     return [
         FilePart(
-            path=f"{directory}/{record.file.name}",
+            path=path_of(record),
             partition=each.partition,
             from_offset=each.first_offset,
             until_offset=each.last_offset + 1,
