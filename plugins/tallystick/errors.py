@@ -307,6 +307,7 @@ class SparkError(IngestionError):
 class ApplicationFailed(SparkError):
     """A Spark application ended with an error."""
 
+    work = "batch"
     next_step = "Read the Spark log above. Nothing was committed; the next attempt starts anew."
     retry = True
 
@@ -315,8 +316,15 @@ class ApplicationFailed(SparkError):
 
     def sentence(self) -> str:
         """The batch, the application, its last words."""
-        batch, application, reason = self.args
-        return f"batch {batch}: Spark application {application} failed: {reason}."
+        what, application, reason = self.args
+        return f"{self.work} {what}: Spark application {application} failed: {reason}."
+
+
+class ScrubFailed(ApplicationFailed):
+    """The Spark application that reads landed files in full ended with an error."""
+
+    work = "scrub"
+    next_step = "Read the Spark log above. Nothing was changed; what was not read is still due."
 
 
 class VerificationFailed(IngestionError):

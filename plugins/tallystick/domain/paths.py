@@ -20,7 +20,12 @@ QUARANTINE_NAME: Final = "_quarantine"
 MANIFEST_NAME: Final = "_tally.json"
 PLAN_NAME: Final = "plan.json"
 DATA_NAME: Final = "data"
+SCRUB_NAME: Final = "_scrub"
+SCRUB_PLAN_NAME: Final = "scrub.json"
+RESULT_NAME: Final = "result"
 
+_SCRUB_ID: Final = re.compile(r"(?P<at>\d{8}T\d{6}Z)-[0-9a-f]{16,32}")
+_SCRUB_TIME: Final = "%Y%m%dT%H%M%SZ"
 _BATCH_PATH: Final = re.compile(
     r"(?P<root>/.*|)/(?P<feed>[^/]+)/gen=(?P<ordinal>\d+)/dt=(?P<date>\d{4}-\d\d-\d\d)"
     r"/hour=(?P<hour>\d\d)/batch=(?P<batch>[0-9a-f]{16,32})"
@@ -117,3 +122,51 @@ class BatchPath:
     def manifest(self) -> str:
         """The batch's own account of itself."""
         return f"{self}/{MANIFEST_NAME}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubPath:
+    """Where a full read of landed files keeps its plan and its result; readers never look there.
+
+    The directory bears the instant of its making, so that what a killed scrub left behind is known
+    by its name.
+    """
+
+    root: str
+    feed: FeedName
+    scrub_id: str
+
+    @classmethod
+    def new(cls, root: str, feed: FeedName, at: datetime, unique: str) -> ScrubPath:
+        """A scrub's own directory; `unique` are 16 to 32 hexadecimal characters."""
+        return cls(root, feed, f"{at.astimezone(UTC):{_SCRUB_TIME}}-{unique}")
+
+    def __str__(self) -> str:
+        return f"{self.parent}/{self.scrub_id}"
+
+    @property
+    def parent(self) -> str:
+        """Holds the directories of all scrubs of the feed."""
+        return f"{self.root}/{SCRUB_NAME}/{self.feed}"
+
+    @property
+    def plan(self) -> str:
+        """What the Spark application reads."""
+        return f"{self}/{SCRUB_PLAN_NAME}"
+
+    @property
+    def result(self) -> str:
+        """The directory that it writes."""
+        return f"{self}/{RESULT_NAME}"
+
+    @staticmethod
+    def made_at(name: str) -> datetime | None:
+        """When the directory of this name was made; None when it is none of ours.
+
+        >>> ScrubPath.made_at("20261101T070000Z-0123456789abcdef").isoformat()
+        '2026-11-01T07:00:00+00:00'
+        """
+        match = _SCRUB_ID.fullmatch(name)
+        if not match:
+            return None
+        return datetime.strptime(match["at"], _SCRUB_TIME).replace(tzinfo=UTC)

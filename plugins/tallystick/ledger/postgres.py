@@ -22,6 +22,7 @@ from tallystick.ledger.findings_record import PostgresFindings
 from tallystick.ledger.planning_session import PostgresPlanningSession, read_accounts
 from tallystick.ledger.proofs_record import PostgresProofs
 from tallystick.ledger.report_rows import PostgresReports
+from tallystick.ledger.scrub_rows import PostgresScrubs
 from tallystick.ports.ledger import (
     BatchRecord,
     CommittedBatch,
@@ -31,7 +32,9 @@ from tallystick.ports.ledger import (
 )
 
 
-class PostgresLedger(PostgresEvidence, PostgresFindings, PostgresProofs, PostgresReports):
+class PostgresLedger(
+    PostgresEvidence, PostgresFindings, PostgresProofs, PostgresReports, PostgresScrubs
+):
     """Fulfils `Ledger`; see there for every promise. One connection, opened when first used."""
 
     def __init__(self, dsn: str) -> None:

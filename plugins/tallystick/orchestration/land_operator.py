@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowException
 
 from tallystick.domain.identities import AttemptId, BatchId
-from tallystick.errors import ApplicationFailed, ConfigurationError
+from tallystick.errors import ApplicationFailed, ConfigurationError, ScrubFailed
 from tallystick.orchestration.bound_submit import BoundSparkSubmitOperator
 from tallystick.orchestration.connections import airflow_connection, services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.run_context import Context, owner_of
-from tallystick.ports.spark_runner import LandingOrder
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.settings.feed import Feed
 
 _NO_APPLICATION: Final = "(none was started)"
@@ -59,18 +60,52 @@ class _OperatorRunner:
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; raises ApplicationFailed with its cause."""
-        from tallystick.spark.command import landing_command
+        from tallystick.wiring import LANDING_APPLICATION, kafka_secrets
+
+        failed = self._failure(
+            LANDING_APPLICATION,
+            f"tallystick {order.feed} {order.batch_id}",
+            order.plan_uri,
+            kafka_secrets(self._operator.feed, airflow_connection),
+            started,
+        )
+        if failed:
+            raise ApplicationFailed(order.batch_id, *failed)
+
+    def scrub(self, order: ScrubOrder) -> None:
+        """Return when the application has ended well; raises ScrubFailed with its cause."""
+        from tallystick.wiring import SCRUB_APPLICATION
+
+        failed = self._failure(
+            SCRUB_APPLICATION,
+            f"tallystick {order.feed} scrub {order.scrub_id}",
+            order.plan_uri,
+            {},
+            lambda _: None,
+        )
+        if failed:
+            raise ScrubFailed(order.scrub_id, *failed)
+
+    def _failure(
+        self,
+        application: Path,
+        name: str,
+        plan_uri: str,
+        secrets: Mapping[str, str],
+        started: Callable[[str], None],
+    ) -> tuple[str, str] | None:
+        """The application's id and why it failed; None when it has ended well."""
+        from tallystick.spark.command import submit_command
         from tallystick.spark.submit_log import SubmitLog
         from tallystick.spark.work_directory import work_directory
-        from tallystick.wiring import LANDING_APPLICATION, kafka_secrets, spark_place
+        from tallystick.wiring import spark_place
 
         feed, operator = self._operator.feed, self._operator
-        secrets = kafka_secrets(feed, airflow_connection)
-        command = landing_command(
+        command = submit_command(
             spark_place(feed, airflow_connection),
-            application=str(LANDING_APPLICATION),
-            name=f"tallystick {order.feed} {order.batch_id}",
-            plan_uri=order.plan_uri,
+            application=str(application),
+            name=name,
+            plan_uri=plan_uri,
             feed_conf=feed.spark.conf,
             has_secrets=bool(secrets),
         )
@@ -103,8 +138,5 @@ class _OperatorRunner:
                 ) from error
             except AirflowException:
                 # Its text would repeat hundreds of lines that stand above in the log.
-                raise ApplicationFailed(
-                    order.batch_id,
-                    log.application_id or _NO_APPLICATION,
-                    log.reason(operator.exit_code),
-                ) from None
+                return log.application_id or _NO_APPLICATION, log.reason(operator.exit_code)
+        return None

@@ -24,6 +24,7 @@ from tallystick.ports.evidence import EvidenceRecord
 from tallystick.ports.findings import FindingsRecord
 from tallystick.ports.proofs import ProofsRecord
 from tallystick.ports.reports import ReportsRecord
+from tallystick.ports.scrubs import ScrubsRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ class PlanningSession(Protocol):
         ...
 
 
-class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Protocol):
+class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, ScrubsRecord, Protocol):
     """The record of what was claimed, committed and lost.
 
     Every method raises LedgerUnavailable (retry), SchemaOutOfDate, or LedgerRefused. Leases are

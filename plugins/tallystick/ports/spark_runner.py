@@ -1,4 +1,4 @@
-"""How a landing plan is carried out: by spark-submit, or by a warm Spark Connect server."""
+"""How a landing or a scrub is carried out: by spark-submit, or by a warm Spark Connect server."""
 
 from __future__ import annotations
 
@@ -18,13 +18,30 @@ class LandingOrder:
     """Full URI of plan.json in the attempt's staging directory."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScrubOrder:
+    """Where the scrub plan lies; the result is written beside it."""
+
+    feed: str
+    scrub_id: str
+    plan_uri: str
+    """Full URI of scrub.json."""
+
+
 class SparkRunner(Protocol):
-    """One way to run the landing function on a cluster."""
+    """One way to run the landing function and the scrubbing function on a cluster."""
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; `started` hears its id as soon as it is
         known.
 
         Raises ApplicationFailed. The application dies with this process.
+        """
+        ...
+
+    def scrub(self, order: ScrubOrder) -> None:
+        """Return when the application has ended well, with the result written.
+
+        Raises ScrubFailed. The application dies with this process.
         """
         ...

@@ -1,4 +1,4 @@
-"""Packs what travels to the cluster: the landing function and what it imports, and nothing else.
+"""Packs what travels to the cluster: what lands and what scrubs, with their imports, nothing else.
 
 The archive's bytes depend on the sources alone, so the same code always gives the same file.
 """
@@ -20,7 +20,10 @@ TRAVELS: Final = (
     "errors.py",
     "spark/__init__.py",
     "spark/causes.py",
+    "spark/damage.py",
     "spark/landing.py",
+    "spark/scrubbing.py",
+    "spark/session_settings.py",
 )
 ARCHIVE_NAME: Final = "tallystick.zip"
 _OLDEST_ZIP_DATE: Final = (1980, 1, 1, 0, 0, 0)

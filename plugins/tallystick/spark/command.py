@@ -59,12 +59,12 @@ class SparkPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class LandingCommand:
-    """One landing as spark-submit is told it. File names are relative to its working directory."""
+class SubmitCommand:
+    """One application as spark-submit is told it; file names as in its working directory."""
 
     place: SparkPlace
     application: str
-    """Path of spark_jobs/land.py."""
+    """Path of spark_jobs/land.py or scrub.py."""
     name: str
     plan_uri: str
     conf: Mapping[str, str]
@@ -94,7 +94,7 @@ class LandingCommand:
         return [*argv, self.application, self.plan_uri]
 
 
-def landing_command(
+def submit_command(
     place: SparkPlace,
     *,
     application: str,
@@ -102,9 +102,9 @@ def landing_command(
     plan_uri: str,
     feed_conf: Mapping[str, str],
     has_secrets: bool,
-) -> LandingCommand:
-    """The command that lands the plan at this URI."""
-    return LandingCommand(
+) -> SubmitCommand:
+    """The command that carries out the plan at this URI."""
+    return SubmitCommand(
         place=place,
         application=application,
         name=name,

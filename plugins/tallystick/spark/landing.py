@@ -15,13 +15,13 @@ it verifies the files afterwards.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.landing import LandingPlan, Scan
+from tallystick.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +79,7 @@ def land(spark: SparkSession, plan: LandingPlan) -> None:
     """
     if not plan.scans:
         raise ValueError(f"batch {plan.batch_id}: the landing plan has no scans")
-    with _settings(spark, SESSION_SETTINGS):
+    with session_settings(spark, SESSION_SETTINGS):
         frames = [_read(spark, plan, scan) for scan in plan.scans]
         everything = reduce(lambda left, right: left.unionAll(right), frames)
         writer = everything.write.mode("error").options(**writer_options(plan))
@@ -143,22 +143,3 @@ def _read(spark: SparkSession, plan: LandingPlan, scan: Scan) -> DataFrame:
         # Without a shuffle this puts whole slices behind one another, and splits none.
         frame = frame.coalesce(scan.file_count)
     return frame.selectExpr(*COLUMNS)
-
-
-@contextmanager
-def _settings(spark: SparkSession, wanted: Mapping[str, str | None]) -> Iterator[None]:
-    """The session with these settings; what it had before is put back."""
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    _apply(spark, wanted)
-    try:
-        yield
-    finally:
-        _apply(spark, before)
-
-
-def _apply(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
-    for name, value in settings.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)

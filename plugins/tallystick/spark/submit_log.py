@@ -28,7 +28,7 @@ _APPLICATION: Final = re.compile(
     r"^tallystick: application (\S+)|\b(application_\d+_\d+)\b|\b(spark-[0-9a-f]{32})\b"
 )
 _OURS: Final = "tallystick: "
-_FAILED: Final = f"{_OURS}landing failed: "
+_FAILED: Final = re.compile(f"^{_OURS}(?:landing|scrub) failed: (.*)", re.DOTALL)
 _ERROR_LINE: Final = re.compile(
     r"^(Caused by: )?[\w.$]*(Error|Exception)\b|^Exception in thread|^Error: "
 )
@@ -45,11 +45,11 @@ class SubmitLog:
 
     def add(self, line: str) -> int:
         """Take in a line; the level at which to log it: lines without one go on as the last one."""
-        level = _LEVEL.match(line)
+        level, failed = _LEVEL.match(line), _FAILED.match(line)
         if level:
             self._level = _LEVELS[level[1]]
-        elif line.startswith(_FAILED):
-            self._told, self._level = line.removeprefix(_FAILED), logging.ERROR
+        elif failed:
+            self._told, self._level = failed[1], logging.ERROR
         elif line.startswith(_OURS):
             self._level = logging.INFO
         application = _APPLICATION.search(line)

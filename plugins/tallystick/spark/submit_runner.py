@@ -1,7 +1,6 @@
-"""Runs a landing by spark-submit, for the command line. The application dies with this process.
+"""Runs a landing or a scrub by spark-submit. The application dies with this process.
 
-It decides nothing about the landing: exit code 0 is success, and what was written is verified by
-others.
+It decides nothing about either: exit code 0 is success; what was written is for others to look at.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Final
 
-from tallystick.errors import ApplicationFailed, ConfigurationError
-from tallystick.ports.spark_runner import LandingOrder
-from tallystick.spark.command import LandingCommand, SparkPlace, landing_command
+from tallystick.errors import ApplicationFailed, ConfigurationError, ScrubFailed
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
+from tallystick.spark.command import SparkPlace, SubmitCommand, submit_command
 from tallystick.spark.submit_log import SubmitLog
 from tallystick.spark.work_directory import work_directory
 
@@ -27,11 +27,13 @@ logger = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
-_NO_APPLICATION: Final = "(none was started)"
+NO_APPLICATION: Final = "(none was started)"
+# Lies beside the one that lands.
+SCRUB_APPLICATION: Final = "scrub.py"
 
 
 class SubmitRunner:
-    """Fulfils the SparkRunner port with one spark-submit per landing."""
+    """Fulfils the SparkRunner port with one spark-submit per landing or scrub."""
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class SubmitRunner:
         Call it from a thread that lives as long as the application: Linux ends the child with the
         thread that started it.
         """
-        command = landing_command(
+        command = submit_command(
             self._place,
             application=str(self._application),
             name=f"tallystick {order.feed} {order.batch_id}",
@@ -60,16 +62,36 @@ class SubmitRunner:
             feed_conf=self._feed_conf,
             has_secrets=bool(self._kafka_secrets),
         )
-        with (
-            work_directory(self._kafka_secrets) as directory,
-            _process(command, directory) as (process, output),
-        ):
-            log = _follow(output, started)
-            exit_code = process.wait()
+        log, exit_code = _ended(command, self._kafka_secrets, started)
         if exit_code != 0:
             raise ApplicationFailed(
-                order.batch_id, log.application_id or _NO_APPLICATION, log.reason(exit_code)
+                order.batch_id, log.application_id or NO_APPLICATION, log.reason(exit_code)
             )
+
+    def scrub(self, order: ScrubOrder) -> None:
+        """Return when the application has ended well; raises ScrubFailed with its cause."""
+        command = submit_command(
+            # Nothing is asked of Kafka: neither its connector is needed nor its secrets.
+            replace(self._place, jars=()),
+            application=str(self._application.with_name(SCRUB_APPLICATION)),
+            name=f"tallystick {order.feed} scrub {order.scrub_id}",
+            plan_uri=order.plan_uri,
+            feed_conf=self._feed_conf,
+            has_secrets=False,
+        )
+        log, exit_code = _ended(command, {}, lambda _: None)
+        if exit_code != 0:
+            raise ScrubFailed(
+                order.scrub_id, log.application_id or NO_APPLICATION, log.reason(exit_code)
+            )
+
+
+def _ended(
+    command: SubmitCommand, secrets: Mapping[str, str], started: Callable[[str], None]
+) -> tuple[SubmitLog, int]:
+    """What the application said, and its exit code."""
+    with work_directory(secrets) as directory, _process(command, directory) as (process, output):
+        return _follow(output, started), process.wait()
 
 
 def _follow(output: IO[str], started: Callable[[str], None]) -> SubmitLog:
@@ -87,7 +109,7 @@ def _follow(output: IO[str], started: Callable[[str], None]) -> SubmitLog:
 
 @contextmanager
 def _process(
-    command: LandingCommand, directory: Path
+    command: SubmitCommand, directory: Path
 ) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
     """The running spark-submit and its output; leaving early kills it and its driver."""
     argv = command.argv()

@@ -4,6 +4,7 @@ them all.
 
 from tallystick.wiring.adapters import (
     LANDING_APPLICATION,
+    SCRUB_APPLICATION,
     kafka_secrets,
     ledger_dsn,
     open_ledger,
@@ -13,6 +14,7 @@ from tallystick.wiring.adapters import (
 
 __all__ = [
     "LANDING_APPLICATION",
+    "SCRUB_APPLICATION",
     "kafka_secrets",
     "ledger_dsn",
     "open_ledger",

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.spark.command import LandingCommand, SparkPlace, landing_command, landing_conf
+from tallystick.spark.command import SubmitCommand, SparkPlace, submit_command, landing_conf
 
 LOCAL = SparkPlace("local[2,4]", jars=("/jars/a.jar", "/jars/b.jar"))
 YARN = SparkPlace("yarn", deploy_mode="cluster")
 
 
-def command(place: SparkPlace, *, has_secrets: bool = False, **conf: str) -> LandingCommand:
-    return landing_command(
+def command(place: SparkPlace, *, has_secrets: bool = False, **conf: str) -> SubmitCommand:
+    return submit_command(
         place,
         application="/app/land.py",
         name="tallystick orders b1",

@@ -1,0 +1,145 @@
+"""The 128-bit hash of a landed row, as Spark computes it in bulk: XXH64 over its fields, twice.
+
+This is the definition; Spark's expression in `spark/scrubbing.py` must give the same, and a test
+compares them. It finds accidents, not forgers: XXH64 is fast, and no cryptographic hash.
+
+1. Fields are hashed one after another, each as seed of the next, so no two rows share their input.
+2. Null is told from empty, and which of two fields is null, by flags: XXH64 alone skips nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+SEEDS: Final = (0x7461_6C6C_7973_7469, 0x636B_2D72_6F77_2D31)
+"""What the two 64-bit halves begin with, the high half first."""
+KEY_IS_NULL: Final = 1
+VALUE_IS_NULL: Final = 2
+HEADERS_ARE_NULL: Final = 4
+
+_SPARK_SEED: Final = 42
+_MASK: Final = (1 << 64) - 1
+_P1: Final = 0x9E3779B185EBCA87
+_P2: Final = 0xC2B2AE3D27D4EB4F
+_P3: Final = 0x165667B19E3779F9
+_P4: Final = 0x85EBCA77C2B2AE63
+_P5: Final = 0x27D4EB2F165667C5
+
+
+def row_hash(
+    *,
+    partition: int,
+    offset: int,
+    timestamp_micros: int,
+    timestamp_type: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]] | None,
+) -> int:
+    """128 bits over a row's place and content; order and repeats of headers count."""
+    flags = (
+        (KEY_IS_NULL if key is None else 0)
+        | (VALUE_IS_NULL if value is None else 0)
+        | (HEADERS_ARE_NULL if headers is None else 0)
+    )
+    high, low = (
+        _half(seed, partition, offset, timestamp_micros, timestamp_type, flags, key, value, headers)
+        for seed in SEEDS
+    )
+    return high << 64 | low
+
+
+def _half(
+    first: int,
+    partition: int,
+    offset: int,
+    timestamp_micros: int,
+    timestamp_type: int,
+    flags: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]] | None,
+) -> int:
+    seed = hash_long(first, _SPARK_SEED)
+    seed = hash_int(partition, seed)
+    seed = hash_long(offset, seed)
+    seed = hash_long(timestamp_micros, seed)
+    seed = hash_int(timestamp_type, seed)
+    seed = hash_int(flags, seed)
+    for content in (key, value):
+        seed = seed if content is None else hash_bytes(content, seed)
+    for name, content in headers or ():
+        seed = hash_bytes(name.encode(), seed)
+        seed = hash_int(int(content is None), seed)
+        seed = seed if content is None else hash_bytes(content, seed)
+    return seed
+
+
+def hash_int(number: int, seed: int) -> int:
+    """XXH64 of a 32-bit number as Spark hashes it."""
+    mixed = (seed + _P5 + 4) & _MASK
+    mixed ^= (number & 0xFFFFFFFF) * _P1 & _MASK
+    return _finished(_rotated(mixed, 23) * _P2 + _P3 & _MASK)
+
+
+def hash_long(number: int, seed: int) -> int:
+    """XXH64 of a 64-bit number."""
+    mixed = (seed + _P5 + 8) & _MASK
+    return _finished(_with_word(mixed, number & _MASK))
+
+
+def hash_bytes(content: bytes, seed: int = _SPARK_SEED) -> int:
+    """XXH64 of bytes.
+
+    >>> f"{hash_bytes(b'', 0):016x}"
+    'ef46db3751d8e999'
+    """
+    length, place = len(content), 0
+    if length >= 32:
+        lanes = [seed + _P1 + _P2, seed + _P2, seed, seed - _P1]
+        while place <= length - 32:
+            for lane in range(4):
+                word = int.from_bytes(content[place : place + 8], "little")
+                lanes[lane] = _rotated(lanes[lane] + word * _P2 & _MASK, 31) * _P1 & _MASK
+                place += 8
+        mixed = sum(_rotated(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
+        for lane in lanes:
+            mixed ^= _rotated(lane * _P2 & _MASK, 31) * _P1 & _MASK
+            mixed = mixed * _P1 + _P4 & _MASK
+    else:
+        mixed = seed + _P5
+    return _finished(_with_tail((mixed + length) & _MASK, content[place:]))
+
+
+def _with_tail(mixed: int, tail: bytes) -> int:
+    place = 0
+    while place + 8 <= len(tail):
+        mixed = _with_word(mixed, int.from_bytes(tail[place : place + 8], "little"))
+        place += 8
+    if place + 4 <= len(tail):
+        mixed ^= int.from_bytes(tail[place : place + 4], "little") * _P1 & _MASK
+        mixed = _rotated(mixed, 23) * _P2 + _P3 & _MASK
+        place += 4
+    for byte in tail[place:]:
+        mixed ^= byte * _P5 & _MASK
+        mixed = _rotated(mixed, 11) * _P1 & _MASK
+    return mixed
+
+
+def _with_word(mixed: int, word: int) -> int:
+    mixed ^= _rotated(word * _P2 & _MASK, 31) * _P1 & _MASK
+    return _rotated(mixed, 27) * _P1 + _P4 & _MASK
+
+
+def _finished(mixed: int) -> int:
+    mixed ^= mixed >> 33
+    mixed = mixed * _P2 & _MASK
+    mixed ^= mixed >> 29
+    mixed = mixed * _P3 & _MASK
+    return mixed ^ mixed >> 32
+
+
+def _rotated(word: int, bits: int) -> int:
+    word &= _MASK
+    return (word << bits | word >> 64 - bits) & _MASK

@@ -1,0 +1,105 @@
+"""The ScrubsRecord port on PostgreSQL: full reads into the ledger and out of it. Judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from tallystick.domain.findings import Level
+from tallystick.domain.fingerprint import Fingerprint, quarters_of
+from tallystick.domain.identities import BatchId, FeedName
+from tallystick.domain.scrub_rules import DueBatch, SliceKey, StandingBatch
+from tallystick.ledger.connection import LedgerConnection, Transaction
+from tallystick.ledger.rows import in_utc, manifests_of
+from tallystick.ports.scrubs import ScrubStanding
+
+
+class PostgresScrubs:
+    """Fulfils `ScrubsRecord`; see there for every promise."""
+
+    _connection: LedgerConnection
+
+    def scrub_due(self, feed: FeedName, every: timedelta) -> Sequence[DueBatch]:
+        """Published batches that are due for a full read."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("scrub_due", feed=feed, every_seconds=every.total_seconds())
+            return [
+                DueBatch(
+                    BatchId(row.batch_id),
+                    row.byte_count,
+                    in_utc(row.checked_at) if row.checked_at else None,
+                )
+                for row in rows
+            ]
+
+    def standing_batches(self, batch_ids: Collection[BatchId]) -> Sequence[StandingBatch]:
+        """Committed batches with their standing files and fingerprints."""
+        with self._connection.reading() as transaction:
+            return _standing_batches(transaction, list(batch_ids))
+
+    def record_scrub(
+        self, batch_id: BatchId, taken: Mapping[SliceKey, Fingerprint], *, is_clean: bool
+    ) -> None:
+        """Keep that the batch was read in full."""
+        with self._connection.writing() as transaction:
+            if taken:
+                _record_fingerprints(transaction, batch_id, taken)
+            transaction.change(
+                "record_check", batch_id=batch_id, level=Level.L3.value, is_clean=is_clean
+            )
+
+    def scrub_standing(self, feed: FeedName) -> ScrubStanding:
+        """How far full reads have come."""
+        with self._connection.reading() as transaction:
+            row = transaction.one("scrub_standing", feed=feed)
+        oldest = in_utc(row.oldest_read_at) if row.oldest_read_at else None
+        return ScrubStanding(row.batches, row.never_read, oldest)
+
+
+def _standing_batches(
+    transaction: Transaction, batch_ids: Sequence[BatchId]
+) -> list[StandingBatch]:
+    manifests = manifests_of(transaction, batch_ids)
+    names: dict[BatchId, set[str]] = {each: set() for each in manifests}
+    for row in transaction.rows("standing_files", batch_ids=list(manifests)):
+        names[BatchId(row.batch_id)].add(row.name)
+    taken: dict[BatchId, dict[SliceKey, Fingerprint]] = {each: {} for each in manifests}
+    for row in transaction.rows("fingerprints_of", batch_ids=list(manifests)):
+        taken[BatchId(row.batch_id)][SliceKey(row.name, row.partition)] = _fingerprint(row)
+    return [
+        StandingBatch(manifests[each], frozenset(names[each]), taken[each])
+        for each in batch_ids
+        if each in manifests
+    ]
+
+
+def _record_fingerprints(
+    transaction: Transaction, batch_id: BatchId, taken: Mapping[SliceKey, Fingerprint]
+) -> None:
+    keys, found = list(taken), list(taken.values())
+    firsts, seconds, thirds, fourths = (
+        [each.hash_sums[quarter] for each in found] for quarter in range(4)
+    )
+    transaction.change(
+        "record_fingerprints",
+        batch_id=batch_id,
+        names=[each.name for each in keys],
+        partitions=[each.partition for each in keys],
+        record_counts=[each.record_count for each in found],
+        offset_sums=[each.offset_sum for each in found],
+        firsts=firsts,
+        seconds=seconds,
+        thirds=thirds,
+        fourths=fourths,
+    )
+
+
+def _fingerprint(row: Any) -> Fingerprint:
+    return Fingerprint(
+        record_count=row.record_count,
+        offset_sum=int(row.offset_sum),
+        hash_sums=quarters_of(row.hash_sums),
+        first_offset=row.first_offset,
+        last_offset=row.last_offset,
+    )

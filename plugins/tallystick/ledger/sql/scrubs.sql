@@ -1,0 +1,62 @@
+-- name: scrub_due
+-- Published batches that were never read in full, or not for so long, or whose last full read found
+-- something; never-read ones first, then by age, with the bytes of their files that still stand.
+SELECT b.batch_id, held.byte_count, newest.checked_at
+  FROM batch b
+ CROSS JOIN LATERAL (
+       SELECT sum(f.length_bytes)::bigint AS byte_count FROM file f
+        WHERE f.batch_id = b.batch_id AND f.record_count > 0
+          AND NOT EXISTS (SELECT FROM file_retraction gone
+                           WHERE gone.batch_id = f.batch_id AND gone.name = f.name)) held
+  LEFT JOIN LATERAL (
+       SELECT c.checked_at, c.is_clean FROM batch_check c
+        WHERE c.batch_id = b.batch_id AND c.level = 'L3'
+        ORDER BY c.check_id DESC LIMIT 1) newest ON true
+ WHERE b.feed = :feed AND b.state = 'published' AND held.byte_count IS NOT NULL
+   AND (newest.checked_at IS NULL OR NOT newest.is_clean
+        OR newest.checked_at <= clock_timestamp() - make_interval(secs => :every_seconds::float8))
+ ORDER BY newest.checked_at NULLS FIRST, b.commit_number;
+
+-- name: scrub_standing
+-- How many published batches with standing files there are, how many of them were never read in full,
+-- and when the one was that was read longest ago.
+SELECT count(*) AS batches, count(*) FILTER (WHERE newest.checked_at IS NULL) AS never_read,
+       min(newest.checked_at) AS oldest_read_at
+  FROM batch b
+  LEFT JOIN LATERAL (
+       SELECT c.checked_at FROM batch_check c
+        WHERE c.batch_id = b.batch_id AND c.level = 'L3'
+        ORDER BY c.check_id DESC LIMIT 1) newest ON true
+ WHERE b.feed = :feed AND b.state = 'published'
+   AND EXISTS (SELECT FROM file f
+                WHERE f.batch_id = b.batch_id AND f.record_count > 0
+                  AND NOT EXISTS (SELECT FROM file_retraction gone
+                                   WHERE gone.batch_id = f.batch_id AND gone.name = f.name));
+
+-- name: standing_files
+-- The files of these batches that no repair has retracted.
+SELECT f.batch_id, f.name FROM file f
+ WHERE f.batch_id = ANY(:batch_ids::text[])
+   AND NOT EXISTS (SELECT FROM file_retraction gone
+                    WHERE gone.batch_id = f.batch_id AND gone.name = f.name);
+
+-- name: fingerprints_of
+-- What the first full read of these batches found, slice by slice.
+SELECT p.batch_id, p.name, p.partition, p.record_count, p.offset_sum, p.hash_sums,
+       s.first_offset, s.last_offset
+  FROM file_fingerprint p JOIN file_slice s USING (batch_id, name, partition)
+ WHERE p.batch_id = ANY(:batch_ids::text[]);
+
+-- name: record_fingerprints
+-- Keep what a full read found, for slices of which nothing is on record yet: the first one counts.
+INSERT INTO file_fingerprint (batch_id, name, partition, record_count, offset_sum, hash_sums)
+SELECT :batch_id, name, partition, record_count, offset_sum, ARRAY[first, second, third, fourth]
+  FROM unnest(:names::text[], :partitions::integer[], :record_counts::bigint[],
+              :offset_sums::numeric[], :firsts::numeric[], :seconds::numeric[],
+              :thirds::numeric[], :fourths::numeric[])
+       AS taken(name, partition, record_count, offset_sum, first, second, third, fourth)
+    ON CONFLICT (batch_id, name, partition) DO NOTHING;
+
+-- name: record_check
+-- A deep look at a batch has taken place.
+INSERT INTO batch_check (batch_id, level, is_clean) VALUES (:batch_id, :level, :is_clean);

@@ -1,0 +1,54 @@
+"""What the ledger keeps of full reads: which are due, what the rows were, what was clean."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from tallystick.domain.fingerprint import Fingerprint
+from tallystick.domain.identities import BatchId, FeedName
+from tallystick.domain.scrub_rules import DueBatch, SliceKey, StandingBatch
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubStanding:
+    """How far full reads have come over a feed's published batches."""
+
+    batches: int
+    """With at least one file that was not retracted."""
+    never_read: int
+    """Of these: no fingerprint is on record for them yet."""
+    oldest_read_at: datetime | None
+    """When the batch was read whose last full read is longest ago; None when none ever was."""
+
+
+class ScrubsRecord(Protocol):
+    """The part of the ledger that remembers full reads; raises what `Ledger` raises."""
+
+    def scrub_due(self, feed: FeedName, every: timedelta) -> Sequence[DueBatch]:
+        """Published batches that are due for a full read: never-read ones first, then by age.
+
+        Due is what was last read so long ago by the ledger's clock, and what was not clean then.
+        Batches without a standing file are never due.
+        """
+        ...
+
+    def standing_batches(self, batch_ids: Collection[BatchId]) -> Sequence[StandingBatch]:
+        """Committed batches with their files that still stand and the fingerprints on record, in
+        the order given.
+        """
+        ...
+
+    def record_scrub(
+        self, batch_id: BatchId, taken: Mapping[SliceKey, Fingerprint], *, is_clean: bool
+    ) -> None:
+        """Keep that the batch was read in full, with its fingerprints: of each slice, the first
+        one counts, and a later one changes nothing.
+        """
+        ...
+
+    def scrub_standing(self, feed: FeedName) -> ScrubStanding:
+        """How far full reads have come."""
+        ...

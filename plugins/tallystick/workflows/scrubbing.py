@@ -1,0 +1,220 @@
+"""Scrub: read committed files in full, oldest check first, and say what is not as it was (L3).
+
+Spark reads, and judges nothing; the rules judge. What Spark or HDFS does not answer is UNKNOWN and
+stays due. A finding must hold when the ledger is asked again: a file that a repair has retracted in
+the meantime is nobody's trouble any more. Nothing is changed but what is on record.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.identities import BatchId
+from tallystick.domain.paths import BatchPath, ScrubPath
+from tallystick.domain.scrub import ReadFile, ScrubPlan, ScrubResult
+from tallystick.domain.scrub_rules import (
+    BatchJudgement,
+    StandingBatch,
+    files_to_read,
+    judged,
+    within_budget,
+)
+from tallystick.domain.states import Verdict
+from tallystick.errors import FileMissing, ManifestMismatch, SparkError, StorageError
+from tallystick.ports.scrubs import ScrubStanding
+from tallystick.ports.spark_runner import ScrubOrder
+from tallystick.workflows.place import at
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+# No scrub takes so long; what is older was left behind by one that was killed.
+_LEFT_BEHIND_AFTER: Final = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubReport:
+    """What a scrub read, and what it found."""
+
+    findings: Sequence[Finding]
+    """What was proven, or suspected; on record already."""
+    unheard: Sequence[Finding]
+    """What could not be told, and why: UNKNOWN, not on record."""
+    checked: Mapping[BatchId, bool]
+    """Batches that were read as a whole, and if each was clean: nothing else was proven or
+    disproven, so findings of level L3 about other batches stand as they are."""
+    taken: int
+    """Slices whose fingerprint this scrub was the first to take."""
+    read_bytes: int
+    left_due: int
+    """Batches that are due and were not read, for the budget's sake or because of trouble."""
+    standing: ScrubStanding
+    """How far full reads have come, this one included."""
+
+    @property
+    def is_complete(self) -> bool:
+        """False when something could not be told."""
+        return not self.unheard
+
+
+def scrub(services: Services) -> ScrubReport:
+    """The report; its findings, fingerprints and checks are recorded in the ledger.
+
+    Reads the published batches that are due, oldest check first, up to the feed's budget. Raises
+    LedgerUnavailable only: what else goes wrong is told as UNKNOWN.
+    """
+    with at(services, "scrub"):
+        report = _scrubbed(services)
+    _tell(services, report)
+    return report
+
+
+def _scrubbed(services: Services) -> ScrubReport:
+    feed, ledger, settings = services.feed_name, services.ledger, services.feed.reconcile
+    due = ledger.scrub_due(feed, settings.scrub_every)
+    chosen = within_budget(due, settings.scrub_budget)
+    batches = ledger.standing_batches([each.batch_id for each in chosen])
+    judgements: Mapping[BatchId, BatchJudgement] = {}
+    silent: list[Finding] = []
+    if batches:
+        try:
+            judgements = _read_and_judged(services, batches)
+        except (SparkError, StorageError) as error:
+            silent.append(_could_not_scrub(services, batches, error.describe()))
+    found = [each for one in judgements.values() for each in one.findings]
+    unknown = [each for each in found if each.verdict is Verdict.UNKNOWN]
+    proven = [each for each in found if each.verdict is not Verdict.UNKNOWN]
+    # Findings before checks: a scrub that dies between the two is repeated, not forgotten.
+    ledger.record_findings(feed, proven)
+    complete = {batch: each for batch, each in judgements.items() if each.is_complete}
+    for batch_id, each in complete.items():
+        ledger.record_scrub(batch_id, each.taken, is_clean=each.is_clean)
+    return ScrubReport(
+        findings=proven,
+        unheard=[*unknown, *silent],
+        checked={batch_id: each.is_clean for batch_id, each in complete.items()},
+        taken=sum(len(each.taken) for each in complete.values()),
+        read_bytes=sum(each.byte_count for each in chosen if each.batch_id in judgements),
+        left_due=len(due) - len(complete),
+        standing=ledger.scrub_standing(feed),
+    )
+
+
+def _read_and_judged(
+    services: Services, batches: Sequence[StandingBatch]
+) -> Mapping[BatchId, BatchJudgement]:
+    """What Spark read of the batches, judged by the ledger as it is afterwards."""
+    read = {each.name: each for each in _result(services, batches).files}
+    absent = _absent(services, batches, read)
+    now = services.ledger.standing_batches([each.batch_id for each in batches])
+    return {each.batch_id: judged(each, read, absent) for each in now}
+
+
+def _result(services: Services, batches: Sequence[StandingBatch]) -> ScrubResult:
+    """What the Spark application says; its directory is gone afterwards.
+
+    Raises SparkError or StorageError.
+    """
+    store, now = services.store, services.clock.now()
+    place = ScrubPath.new(services.root, services.feed_name, now, services.new_id())
+    _sweep(services, place)
+    plan = ScrubPlan(
+        scrub_id=place.scrub_id,
+        files=tuple(each for batch in batches for each in files_to_read(batch, store.uri)),
+        output=store.uri(place.result),
+        replication=services.feed.target.replication,
+    )
+    log.info(
+        "Scrub %s reads %d files of %d batches in full, %d bytes.",
+        place.scrub_id,
+        len(plan.files),
+        len(batches),
+        sum(each.length_bytes for each in plan.files),
+    )
+    try:
+        store.write(place.plan, plan.to_json().encode())
+        services.spark.scrub(ScrubOrder(services.feed_name, place.scrub_id, store.uri(place.plan)))
+        return _written(services, place)
+    finally:
+        with suppress(StorageError):
+            store.delete(str(place))
+
+
+def _written(services: Services, place: ScrubPath) -> ScrubResult:
+    names = [each.name for each in services.store.entries(place.result) if each.length_bytes]
+    if len(names) != 1:
+        raise FileMissing(f"{place.result}/part-*")
+    path = f"{place.result}/{names[0]}"
+    try:
+        return ScrubResult.from_json(services.store.read(path).decode())
+    except ValueError as error:
+        raise ManifestMismatch(path, "the result of a scrub", str(error)) from error
+
+
+def _sweep(services: Services, place: ScrubPath) -> None:
+    """Delete what scrubs that were killed have left behind."""
+    try:
+        entries = services.store.entries(place.parent)
+    except FileMissing:
+        return
+    now = services.clock.now()
+    for each in entries:
+        made_at = ScrubPath.made_at(each.name)
+        if made_at and now - made_at > _LEFT_BEHIND_AFTER:
+            services.store.delete(f"{place.parent}/{each.name}")
+
+
+def _absent(
+    services: Services, batches: Sequence[StandingBatch], read: Mapping[str, ReadFile]
+) -> frozenset[str]:
+    """Files that Spark could not read because they are not there, by the storage's own word.
+
+    Asked before the ledger is asked again: a repair retracts a file before anybody moves it away.
+    """
+    return frozenset(
+        file.name
+        for batch in batches
+        for file in batch.files
+        if (found := read.get(file.name)) and found.failure and not found.is_damaged
+        if services.store.status(f"{BatchPath.of(batch.manifest.plan)}/{file.name}") is None
+    )
+
+
+def _could_not_scrub(services: Services, batches: Sequence[StandingBatch], reason: str) -> Finding:
+    return Finding(
+        code=FindingCode.COULD_NOT_TELL,
+        verdict=Verdict.UNKNOWN,
+        level=Level.L3,
+        feed=services.feed_name,
+        topic=services.topic,
+        cause=f"{len(batches)} batch(es) could not be read in full: {reason}",
+        next_step=(
+            f"Run again when it answers: ./tallystick reconcile {services.feed_name} --level 3"
+        ),
+        evidence={"batches": [each.batch_id for each in batches], "reason": reason},
+        subject="scrub",
+    )
+
+
+def _tell(services: Services, report: ScrubReport) -> None:
+    standing = report.standing
+    log.info(
+        "Feed %s: %d batch(es) read in full, %d bytes, %d not clean; %d fingerprint(s) taken by"
+        " this scrub, the first of theirs; %d still due, %d of %d never read.",
+        services.feed_name,
+        len(report.checked),
+        report.read_bytes,
+        sum(not is_clean for is_clean in report.checked.values()),
+        report.taken,
+        report.left_due,
+        standing.never_read,
+        standing.batches,
+    )
+    for finding in (*report.findings, *report.unheard):
+        log.warning("Found: %s", finding)

@@ -1,0 +1,148 @@
+"""What the ledger promises of full reads: what is due, what is on record, and that it stays so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from tallystick.domain.batch import CommittedFile
+from tallystick.domain.fingerprint import Fingerprint
+from tallystick.domain.identities import BatchId
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.scrub_rules import SliceKey
+from tallystick.domain.states import HoleClass
+from tests.support.ledger_story import FEED, NO_TIME, LedgerStory
+
+WEEK = timedelta(days=7)
+BIG = Fingerprint(5, 2**70, (2**40, 2**63, 0, 2**80), 0, 4)
+
+
+def published(story: LedgerStory, *ranges: tuple[int, int, int]) -> BatchId:
+    attempt = story.committed(*ranges)
+    story.ledger.mark_published(attempt.batch_id)
+    return attempt.batch_id
+
+
+def due(story: LedgerStory, every: timedelta = WEEK) -> list[BatchId]:
+    return [each.batch_id for each in story.ledger.scrub_due(FEED, every)]
+
+
+def file_of(story: LedgerStory, batch_id: BatchId, number: int = 0) -> str:
+    [batch] = story.ledger.standing_batches([batch_id])
+    return batch.files[number].name
+
+
+def test_published_batches_are_due_until_they_were_read(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    first, second = published(story, (0, 0, 5)), published(story, (0, 5, 9))
+    story.committed((0, 9, 20))
+    story.planned((0, 20, 30))
+    assert due(story) == [first, second]
+
+    story.ledger.record_scrub(first, {}, is_clean=True)
+
+    assert due(story) == [second]
+    [batch] = story.ledger.scrub_due(FEED, WEEK)
+    assert (batch.byte_count, batch.checked_at) == (40, None)
+
+
+def test_never_read_ones_come_first_then_the_oldest_check(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batches = [published(story, (0, each, each + 5)) for each in (0, 5, 10, 15)]
+    for number in (3, 0, 1):
+        story.ledger.record_scrub(batches[number], {}, is_clean=True)
+
+    assert due(story, NO_TIME) == [batches[each] for each in (2, 3, 0, 1)]
+    assert due(story) == [batches[2]]
+
+    story.ledger.record_scrub(batches[3], {}, is_clean=True)  # again: it is the youngest now
+    assert due(story, NO_TIME) == [batches[each] for each in (2, 0, 1, 3)]
+
+
+def test_what_was_not_clean_stays_due_until_it_is(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = published(story, (0, 0, 5))
+    story.ledger.record_scrub(batch, {}, is_clean=False)
+    assert due(story) == [batch]
+    story.ledger.record_scrub(batch, {}, is_clean=True)
+    assert due(story) == []
+
+
+def test_nothing_is_due_of_a_batch_without_rows(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    attempt = story.begin(story.planned((0, 0, 5)))
+    story.verify(attempt, holes={0: {HoleClass.CONTROL: OffsetRuns.of([(0, 5)])}})
+    story.ledger.commit(attempt)
+    story.ledger.mark_published(attempt.batch_id)
+
+    assert due(story) == []
+    assert story.ledger.scrub_standing(FEED).batches == 0
+
+
+def test_the_first_fingerprint_stays_on_record(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = published(story, (0, 0, 5))
+    key = SliceKey(file_of(story, batch), 0)
+
+    story.ledger.record_scrub(batch, {key: BIG}, is_clean=True)
+    story.ledger.record_scrub(batch, {key: Fingerprint(1, 1, (1, 1, 1, 1), 0, 4)}, is_clean=True)
+
+    [again] = story.another().ledger.standing_batches([batch])
+    assert again.fingerprints == {key: BIG}
+    assert again.manifest.plan.batch_id == batch
+
+
+@pytest.mark.parametrize("table", ["file_fingerprint", "batch_check"])
+@pytest.mark.parametrize("verb", ["DELETE FROM {0}", "TRUNCATE {0}"])
+def test_what_was_seen_is_never_forgotten(story: LedgerStory, table: str, verb: str) -> None:
+    with story.raw() as hand, pytest.raises(psycopg.Error, match="evidence and never changes"):
+        hand.execute(verb.format(table).encode())
+
+
+def test_retracted_files_are_not_read(story: LedgerStory) -> None:
+    story.open({0: (0, 100), 1: (0, 100)})
+    batch = published(story, (0, 0, 10), (1, 0, 20))
+    [standing] = story.ledger.standing_batches([batch])
+    retracted, kept = (each.name for each in standing.files)
+    replaced = (CommittedFile(batch, retracted),)
+    repair = replace(story.batch_of((0, 0, 10)), replaces=replaced)
+    story.freeze(repair)
+    attempt = story.begin(repair.batch_id)
+    story.verify(attempt)
+    assert story.ledger.scrub_due(FEED, WEEK)[0].byte_count == 300
+
+    story.ledger.commit(attempt)
+
+    [standing] = story.ledger.standing_batches([batch])
+    assert [each.name for each in standing.files] == [kept]
+    assert [(each.batch_id, each.byte_count) for each in story.ledger.scrub_due(FEED, WEEK)] == [
+        (batch, 200)  # and the repair's batch is not published yet
+    ]
+
+
+def test_batches_come_in_the_order_asked_for_and_unknown_ones_not_at_all(
+    story: LedgerStory,
+) -> None:
+    story.open({0: (0, 100)})
+    first, second = published(story, (0, 0, 5)), published(story, (0, 5, 9))
+    found = story.ledger.standing_batches([second, BatchId("f" * 16), first])
+    assert [each.batch_id for each in found] == [second, first]
+    assert story.ledger.standing_batches([]) == []
+
+
+def test_how_far_full_reads_have_come(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batches = [published(story, (0, each, each + 5)) for each in (0, 5, 10)]
+    standing = story.ledger.scrub_standing(FEED)
+    assert (standing.batches, standing.never_read, standing.oldest_read_at) == (3, 3, None)
+
+    for each in batches[:2]:
+        story.ledger.record_scrub(each, {}, is_clean=True)
+
+    standing = story.ledger.scrub_standing(FEED)
+    assert (standing.batches, standing.never_read) == (3, 1)
+    [[oldest]] = story.ask("SELECT min(checked_at) FROM batch_check")
+    assert standing.oldest_read_at == oldest
