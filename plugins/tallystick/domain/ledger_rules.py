@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tallystick.domain.batch import BatchPlan
 from tallystick.domain.findings import Finding, FindingCode, Level, finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.ranges import OffsetRange, offset_range, overlaps_in, subtract
@@ -62,23 +63,24 @@ def skips_in_ledger(
     )
 
 
-def short_read(
-    feed: str, account: GenerationAccount, missing: OffsetRange, batch_id: str
-) -> Finding:
+def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
     """Offsets that an attempt should have landed and did not, for no proven cause."""
-    return finding(
-        feed,
-        account,
-        missing,
-        FindingCode.SHORT_READ,
-        Verdict.UNKNOWN,
+    return Finding(
+        code=FindingCode.SHORT_READ,
+        verdict=Verdict.UNKNOWN,
         level=Level.L0,
+        feed=plan.feed,
+        topic=plan.topic,
+        generation=plan.ordinal,
+        partition=missing.partition.partition,
+        from_offset=missing.from_offset,
+        until_offset=missing.until_offset,
         cause=(
-            f"batch {batch_id} should hold these offsets, none is there, and the log proves no"
-            " hole. Nothing of the batch was committed."
+            f"batch {plan.batch_id} should hold these offsets, none is there, and the log proves"
+            " no hole. Nothing of the batch was committed."
         ),
-        next_step=f"The next run lands the batch again: ./tallystick land {feed}",
-        evidence={"batch": batch_id},
+        next_step=f"The next run lands them again: ./tallystick land {plan.feed}",
+        evidence={"batch": plan.batch_id},
     )
 
 
@@ -89,9 +91,15 @@ def standing_short_reads(
     return tuple(
         each
         for each in recorded
-        if each.code is FindingCode.SHORT_READ
-        and each.partition is not None
-        and (account := generations.get(each.partition))
-        and account.ordinal == each.generation
-        and (each.until_offset or 0) > account.frontier
+        if each.code is FindingCode.SHORT_READ and not is_over(generations, each)
     )
+
+
+def is_over(generations: Mapping[int, GenerationAccount], recorded: Finding) -> bool:
+    """True for a short read whose offsets are landed, a proven hole, or lost by now."""
+    if recorded.code is not FindingCode.SHORT_READ or recorded.partition is None:
+        return False
+    account = generations.get(recorded.partition)
+    if account is None or account.ordinal != recorded.generation:
+        return True
+    return (recorded.until_offset or 0) <= account.frontier

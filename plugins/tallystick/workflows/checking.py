@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tallystick.domain.findings import FAILING_VERDICTS, PLANNING_CODES, Finding
-from tallystick.domain.log_rules import recorded_stops, standing_findings
-from tallystick.domain.progress_rules import leaderless_partitions
+from tallystick.domain.ledger_rules import is_over
+from tallystick.domain.log_rules import recorded_stops
+from tallystick.domain.rules import lasting_findings
 from tallystick.errors import CheckFailed
 from tallystick.workflows.observing import observe
+from tallystick.workflows.outlooks import outlook, terms
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
@@ -18,28 +20,32 @@ log = logging.getLogger(__name__)
 
 
 def check(services: Services, since: datetime) -> Sequence[Finding]:
-    """What plans have found since this instant, and what lasts: stopped partitions, lost anchors.
+    """What plans and batches have found since this instant, and what lasts.
 
-    L0 was decided before each commit: a batch that was not accounted for is not committed. What a
+    That is stopped partitions, lost anchors, stalled stable offsets, and losses that are near. L0
+    was decided before each commit: a batch that was not accounted for is not committed. What a
     reconcile has found meanwhile is not this run's to fail on.
     """
     with at(services, "check"):
         accounts = services.ledger.accounts(services.feed_name)
         seen = observe(services, accounts)
         recorded = services.ledger.findings(services.feed_name)
+        known, told = accounts.generations, [each.finding for each in recorded]
+        around = outlook(services, known, seen.snapshot)
         standing = (
-            *recorded_stops(accounts.generations, [each.finding for each in recorded]),
-            *standing_findings(services.feed_name, accounts.generations, seen),
-            *leaderless_partitions(services.feed_name, seen.snapshot),
+            *recorded_stops(known, told),
+            *lasting_findings(services.feed_name, known, seen, around, terms(services)),
         )
         services.ledger.record_findings(services.feed_name, standing)
     news = [
         each.finding
         for each in recorded
-        if each.first_seen_at >= since and each.finding.code in PLANNING_CODES
+        if each.first_seen_at >= since
+        and each.finding.code in PLANNING_CODES
+        and not is_over(known, each.finding)
     ]
-    known = {each.key for each in news}
-    found = [*news, *(each for each in standing if each.key not in known)]
+    keys = {each.key for each in news}
+    found = [*news, *(each for each in standing if each.key not in keys)]
     for finding in found:
         log.warning("Found: %s", finding)
     if not found:

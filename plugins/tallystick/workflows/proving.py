@@ -18,10 +18,12 @@ from tallystick.domain.accounting import (
 from tallystick.domain.batch import Attempt, BatchPlan
 from tallystick.domain.landed import ReadBack
 from tallystick.domain.landing import LandingPlan
+from tallystick.domain.ledger_rules import short_read
 from tallystick.domain.manifest import Manifest, TailAnchor
 from tallystick.domain.paths import StagingPath
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import HoleClass
 from tallystick.errors import FileMissing, VerificationFailed
 from tallystick.workflows.services import Services
@@ -41,12 +43,12 @@ def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
     gaps = holes_in(plan.ranges, found)
     causes = [_explained(services, each, landing) for each in gaps]
     anchors = _anchors(services, staging, gaps, found)
-    problems = [
-        *problems_in(plan.ranges, found),
-        *_unexplained(gaps, causes),
-        *_changes_of_the_log(services, plan, landing),
-    ]
+    after = services.broker.snapshot(plan.topic)
+    changes = list(_changes_of_the_log(services, plan, landing, after))
+    problems = [*problems_in(plan.ranges, found), *_unexplained(gaps, causes), *changes]
     if problems:
+        if not changes:
+            _tell_short_reads(services, attempt, plan, after, gaps, causes)
         raise VerificationFailed(attempt.batch_id, problems)
     ranges = tuple(
         accounted(
@@ -80,14 +82,43 @@ def _unexplained(
             )
 
 
-def _changes_of_the_log(services: Services, plan: BatchPlan, landing: LandingPlan) -> Iterator[str]:
+def _tell_short_reads(
+    services: Services,
+    attempt: Attempt,
+    plan: BatchPlan,
+    after: BrokerSnapshot,
+    gaps: Sequence[RangeHoles],
+    causes: Sequence[Mapping[HoleClass, OffsetRuns]],
+) -> None:
+    """Record what is missing for no cause, if the batch is still this attempt's.
+
+    What the log has deleted meanwhile is left to the next plan: it says why, and that it is lost.
+    """
+    status = services.ledger.batch(plan.batch_id)
+    if status.state.is_committed or status.newest_token != attempt.token:
+        return
+    found = []
+    for each, explained in zip(gaps, causes, strict=True):
+        offsets = each.planned.offsets
+        bounds = after.partitions.get(offsets.partition.partition)
+        start = bounds.log_start_offset if bounds else offsets.from_offset
+        missing = unexplained_in(each, explained).clipped(start, offsets.until_offset)
+        found += [
+            short_read(plan, OffsetRange(offsets.partition, from_offset, until_offset))
+            for from_offset, until_offset in missing
+        ]
+    services.ledger.record_findings(services.feed_name, found)
+
+
+def _changes_of_the_log(
+    services: Services, plan: BatchPlan, landing: LandingPlan, after: BrokerSnapshot
+) -> Iterator[str]:
     """What became of the log during the read: re-created, or cut.
 
     A log is cut at a change of leaders only. Just before the read it reached past every range in
     the leader epoch of that moment; if it still does, in this epoch or an older one, the rows are
     the log's, however many leaders came since (KIP-101).
     """
-    after = services.broker.snapshot(plan.topic)
     if (after.cluster_id, after.topic_id) != (plan.cluster_id, plan.topic_id):
         yield f"topic {plan.topic} was re-created while the batch was landed"
         return

@@ -8,13 +8,14 @@ import pytest
 
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.ledger_rules import (
+    is_over,
     overlaps_in_ledger,
     short_read,
     skips_in_ledger,
     standing_short_reads,
 )
 from tallystick.domain.states import Verdict
-from tests.support.builders import BATCH, FEED, a_range, an_account, by_partition
+from tests.support.builders import BATCH, FEED, a_batch, a_range, an_account, by_partition, planned
 
 Pairs = list[tuple[int, int]]
 
@@ -70,7 +71,7 @@ def test_a_feed_answers_for_nothing_before_its_first_offset() -> None:
     assert told(skips_in_ledger(FEED, account, [a_range(5, 9)])) == "A6 [4, 5)"
 
 
-SHORT = short_read(FEED, an_account(frontier=5), a_range(5, 8), BATCH)
+SHORT = short_read(a_batch(planned(5, 9)), a_range(5, 8))
 
 
 def test_a_short_read_is_not_lost_yet() -> None:
@@ -99,3 +100,11 @@ def test_a_short_read_stands_until_its_offsets_are_accounted_for(
     account = an_account(frontier=frontier, ordinal=ordinal)
 
     assert bool(standing_short_reads(by_partition(account), [recorded])) is stands
+
+
+def test_only_short_reads_are_over_by_being_landed() -> None:
+    landed = by_partition(an_account(frontier=9))
+
+    assert is_over(landed, SHORT)
+    assert not is_over(landed, replace(SHORT, code=FindingCode.EXPIRED))
+    assert not is_over(landed, replace(SHORT, partition=None))

@@ -90,7 +90,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "A4": (*with_anchor(AnchorCheck.DIFFERS), *with_anchor(AnchorCheck.GONE)),
     "A5": changed(a_snapshot({0: bounds(0, 9)}, topic_id="topic-id-2")),
     "A6": skips_in_ledger(FEED, LANDED, [a_range(0, 4)]),
-    "A7": [short_read(FEED, LANDED, a_range(5, 6), BATCH)],
+    "A7": [short_read(MANIFEST.plan, a_range(5, 6))],
     "A8": [*missing_or_changed(MANIFEST, "/d", {})],
     "A9": stray_files(FEED, TOPIC, ["/d/copy.parquet"]),
     "A10": ledger_behind(FEED, TOPIC, ["/d"]),

@@ -1,0 +1,138 @@
+"""What each witness says, all families of rules together: one function per witness.
+
+Pure: everything that a rule rests on comes in, findings come out. Who asks, records and judges is
+elsewhere; the rules themselves are in the modules of their families.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tallystick.domain.batch import WaitingBatch
+from tallystick.domain.benign_rules import HoleCount, benign_holes, nothing_there
+from tallystick.domain.findings import Finding
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.ledger_rules import (
+    overlaps_in_ledger,
+    skips_in_ledger,
+    standing_short_reads,
+)
+from tallystick.domain.log_changes import Observation
+from tallystick.domain.log_rules import (
+    lost_finding,
+    recorded_stops,
+    recorded_unknown_tails,
+    standing_findings,
+)
+from tallystick.domain.outlook import Outlook
+from tallystick.domain.progress_rules import (
+    leaderless_partitions,
+    stalled_stable_offsets,
+    unfinished_batches,
+    unread_partitions,
+)
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.retention_rules import losses_near
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import Isolation
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a feed's file says about how it is judged, and the instant at which it is."""
+
+    isolation: Isolation
+    warn_time_to_loss: timedelta
+    run_period: timedelta
+    """The longest pause between two runs."""
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """What the ledger says by itself."""
+
+    recorded: Sequence[Finding]
+    """Findings that stand."""
+    lost: Sequence[tuple[GenerationAccount, OffsetRange, str]]
+    """With the code under which each was recorded."""
+    waiting: Sequence[WaitingBatch]
+    unsound: Sequence[tuple[GenerationAccount, Sequence[OffsetRange]]]
+    """Generations whose settled ranges overlap or leave a gap, with those ranges."""
+
+
+def lasting_findings(
+    feed: str,
+    generations: Mapping[int, GenerationAccount],
+    seen: Observation,
+    outlook: Outlook,
+    terms: Terms,
+) -> tuple[Finding, ...]:
+    """What the broker shows that a run is to fail on, whoever saw it first."""
+    return (
+        *standing_findings(feed, generations, seen),
+        *leaderless_partitions(feed, seen.snapshot),
+        *stalled_stable_offsets(
+            feed, generations, seen.snapshot, outlook, isolation=terms.isolation, now=terms.now
+        ),
+        *losses_near(
+            feed,
+            generations,
+            seen.snapshot,
+            outlook,
+            now=terms.now,
+            warn=terms.warn_time_to_loss,
+            run_period=terms.run_period,
+        ),
+    )
+
+
+def broker_findings(
+    feed: str,
+    generations: Mapping[int, GenerationAccount],
+    seen: Observation,
+    outlook: Outlook,
+    terms: Terms,
+) -> tuple[Finding, ...]:
+    """What the broker shows, but for the changes that the next plan will record with itself."""
+    return (
+        *lasting_findings(feed, generations, seen, outlook, terms),
+        *unread_partitions(feed, generations, seen.snapshot),
+    )
+
+
+def ledger_findings(
+    feed: str, topic: str, generations: Mapping[int, GenerationAccount], facts: LedgerFacts
+) -> tuple[Finding, ...]:
+    """What the ledger says by itself: as it was stated then, where a state lasts."""
+    return (
+        *recorded_stops(generations, facts.recorded),
+        *recorded_unknown_tails(facts.recorded),
+        *standing_short_reads(generations, facts.recorded),
+        *(lost_finding(feed, account, offsets, code) for account, offsets, code in facts.lost),
+        *(
+            finding
+            for account, settled in facts.unsound
+            for finding in (
+                *overlaps_in_ledger(feed, account, settled),
+                *skips_in_ledger(feed, account, settled),
+            )
+        ),
+        *unfinished_batches(feed, topic, facts.waiting),
+    )
+
+
+def benign_findings(
+    feed: str,
+    topic: str,
+    holes: Iterable[HoleCount],
+    generations: Mapping[int, GenerationAccount],
+    snapshot: BrokerSnapshot | None,
+) -> tuple[Finding, ...]:
+    """What is normal, with its reason; never recorded. No snapshot: the broker was not heard."""
+    return (
+        *benign_holes(feed, topic, holes),
+        *(nothing_there(feed, generations, snapshot) if snapshot else ()),
+    )
