@@ -2,45 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from tallystick.domain.ranges import union_of
-from tallystick.workflows.services import Services
+import psycopg
+
+from tallystick.domain.identities import FeedName
+from tallystick.ledger.postgres import PostgresLedger
+
+# Folded or not, the offsets and the counts are the same.
+_RANGES = """
+SELECT g.partition, g.ordinal, r.state::text, range_agg(r.offsets)::text,
+       sum(r.record_count)::bigint, sum(r.hole_count)::bigint
+  FROM offset_range r JOIN generation g USING (generation_id)
+ WHERE g.feed = %s AND r.state = ANY(%s::range_state[])
+ GROUP BY g.partition, g.ordinal, r.state
+"""
 
 
-def account_of(services: Services) -> dict[str, Any]:
-    """Committed offsets, counts, frontiers, anchors and current files; ids that a ledger gives out
-    are left out, and so is what no manifest can hold.
+class HasLedger(Protocol):
+    """Whatever knows where its ledger is."""
+
+    dsn: str
+
+
+def account_of(
+    story: HasLedger, feed: str = "orders", *, states: tuple[str, ...] = ("committed",)
+) -> dict[str, Mapping[Any, Any] | list[Any]]:
+    """Offsets, counts, frontiers, anchors and current files of a feed.
+
+    Left out is what a ledger gives out itself, generation ids and tokens, and what no manifest can
+    hold.
     """
-    ledger, feed = services.ledger, services.feed_name
-    manifests = ledger.committed_manifests(feed)
-    logs = {
-        (each.partition.partition, each.ordinal): each
-        for of_partition in ledger.generations(feed).values()
-        for each in of_partition
-    }
-    committed: dict[tuple[int, int], list[Any]] = {}
-    for manifest in manifests:
-        for each in manifest.ranges:
-            key = (each.planned.offsets.partition.partition, manifest.plan.ordinal)
-            committed.setdefault(key, []).append(each.planned.offsets)
-    return {
-        "committed": {key: union_of(ranges) for key, ranges in sorted(committed.items())},
-        "logs": {
-            key: (
-                account.cluster_id,
-                account.topic_id,
-                account.first_offset,
-                account.frontier,
-                account.beyond,
-                account.anchor,
-                account.read_until,
-                account.read_epoch,
-            )
-            for key, account in sorted(logs.items())
-        },
-        "files": sorted(
-            (each.batch_id, each.attempt_id, each.file, each.is_published)
-            for each in ledger.files(feed)
-        ),
-    }
+    ledger = PostgresLedger(story.dsn)
+    name = FeedName(feed)
+    try:
+        with psycopg.connect(story.dsn) as connection:
+            rows = connection.execute(_RANGES.encode(), [feed, list(states)]).fetchall()
+        logs = {
+            (each.partition.partition, each.ordinal): each
+            for of_partition in ledger.generations(name).values()
+            for each in of_partition
+        }
+        return {
+            "committed": {row[:3]: row[3:] for row in sorted(rows)},
+            "logs": {
+                key: (
+                    account.cluster_id,
+                    account.topic_id,
+                    account.first_offset,
+                    account.frontier,
+                    account.beyond,
+                    account.anchor,
+                    account.read_until,
+                    account.read_epoch,
+                )
+                for key, account in sorted(logs.items())
+            },
+            "files": sorted(
+                (each.batch_id, each.attempt_id, each.file.name, each.file, each.is_published)
+                for each in ledger.files(name)
+            ),
+        }
+    finally:
+        ledger.close()

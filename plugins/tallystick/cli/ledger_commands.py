@@ -56,10 +56,19 @@ def rebuild(
             metavar="DIR", help="A directory where the feed has landed before; repeat it."
         ),
     ] = None,
+    damaged: Annotated[
+        bool,
+        typer.Option(
+            "--damaged", help="Enter also batches whose files do not prove their manifest any more."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Enter published batches that the ledger lacks, from their manifests. Exit 1 if some can't."""
-    deliver(lambda: _rebuilt(stage_of(context), feed, root or (), dry_run=dry_run), as_json=as_json)
+    deliver(
+        lambda: _rebuilt(stage_of(context), feed, root or (), dry_run=dry_run, damaged=damaged),
+        as_json=as_json,
+    )
 
 
 @app.command("export")
@@ -109,10 +118,12 @@ def _status(stage: Stage) -> Answer:
     return Answer(document, [f"{words}.", f"next: {step}"], FINDINGS)
 
 
-def _rebuilt(stage: Stage, name: str, roots: Sequence[str], *, dry_run: bool) -> Answer:
+def _rebuilt(
+    stage: Stage, name: str, roots: Sequence[str], *, dry_run: bool, damaged: bool
+) -> Answer:
     feed = stage.feed(name)
     with told(f"rebuilding the ledger of {name}"), stage.services(feed) as services:
-        report = rebuild_ledger(services, roots, dry_run=dry_run)
+        report = rebuild_ledger(services, roots, dry_run=dry_run, damaged=damaged)
     document = rebuild_document(report)
     return Answer(document, rebuild_view(document), CLEAN if report.is_whole else FINDINGS)
 

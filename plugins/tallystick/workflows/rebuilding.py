@@ -90,18 +90,25 @@ class RebuildReport:
 
 
 def rebuild(
-    services: Services, roots: Collection[str] = (), *, dry_run: bool = False
+    services: Services,
+    roots: Collection[str] = (),
+    *,
+    dry_run: bool = False,
+    damaged: bool = False,
 ) -> RebuildReport:
     """Every published batch that the ledger does not know is entered, or named with the reason.
 
-    `roots` are directories beside the feed's own below which it has landed. Raises BatchBusy before
-    anything is changed when a living run holds a batch that is published, or is in the way of one.
+    `roots` are directories beside the feed's own below which it has landed. A directory whose files
+    do not prove its manifest is left out; with `damaged` it is entered as its manifest says, as the
+    lost ledger had it, and reconcile names what is missing. Raises BatchBusy before anything is
+    changed when a living run holds a batch that is published, or is in the way of one.
     """
     with at(services, "rebuild"):
         places = feed_roots(services, roots)
         published = read_manifests(services, unknown_batches(services, places))
-        plan = rebuild_plan(_facts(services), published.readable, published.proven)
-        plan.left_out += [*published.left_out, *_unproven(published)]
+        wanted = published.readable if damaged else published.proven
+        plan = rebuild_plan(_facts(services), published.readable, wanted)
+        plan.left_out += [*published.left_out, *(() if damaged else _unproven(published))]
         _require_unheld(services.ledger.accounts(services.feed_name), plan)
         if not dry_run:
             _settle_published(services)
@@ -261,7 +268,8 @@ def _report(
 
 def _notes(manifest: Manifest, published: PublishedManifests) -> tuple[str, ...]:
     batch_id = manifest.plan.batch_id
-    notes = published.proofs[batch_id].notes
+    proof = published.proofs[batch_id]
+    notes = (*proof.problems, *proof.notes)
     if not manifest.plan.is_repair and batch_id in published.repairs:
         return (*notes, "what it repaired is not on record: entered as a batch of its own")
     return notes

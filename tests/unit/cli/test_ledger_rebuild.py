@@ -56,6 +56,9 @@ def test_what_is_left_out_is_named_and_fails(lost: CommandLine, story: Story) ->
     words = lost("ledger", "rebuild", "orders")
     assert words.code == 1
     assert "next: docs/runbook.md, A10, says what to do with what was left out." in words.out
+    damaged = lost("ledger", "rebuild", "orders", "--damaged", "--json")
+    assert damaged.code == 0
+    assert [each["notes"] for each in damaged.json["entered"]] == [left["reasons"]]
 
 
 def test_an_export_streams_to_standard_output(landing: CommandLine) -> None:
