@@ -1,0 +1,138 @@
+"""Text: what a log ends with, and what a terminal shows. Worst first, and never very long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from tallystick.domain.report_document import FindingPart, PartitionPart, ReportDocument
+from tallystick.report.frames import WORST_FIRST, Report
+from tallystick.report.safe_text import visible
+
+_MOST_FINDINGS: Final = 50
+_MOST_PARTITIONS: Final = 20
+
+
+def plain_text(report: Report) -> str:
+    """The report in lines: the verdict, what is proven, findings with their next steps, partitions.
+
+    What is left out is counted.
+    """
+    return "".join(visible(line) + "\n" for line in _lines(report))
+
+
+def instant_text(instant: datetime | None) -> str:
+    """The instant to the second; a dash where there is none."""
+    return "-" if instant is None else instant.isoformat(sep=" ", timespec="seconds")
+
+
+def grouped(value: int | None) -> str:
+    """The number in groups of three; a dash where there is none."""
+    return "-" if value is None else f"{value:,}".replace(",", " ")
+
+
+def duration_text(seconds: float | None) -> str:
+    """About how long; a dash where nobody knows.
+
+    >>> duration_text(90061.0), duration_text(-5.0), duration_text(None)
+    ('1 d 1 h', 'overdue', '-')
+    """
+    if seconds is None:
+        return "-"
+    if seconds <= 0:
+        return "overdue"
+    minutes = int(seconds) // 60
+    days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {rest} min" if hours else f"{rest} min {int(seconds) % 60} s"
+
+
+def interval_text(from_offset: int | None, until_offset: int | None) -> str:
+    """The interval, half-open; empty without one."""
+    if from_offset is None or until_offset is None:
+        return ""
+    return f"[{grouped(from_offset)}, {grouped(until_offset)})"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    document = report.document
+    yield f"Feed {document.feed}, topic {document.topic}, {instant_text(document.taken_at)}"
+    yield f"Verdict: {document.verdict.value} at levels {', '.join(document.levels)}"
+    yield f"Complete up to: {_complete(document)}"
+    for each in document.held_back_by if document.complete_up_to != document.taken_at else ():
+        yield f"  held back by {each}"
+    for each in document.unheard:
+        yield f"Not heard: {each}"
+    if document.unheard:
+        yield "What a silent witness would have said is UNKNOWN, not in order."
+    yield from _finding_lines(document)
+    yield from _partition_lines(report)
+
+
+def _complete(document: ReportDocument) -> str:
+    if document.complete_up_to is None:
+        return "UNKNOWN"
+    end = document.complete_window_end
+    window = f", every window to {instant_text(end)}" if end else ""
+    return instant_text(document.complete_up_to) + window
+
+
+def _finding_lines(document: ReportDocument) -> Iterator[str]:
+    yield ""
+    if not document.findings:
+        yield "Nothing found."
+        return
+    yield f"{grouped(len(document.findings))} finding(s), worst first:"
+    for each in document.findings[:_MOST_FINDINGS]:
+        yield _finding_line(document.topic, each)
+        yield f"  next: {each.next_step}"
+    left = len(document.findings) - _MOST_FINDINGS
+    if left > 0:
+        yield f"... and {grouped(left)} more, in the report's other forms."
+
+
+def _finding_line(topic: str, finding: FindingPart) -> str:
+    place = topic if finding.partition is None else f"{topic}-{finding.partition}"
+    interval = interval_text(finding.from_offset, finding.until_offset)
+    number = f"#{finding.finding} " if finding.finding is not None else ""
+    words = [place, interval, finding.verdict.value, f"{finding.code} {finding.name}:"]
+    return number + " ".join(each for each in words if each) + f" {finding.cause}"
+
+
+def _partition_lines(report: Report) -> Iterator[str]:
+    document = report.document
+    if not document.partitions:
+        return
+    counts = {
+        verdict: sum(1 for each in document.partitions if each.verdict is verdict)
+        for verdict in WORST_FIRST
+    }
+    told = ", ".join(f"{grouped(n)} {verdict.value}" for verdict, n in counts.items() if n)
+    yield ""
+    yield f"{grouped(len(document.partitions))} partition(s): {told}"
+    order = list(report.partitions["partition"][:_MOST_PARTITIONS])
+    by_number = {each.partition: each for each in document.partitions}
+    headers = ["partition", "gen", "verdict", "accounted", "rows", "holes", "lag", "complete up to"]
+    rows = [_partition_cells(document.topic, by_number[each]) for each in order]
+    widths = [max(len(row[at]) for row in (headers, *rows)) for at in range(len(headers))]
+    for row in (headers, *rows):
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(padded).rstrip()
+    left = len(document.partitions) - len(order)
+    if left > 0:
+        yield f"... and {grouped(left)} more."
+
+
+def _partition_cells(topic: str, part: PartitionPart) -> list[str]:
+    return [
+        visible(f"{topic}-{part.partition}"),
+        str(part.generation),
+        part.verdict.value,
+        f"[{grouped(part.first_offset)}, {grouped(part.frontier)})",
+        grouped(part.rows),
+        grouped(sum(part.holes.values())),
+        grouped(part.lag),
+        instant_text(part.complete_up_to),
+    ]

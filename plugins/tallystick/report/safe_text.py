@@ -1,0 +1,63 @@
+"""Texts from outside, made harmless for where they are shown. Every face says nothing but these.
+
+Topics, headers, file names and errors of other programs may hold anything.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Final
+
+# What a spreadsheet takes for the start of a formula, also behind white space that it strips.
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "|", "%")
+_STRIPPED: Final = ("\t", "\r", "\n")
+# Turn the direction of a line, or can't be seen: a path could read as another one.
+_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def visible(text: str) -> str:
+    r"""The text with whatever a terminal would act on, or nobody would see, spelled out.
+
+    >>> visible("a\x1b[2Jb\u202e")
+    'a\\x1b[2Jb\\u202e'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        _spelled(each) if unicodedata.category(each) in _INVISIBLE else each for each in text
+    )
+
+
+def _spelled(character: str) -> str:
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def spreadsheet_cell(value: object) -> str:
+    """The value for a CSV cell: a text that a spreadsheet would calculate gets a quote before it.
+
+    >>> spreadsheet_cell("=1+1"), spreadsheet_cell(-5), spreadsheet_cell(None)
+    ("'=1+1", '-5', '')
+    """
+    if value is None or value != value:  # a missing number is not equal to itself
+        return ""
+    if not isinstance(value, str):
+        return str(value)
+    # Full-width forms of the same signs calculate too, in some languages of some programs.
+    first = unicodedata.normalize("NFKC", value.lstrip()[:1])
+    quote = "'" if first in _FORMULA_STARTS or value[:1] in _STRIPPED else ""
+    return quote + visible(value)
+
+
+def script_json(value: object) -> str:
+    r"""JSON that may stand inside a script element, whatever its texts hold.
+
+    >>> script_json("</script>\u2028")
+    '"\\u003c/script\\u003e\\u2028"'
+    """
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    # ASCII already: only these begin a tag, an entity or a comment.
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
