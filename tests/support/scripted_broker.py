@@ -19,11 +19,13 @@ from tallystick.domain.landing import LandingPlan
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.record_hash import record_hash
 from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.scrub import ScrubPlan
 from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, RecordEvidence
 from tallystick.domain.states import HoleClass, Isolation
 from tallystick.errors import TopicUnknown
 from tallystick.ports.file_store import FileStore
-from tallystick.ports.spark_runner import LandingOrder
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
+from tests.support.scripted_scrub import scrub_by_pyarrow
 
 NOW = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
 LANDED_SCHEMA = pa.schema(
@@ -236,3 +238,11 @@ class ScriptedSpark:
             pq.write_table(pa.Table.from_pylist(rows, schema=LANDED_SCHEMA), sink)
             name = f"{plan.file_prefix}-{number:05d}-c000.zstd.parquet"
             self._store.write(f"{directory}/{name}", sink.getvalue())
+
+    def scrub(self, order: ScrubOrder) -> None:
+        base = self._store.uri("/landing").removesuffix("/landing")
+        text = self._store.read(order.plan_uri.removeprefix(base)).decode()
+        plan = ScrubPlan.from_json(text)
+        result = scrub_by_pyarrow(self._store, plan, base).to_json()
+        path = f"{plan.output.removeprefix(base)}/part-00000.txt"
+        self._store.write(path, f"{result}\n".encode())
