@@ -81,9 +81,9 @@ def landed_twice(
 
 
 def aborted_landed(
-    place: Place, landed: OffsetRuns, aborted: OffsetRuns, batch_id: str
+    place: Place, landed: OffsetRuns, aborted: OffsetRuns, *, batch_id: str, file: str
 ) -> tuple[Finding, ...]:
-    """Landed offsets of a read_committed batch whose transaction the broker lists as aborted."""
+    """Offsets of a read_committed batch's file whose transaction the broker lists as aborted."""
     return tuple(
         _finding(
             place,
@@ -99,7 +99,7 @@ def aborted_landed(
                 "Look who runs Spark with another isolation level. Land the batch's offsets again:"
                 f" ./tallystick repair {place.feed}"
             ),
-            evidence={"batch": batch_id},
+            evidence={"batch": batch_id, "file": file},
         )
         for run in landed.intersection(aborted)
     )

@@ -100,7 +100,9 @@ ABORTED: list[tuple[str, Pairs, Pairs, Pairs, str]] = [
 def test_which_aborted_rows_are_landed(
     landed: Pairs, aborted: Pairs, expected: Pairs, why: str
 ) -> None:
-    found = aborted_landed(PLACE, OffsetRuns.of(landed), OffsetRuns.of(aborted), "b1")
+    found = aborted_landed(
+        PLACE, OffsetRuns.of(landed), OffsetRuns.of(aborted), batch_id="b1", file="f1"
+    )
 
     assert intervals(found) == expected, why
 

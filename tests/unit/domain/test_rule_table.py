@@ -102,7 +102,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     ],
     "B3": payloads_twice(PLACE, [Payload(0, 0, b"a"), Payload(1, 0, b"a")], timedelta(hours=1)),
     "C1": [*missing_or_changed(MANIFEST, "/d", {"one.parquet": StoredFile(1, None)})],
-    "C2": aborted_landed(PLACE, FIVE, FIVE, BATCH),
+    "C2": aborted_landed(PLACE, FIVE, FIVE, batch_id=BATCH, file="one.parquet"),
     "N1": unread_partitions(FEED, {}, a_snapshot({0: bounds(0, 9)})),
     "N2": stalled_stable_offsets(
         FEED,
