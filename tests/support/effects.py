@@ -19,6 +19,7 @@ EFFECTS = frozenset(
         "mark_published",
         "mark_swept",
         "record_findings",
+        "close_findings",
         "write",
         "rename_exclusive",
         "delete",

@@ -257,6 +257,20 @@ def test_a_stray_file_is_told(story: Story) -> None:
     land(story)
     [file] = [each for each in story.directory.rglob("*.parquet") if "_staging" not in str(each)]
     (file.parent / "copy.parquet").write_bytes(file.read_bytes())
-    [finding] = reconcile(story.services()).findings
-    assert finding.code is FindingCode.STRAY_FILE
-    assert str(finding.evidence["path"]).endswith("copy.parquet")
+    found = reconcile(story.services()).findings
+    assert {each.code for each in found} == {FindingCode.STRAY_FILE, FindingCode.LANDED_TWICE}
+    assert all(str(each.evidence["path"]).endswith("copy.parquet") for each in found)
+    twice = {
+        (each.partition, each.from_offset, each.until_offset)
+        for each in found
+        if each.code is FindingCode.LANDED_TWICE
+    }
+    doubled = {
+        partition: [offset for offset in offsets if offsets.count(offset) > 1]
+        for partition, offsets in story.published_offsets().items()
+    }
+    assert twice == {
+        (partition, offsets[0], offsets[-1] + 1)
+        for partition, offsets in doubled.items()
+        if offsets
+    }

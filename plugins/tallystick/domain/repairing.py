@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -60,7 +60,7 @@ class RepairFacts:
     manifests: Mapping[BatchId, Manifest]
     """Of the batches that the findings name."""
     unpublished: frozenset[BatchId]
-    retracted: frozenset[CommittedFile]
+    replaced: Collection[CommittedFile]
     cut_at: Mapping[int, int]
     """By stopped partition: first offset (included) that is not as it was landed, where known."""
     is_operators_word: bool
@@ -192,16 +192,16 @@ def plan_repair(
 def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> None:
     number, found = numbered.finding_id, numbered.finding
     match found.code:
+        case FindingCode.LANDED_TWICE if "path" in found.evidence:
+            drafts.refuse([number], "the other copy is a stray file: its finding A9 moves it.")
         case code if code in _OF_FILES and _files_named(found, facts):
             for file in _files_named(found, facts):
                 is_missing = code is FindingCode.PHANTOM_COMMIT and "batch" in found.evidence
                 known = drafts.files.setdefault(file, _Damaged(is_missing))
                 known.is_missing = known.is_missing and is_missing
                 known.finding_ids.append(number)
-        case code if code is FindingCode.STRAY_FILE or (
-            "path" in found.evidence and code in _OF_FILES
-        ):
-            drafts.put_aside.append(_aside(number, found))
+        case FindingCode.STRAY_FILE:
+            drafts.put_aside.append(stray_of(numbered))
         case FindingCode.UNFINISHED_BATCH:
             drafts.finish.append(number)
         case code if code in _CUT and found.verdict is Verdict.PROVEN_LOSS:
@@ -222,7 +222,7 @@ def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:
         for batch_id, manifest in sorted(facts.manifests.items())
         if manifest.plan.ordinal == found.generation
         for file in manifest.files
-        if CommittedFile(batch_id, file.name) not in facts.retracted
+        if CommittedFile(batch_id, file.name) not in facts.replaced
         and any(
             _meets(each, found.partition, found.from_offset, found.until_offset)
             for each in file.slices
@@ -238,7 +238,9 @@ def _meets(held: FileSlice, partition: int, from_offset: int, until_offset: int)
     )
 
 
-def _aside(number: int, found: Finding) -> PutAside:
+def stray_of(stray: NumberedFinding) -> PutAside:
+    """Where the stray file of a finding A9 is put."""
+    number, found = stray.finding_id, stray.finding
     path = str(found.evidence["path"])
     root, _, rest = path.partition(f"/{found.feed}/gen=")
     inside = f"gen={rest}" if rest else path.rpartition("/")[2]
@@ -272,7 +274,7 @@ def _landing_again(file: CommittedFile, damaged: _Damaged, facts: RepairFacts) -
     """The file's offsets as far as the broker has them; or why it is left alone."""
     manifest = facts.manifests[file.batch_id]
     landed = _file_of(manifest, file.name)
-    if landed is None or file in facts.retracted:
+    if landed is None or file in facts.replaced:
         return "this file is replaced already; run reconcile to close the finding."
     if file.batch_id in facts.unpublished:
         return "its batch is not published yet; the next run does that first."

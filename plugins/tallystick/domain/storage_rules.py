@@ -7,12 +7,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
+from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import Verdict
 
 
@@ -110,8 +114,8 @@ def _per_slice(
             until_offset=each.last_offset + 1,
             cause=cause,
             next_step=(
-                "If the broker still has these offsets they can be landed again:"
-                " docs/runbook.md tells how. Delete nothing."
+                "Land these offsets again while the broker has them:"
+                f" ./tallystick repair {manifest.plan.feed}"
             ),
             evidence={"batch": manifest.plan.batch_id, "file": file.name},
         )
@@ -127,7 +131,7 @@ def stray_files(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding, .
             FindingCode.STRAY_FILE,
             Verdict.SUSPECTED,
             f"{path} is under a path that readers read, and no committed batch owns it.",
-            "Find out who wrote it, then move it out of the feed's directory; delete nothing.",
+            f"Find out who wrote it; ./tallystick repair {feed} moves it aside, and keeps it.",
         )
         for path in paths
     )
@@ -143,8 +147,7 @@ def ledger_behind(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding,
             FindingCode.LEDGER_BEHIND,
             Verdict.UNKNOWN,
             f"{path} names a commit that the ledger does not know: it is behind the storage.",
-            "Land nothing for this feed before the ledger is restored: its offsets would land"
-            " twice.",
+            f"Nothing is landed until this is mended: ./tallystick ledger rebuild {feed}",
         )
         for path in paths
     )
@@ -169,4 +172,77 @@ def _of_path(
         next_step=next_step,
         evidence={"path": path},
         subject=path,
+    )
+
+
+def stray_rows_twice(
+    feed: str,
+    topic: str,
+    path: str,
+    held: Mapping[int, OffsetRuns],
+    generations: Mapping[int, Sequence[GenerationAccount]],
+) -> tuple[Finding, ...]:
+    """The offsets of a stray file that are committed too: who reads the directories has them twice.
+
+    `held` are the file's offsets by partition; its directory says of which generation they are.
+    """
+    ordinal = _ordinal_in(path)
+    found = []
+    for partition, offsets in sorted(held.items()):
+        account = next(
+            (each for each in generations.get(partition, ()) if each.ordinal == ordinal), None
+        )
+        if account is None:
+            continue
+        for from_offset, until_offset in offsets.intersection(_accounted(account)):
+            found.append(
+                Finding(
+                    code=FindingCode.LANDED_TWICE,
+                    verdict=Verdict.PROVEN_DUP,
+                    level=Level.L2,
+                    feed=feed,
+                    topic=topic,
+                    generation=account.ordinal,
+                    partition=partition,
+                    from_offset=from_offset,
+                    until_offset=until_offset,
+                    cause=f"these offsets are committed, and the stray file {path} holds them too.",
+                    next_step=f"Move the file away: ./tallystick repair {feed}",
+                    evidence={"path": path},
+                    subject=path,
+                )
+            )
+    return tuple(found)
+
+
+def _ordinal_in(path: str) -> int | None:
+    """The generation whose directory a path lies in; None outside of all."""
+    match = _GENERATION.search(path)
+    return int(match[1]) if match else None
+
+
+_GENERATION: Final = re.compile(r"/gen=(\d+)/")
+
+
+def _accounted(account: GenerationAccount) -> OffsetRuns:
+    prefix = (account.first_offset, account.frontier)
+    beyond = [(each.from_offset, each.until_offset) for each in account.beyond]
+    return OffsetRuns.of(each for each in (prefix, *beyond) if each[0] < each[1])
+
+
+def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Directories that could not be listed, each with the reason: what they hold is unknown."""
+    return tuple(
+        Finding(
+            code=FindingCode.COULD_NOT_TELL,
+            verdict=Verdict.UNKNOWN,
+            level=Level.L2,
+            feed=feed,
+            topic=topic,
+            cause=f"{path} could not be listed: {reason}",
+            next_step=f"Let our user read it, then: ./tallystick reconcile {feed}",
+            evidence={"path": path},
+            subject=path,
+        )
+        for path, reason in sorted(refused.items())
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tallystick.domain.batch import CommittedFile
-from tallystick.domain.identities import AttemptId, BatchId, FeedName
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
 from tallystick.domain.paths import BatchPath
-from tallystick.domain.states import BatchState
+from tallystick.domain.states import BatchState, HoleClass
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.rows import in_utc
-from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.ports.proofs import CommittedDirectory, FileState, HoleSpan, LandedCounts
 
 
 class PostgresProofs:
@@ -24,11 +25,28 @@ class PostgresProofs:
         with self._connection.reading() as transaction:
             return [_directory(row) for row in transaction.rows("directories", feed=feed)]
 
-    def retracted_files(self, feed: FeedName) -> Collection[CommittedFile]:
+    def landed_counts(self, feed: FeedName) -> Mapping[GenerationId, LandedCounts]:
+        """Rows and holes of each generation that has any."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("row_counts", feed=feed)
+            holes = transaction.rows("hole_counts", feed=feed)
+        spans: defaultdict[GenerationId, dict[HoleClass, HoleSpan]] = defaultdict(dict)
+        for row in holes:
+            span = HoleSpan(row.hole_count, row.from_offset, row.until_offset)
+            spans[GenerationId(row.generation_id)][HoleClass(row.hole_class)] = span
+        records = {GenerationId(row.generation_id): row.record_count for row in rows}
+        return {
+            each: LandedCounts(records.get(each, 0), spans.get(each, {}))
+            for each in sorted({*records, *spans})
+        }
+
+    def replacements(self, feed: FeedName) -> Mapping[CommittedFile, BatchId]:
         """Committed files that a repair has replaced."""
         with self._connection.reading() as transaction:
-            rows = transaction.rows("retracted_files", feed=feed)
-        return {CommittedFile(BatchId(row.batch_id), row.name) for row in rows}
+            rows = transaction.rows("replacements", feed=feed)
+        return {
+            CommittedFile(BatchId(row.batch_id), row.name): BatchId(row.replaced_by) for row in rows
+        }
 
     def batches_holding(
         self, feed: FeedName, generation: int, partition: int, from_offset: int, until_offset: int

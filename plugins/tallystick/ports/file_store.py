@@ -81,6 +81,10 @@ class FileStore(Protocol):
         """
         ...
 
+    def read_back_file(self, directory: str, name: str) -> ReadBack:
+        """The same of one file; raises FileMissing, and ManifestMismatch for no landed file."""
+        ...
+
     def landed_record_hash(
         self, directory: str, file_name: str, partition: int, offset: int
     ) -> bytes:

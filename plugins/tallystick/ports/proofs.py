@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tallystick.domain.batch import CommittedFile
-from tallystick.domain.identities import AttemptId, BatchId, FeedName
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
 from tallystick.domain.paths import BatchPath, StagingPath
+from tallystick.domain.states import HoleClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,25 @@ class CommittedDirectory:
         return StagingPath(self.path.root, self.batch_id, self.attempt_id).data
 
 
+@dataclass(frozen=True, slots=True)
+class HoleSpan:
+    """The proven holes of one class in one generation."""
+
+    count: int
+    from_offset: int
+    """The first of them (included)."""
+    until_offset: int
+    """One past the last of them (excluded)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandedCounts:
+    """What is landed of one generation; what a repair has replaced is counted once."""
+
+    record_count: int = 0
+    holes: Mapping[HoleClass, HoleSpan] = field(default_factory=dict)
+
+
 class ProofsRecord(Protocol):
     """The part of the ledger that reconciliation and repair ask; raises what `Ledger` raises."""
 
@@ -48,8 +68,12 @@ class ProofsRecord(Protocol):
         """Every committed batch's directory, in the order of the commits."""
         ...
 
-    def retracted_files(self, feed: FeedName) -> Collection[CommittedFile]:
-        """Committed files that a repair has replaced: readers read them no more."""
+    def landed_counts(self, feed: FeedName) -> Mapping[GenerationId, LandedCounts]:
+        """Rows and holes of each generation that has any."""
+        ...
+
+    def replacements(self, feed: FeedName) -> Mapping[CommittedFile, BatchId]:
+        """Committed files that readers read no more, each with the repair that took its place."""
         ...
 
     def batches_holding(

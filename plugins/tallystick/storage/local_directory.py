@@ -26,7 +26,7 @@ from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.landed_record import landed_record_hash
 from tallystick.storage.paths import checked
 from tallystick.storage.probe import prove_writable
-from tallystick.storage.read_back import read_back
+from tallystick.storage.read_back import read_back, read_back_file
 
 
 class LocalFileStore:
@@ -132,6 +132,10 @@ class LocalFileStore:
     def read_back(self, directory: str) -> ReadBack:
         """The directory's Parquet files and the exact offsets they hold."""
         return read_back(self, checked(directory))
+
+    def read_back_file(self, directory: str, name: str) -> ReadBack:
+        """The exact offsets of one file."""
+        return read_back_file(self, checked(directory), name)
 
     def landed_record_hash(
         self, directory: str, file_name: str, partition: int, offset: int

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tallystick.domain.landed import LandedFile, ReadBack
-from tallystick.errors import ManifestMismatch
+from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
 from tallystick.storage.paths import is_hidden
@@ -95,6 +95,15 @@ def read_back(store: RangeReader, directory: str) -> ReadBack:
         landed=total.landed.by_partition(),
         doubled=total.doubled.by_partition(),
     )
+
+
+def read_back_file(store: RangeReader, directory: str, name: str) -> ReadBack:
+    """The same of one file; raises FileMissing, and ManifestMismatch for no landed file."""
+    entry = next((each for each in store.entries(directory) if each.name == name), None)
+    if entry is None or entry.is_directory:
+        raise FileMissing(f"{directory}/{name}")
+    file, offsets = _read_file(store, directory, entry)
+    return ReadBack((file,), offsets.landed.by_partition(), offsets.doubled.by_partition())
 
 
 def _read_file(

@@ -28,7 +28,7 @@ from tallystick.storage.name_nodes import (
 )
 from tallystick.storage.paths import checked, parent_of
 from tallystick.storage.probe import prove_writable
-from tallystick.storage.read_back import read_back
+from tallystick.storage.read_back import read_back, read_back_file
 from tallystick.storage.refusals import Refusal
 
 _NOT_WEBHDFS: Final = "the answer is not WebHDFS's: is the URL right?"
@@ -222,6 +222,10 @@ class WebHdfsFileStore:
     def read_back(self, directory: str) -> ReadBack:
         """The directory's Parquet files and the exact offsets they hold."""
         return read_back(self, checked(directory))
+
+    def read_back_file(self, directory: str, name: str) -> ReadBack:
+        """The exact offsets of one file."""
+        return read_back_file(self, checked(directory), name)
 
     def landed_record_hash(
         self, directory: str, file_name: str, partition: int, offset: int

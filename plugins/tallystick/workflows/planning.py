@@ -107,7 +107,7 @@ def _looked_at_and_frozen(
     frozen = session.freeze(
         window,
         _named(services, run, seen, window),
-        _adoptable(applied.accounts, owner),
+        adoptable(applied.accounts, owner),
         owner=owner,
         lease=services.lease,
     )
@@ -135,7 +135,7 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
         findings = _findings(services, accounts, changes, seen, cuts)
     after = changes.foreseen(accounts)
     run = _run_plan(services, after, seen, cuts, {})
-    adoptable = set(_adoptable(after, None))
+    free = set(adoptable(after, None))
     return PlanReport(
         feed=services.feed_name,
         topic=services.topic,
@@ -144,8 +144,8 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
         planned_at=services.clock.now(),
         is_resumed=False,
         batches=_named(services, run, seen, window),
-        adopted=[each.plan for each in accounts.unfinished if each.plan.batch_id in adoptable],
-        held=_held(after, adoptable),
+        adopted=[each.plan for each in accounts.unfinished if each.plan.batch_id in free],
+        held=_held(after, free),
         wanted=run.wanted,
         findings=findings,
     )
@@ -207,7 +207,7 @@ def _run_plan(
     )
 
 
-def _adoptable(accounts: Accounts, owner: Owner | None) -> list[BatchId]:
+def adoptable(accounts: Accounts, owner: Owner | None) -> list[BatchId]:
     """Unfinished batches that no living attempt of another owner holds.
 
     What this very owner holds was planned by a try of this run that died. Committed ones are the

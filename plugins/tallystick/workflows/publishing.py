@@ -24,6 +24,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.ledger import CommittedBatch
 from tallystick.workflows.place import at
+from tallystick.workflows.retiring import retire_replaced
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ def publish(services: Services, batch_id: BatchId) -> str:
     target = BatchPath.of(batch.plan)
     if batch.state is not BatchState.PUBLISHED:
         with at(services, "publish", batch.plan):
+            retire_replaced(services, batch.plan)
             _move(services, batch, target)
             services.ledger.mark_published(batch_id)
         log.info("Batch %s is published: %s", batch_id, target)

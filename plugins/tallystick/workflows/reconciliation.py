@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.findings import FAILING_VERDICTS, Finding, Level
+from tallystick.domain.benign_rules import HoleCount, benign_holes, nothing_there
+from tallystick.domain.closing import Heard, ended_findings
+from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.log_changes import Accounts, Observation, log_changes
 from tallystick.domain.log_rules import (
     change_findings,
@@ -23,17 +26,18 @@ from tallystick.domain.log_rules import (
     recorded_unknown_tails,
     standing_findings,
 )
-from tallystick.domain.manifest import Manifest
 from tallystick.domain.progress_rules import (
     could_not_tell,
     leaderless_partitions,
     unfinished_batches,
     unread_partitions,
 )
-from tallystick.domain.states import HoleClass, Verdict
+from tallystick.domain.states import FindingState, HoleClass, Verdict
 from tallystick.errors import SourceError, StorageError
+from tallystick.ports.proofs import LandedCounts
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
+from tallystick.workflows.scrubbing import scrub
 from tallystick.workflows.services import Services
 from tallystick.workflows.storage_check import storage_findings
 
@@ -74,6 +78,8 @@ class ReconcileReport:
     taken_at: datetime
     levels: Sequence[Level]
     findings: Sequence[Finding]
+    benign: Sequence[Finding]
+    """What is normal on such a topic, each with its reason: no trouble, and not on record."""
     partitions: Sequence[PartitionAccount]
     is_complete: bool
     """False when a witness did not answer."""
@@ -97,57 +103,116 @@ def worst(verdicts: Sequence[Verdict]) -> Verdict:
     return max(verdicts, key=order.index)
 
 
-def reconcile(services: Services) -> ReconcileReport:
-    """The report; its findings are recorded in the ledger.
+def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
+    """The report; its findings are recorded in the ledger, and those that have ended are closed.
 
-    Raises LedgerUnavailable only: without the ledger there is nothing to compare with.
+    `level` is the deepest that is looked at: L1 asks ledger and broker, L2 storage too, L3 reads
+    what is due in full. Raises LedgerUnavailable only: without the ledger there is nothing to
+    compare with.
     """
     with at(services, "reconcile"):
-        report = _compared(services)
+        report = _compared(services, level)
     _tell(report)
     return report
 
 
-def _compared(services: Services) -> ReconcileReport:
-    taken_at = services.clock.now()
-    feed, topic = services.feed_name, services.topic
+def _compared(services: Services, level: Level) -> ReconcileReport:
+    taken_at, feed = services.clock.now(), services.feed_name
     accounts = services.ledger.accounts(feed)
-    manifests = services.ledger.committed_manifests(feed)
-    unpublished = {each.plan.batch_id for each in services.ledger.unpublished(feed)}
+    directories = services.ledger.directories(feed)
     silent: list[Finding] = []
-
-    def unheard(what: str, error: SourceError | StorageError) -> None:
-        silent.append(
-            could_not_tell(feed, topic, what=what, reason=error.describe(), seen_at=taken_at)
-        )
-
     look: _Look | None = None
     try:
         look = _look_at_broker(services, accounts)
     except SourceError as error:
-        unheard("the broker", error)
+        silent.append(_unheard(services, "the broker", error, taken_at))
     else:
         accounts = look.accounts
         services.ledger.record_look(feed, look.seen.snapshot)
     found = [*_ledger_findings(services, accounts), *(look.standing if look else ())]
-    try:
-        found += storage_findings(services, manifests, unpublished)
-    except StorageError as error:
-        unheard("HDFS", error)
+    has_listed = False
+    if level >= Level.L2:
+        try:
+            stored = storage_findings(services, directories)
+        except StorageError as error:
+            silent.append(_unheard(services, "HDFS", error, taken_at))
+        else:
+            has_listed = not any(each.code is FindingCode.COULD_NOT_TELL for each in stored)
+            found += stored
     found = _once(found)
     services.ledger.record_findings(feed, found)
-    findings = (*_once([*found, *(look.foreseen if look else ())]), *silent)
+    found = _once([*found, *(look.foreseen if look else ())])
+    read: Mapping[BatchId, bool] = {}
+    if level >= Level.L3:
+        scrubbed = scrub(services)
+        found = _once([*found, *scrubbed.findings])
+        silent += scrubbed.unheard
+        read = scrubbed.checked
+    heard = Heard(
+        taken_at,
+        broker=look is not None,
+        storage=has_listed,
+        read_in_full=read,
+        replaced={(each.batch_id, each.name) for each in services.ledger.replacements(feed)},
+    )
+    found = _settled(services, accounts, found, heard)
+    counts = services.ledger.landed_counts(feed)
+    is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)
+    findings = (*found, *silent)
     return ReconcileReport(
         feed=feed,
-        topic=topic,
+        topic=services.topic,
         taken_at=taken_at,
-        levels=(Level.L0, Level.L1, Level.L2),
+        levels=tuple(each for each in Level if each <= level),
         findings=findings,
-        partitions=_partitions(
-            services, accounts, manifests, look.seen if look else None, findings
-        ),
-        is_complete=not silent,
+        benign=_benign(services, accounts, counts, look),
+        partitions=_partitions(services, accounts, counts, look.seen if look else None, findings),
+        is_complete=not silent and not is_listed_in_part,
     )
+
+
+def _unheard(
+    services: Services, what: str, error: SourceError | StorageError, seen_at: datetime
+) -> Finding:
+    return could_not_tell(
+        services.feed_name, services.topic, what=what, reason=error.describe(), seen_at=seen_at
+    )
+
+
+def _settled(
+    services: Services, accounts: Accounts, found: Sequence[Finding], heard: Heard
+) -> list[Finding]:
+    """The findings with accepted ones as WAIVED, after what this look has ended is closed."""
+    ledger, feed = services.ledger, services.feed_name
+    standing = ledger.findings(feed)
+    open_ones = {each.finding_id: each.finding for each in standing}
+    ended = ended_findings(open_ones, found, heard, accounts.generations)
+    ledger.close_findings(feed, ended)
+    for number, reason in sorted(ended.items()):
+        log.info("Finding %d, %s, is closed: %s", number, open_ones[number].code.value, reason)
+    waived = {each.finding.key for each in standing if each.state is FindingState.WAIVED}
+    judged = [
+        replace(each, verdict=Verdict.WAIVED) if each.key in waived else each for each in found
+    ]
+    return _once(judged)
+
+
+def _benign(
+    services: Services,
+    accounts: Accounts,
+    counts: Mapping[GenerationId, LandedCounts],
+    look: _Look | None,
+) -> tuple[Finding, ...]:
+    """What is normal here, each with its reason."""
+    spans = [
+        HoleCount(account.ordinal, partition, kind, span.count, span.from_offset, span.until_offset)
+        for partition, account in sorted(accounts.generations.items())
+        for kind, span in counts.get(account.generation_id, LandedCounts()).holes.items()
+    ]
+    quiet = (
+        nothing_there(services.feed_name, accounts.generations, look.seen.snapshot) if look else ()
+    )
+    return (*benign_holes(services.feed_name, services.topic, spans), *quiet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +267,15 @@ def _ledger_findings(services: Services, accounts: Accounts) -> list[Finding]:
     """What the ledger says by itself: as it was stated then, where a state lasts."""
     feed, ledger = services.feed_name, services.ledger
     recorded = [each.finding for each in ledger.findings(feed)]
-    lost = ledger.lost(feed)
+    known = {each.key: each for each in recorded}
+    lost = [
+        lost_finding(feed, account, offsets, code) for account, offsets, code in ledger.lost(feed)
+    ]
     return [
         *recorded_stops(accounts.generations, recorded),
         *recorded_unknown_tails(recorded),
-        *(lost_finding(feed, account, offsets, code) for account, offsets, code in lost),
+        # As it was stated first, with the evidence of then.
+        *(known.get(each.key, each) for each in lost),
         *unfinished_batches(feed, services.topic, ledger.waiting(feed)),
     ]
 
@@ -223,21 +292,12 @@ def _once(findings: Sequence[Finding]) -> list[Finding]:
 def _partitions(
     services: Services,
     accounts: Accounts,
-    manifests: Sequence[Manifest],
+    counts: Mapping[GenerationId, LandedCounts],
     seen: Observation | None,
     findings: Sequence[Finding],
 ) -> list[PartitionAccount]:
-    rows: dict[int, int] = {}
-    holes: dict[int, dict[HoleClass, int]] = {}
-    for manifest in manifests:
-        for each in manifest.ranges:
-            generation = each.planned.generation_id
-            rows[generation] = rows.get(generation, 0) + each.record_count
-            counts = holes.setdefault(generation, dict.fromkeys(HoleClass, 0))
-            for kind, runs in each.holes.items():
-                counts[kind] += runs.count
     return [
-        _partition(services, account, seen, rows, holes, findings)
+        _partition(services, account, seen, counts, findings)
         for _, account in sorted(accounts.generations.items())
     ]
 
@@ -246,8 +306,7 @@ def _partition(
     services: Services,
     account: GenerationAccount,
     seen: Observation | None,
-    rows: Mapping[int, int],
-    holes: Mapping[int, Mapping[HoleClass, int]],
+    counts: Mapping[GenerationId, LandedCounts],
     findings: Sequence[Finding],
 ) -> PartitionAccount:
     bounds = None
@@ -257,12 +316,15 @@ def _partition(
         each.verdict for each in findings if each.partition in (None, account.partition.partition)
     ]
     isolation = services.isolation
+    landed = counts.get(account.generation_id, LandedCounts())
     return PartitionAccount(
         account=account,
         log_start_offset=bounds.log_start_offset if bounds else None,
         readable_until=bounds.readable_until(isolation) if bounds else None,
-        record_count=rows.get(account.generation_id, 0),
-        holes=holes.get(account.generation_id, {}),
+        record_count=landed.record_count,
+        holes={kind: landed.holes[kind].count if kind in landed.holes else 0 for kind in HoleClass}
+        if landed.holes or landed.record_count
+        else {},
         verdict=worst([Verdict.PROVEN_OK, *mine]),
     )
 

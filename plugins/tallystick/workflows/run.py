@@ -62,22 +62,22 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
     in single batches, or after them, is in the report: what was landed must be told all the same.
     """
     troubles: list[IngestionError] = []
-    with _noted(troubles):
+    with noted(troubles):
         finish(services)
     if any(error.retry for error in troubles):
         raise troubles[0]
     plan = plan_feed(services, window, owner)
     outcomes = [carry_out(services, batch.batch_id, owner) for batch in plan.all_batches]
     findings: Sequence[Finding] = ()
-    with _noted(troubles):
+    with noted(troubles):
         sweep(services)
-    with _noted(troubles):
+    with noted(troubles):
         findings = check(services, plan.planned_at)
     return RunReport(plan, outcomes, findings, troubles)
 
 
 @contextmanager
-def _noted(troubles: list[IngestionError]) -> Iterator[None]:
+def noted(troubles: list[IngestionError]) -> Iterator[None]:
     """An error ends the block, and the story goes on."""
     try:
         yield

@@ -1,116 +1,215 @@
-"""Level L2: lists what readers see, and compares it with what the ledger committed."""
+"""Level L2: lists what readers see, and compares it with what the ledger committed.
+
+1. Storage is listed first, and the ledger asked again about everything that looks wrong: batches
+   are published, and files replaced, while this goes on.
+2. A directory that can't be listed is UNKNOWN by its path; what lies below it is not called lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
+from tallystick.domain.batch import CommittedFile
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId
-from tallystick.domain.landed import LandedFile
-from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import MANIFEST_NAME, BatchPath, StagingPath
+from tallystick.domain.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.storage_rules import (
     StoredFile,
     is_read,
     ledger_behind,
     missing_or_changed,
     stray_files,
+    stray_rows_twice,
+    unlisted,
 )
-from tallystick.errors import FileMissing
+from tallystick.errors import FileMissing, ManifestMismatch, StorageRefused
+from tallystick.ports.file_store import StoredEntry
+from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.services import Services
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# A NameNode answers each in a millisecond or so; these overlap the waiting, and no more.
+_ASKING_AT_ONCE: Final = 8
+
+
+@dataclass(slots=True)
+class Tree:
+    """The readers' directories as they were listed."""
+
+    entries: dict[str, Sequence[StoredEntry]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Directories that could not be listed, each with the reason."""
+
+    def hides(self, directory: str) -> bool:
+        """True for what lies in, or below, a directory that could not be listed."""
+        return any(f"{directory}/".startswith(f"{each}/") for each in self.refused)
 
 
 def storage_findings(
-    services: Services, manifests: Sequence[Manifest], unpublished: Collection[BatchId]
+    services: Services, directories: Sequence[CommittedDirectory]
 ) -> list[Finding]:
     """Missing, changed and foreign files, and batches that the ledger has never heard of.
 
-    A batch that is committed and not published yet may lie at its target or still in staging.
+    Raises StorageUnavailable when nothing can be said; a part that is refused is a finding.
     """
-    found: list[Finding] = []
-    for manifest in manifests:
-        is_published = manifest.plan.batch_id not in unpublished
-        found += _missing_or_changed(services, manifest, is_published=is_published)
-    strays: list[str] = []
-    behind: list[str] = []
-    owned = {str(BatchPath.of(each.plan)): _names(each) for each in manifests}
-    roots = {services.root, *(each.plan.root for each in manifests)}
-    for root in sorted(roots):
-        for directory, names in _read_directories(services, f"{root}/{services.feed_name}"):
-            if directory in owned and owned[directory].issuperset(names):
-                continue
-            known = _names_in_ledger(services, directory)
-            if known is None and _is_published_batch(services, directory):
-                behind.append(directory)
-            else:
-                strays += [f"{directory}/{each}" for each in names if each not in (known or ())]
-    found += stray_files(services.feed_name, services.topic, strays)
-    found += ledger_behind(services.feed_name, services.topic, behind)
+    roots = {services.root, *(each.path.root for each in directories)}
+    with ThreadPoolExecutor(_ASKING_AT_ONCE, thread_name_prefix="storage-check") as pool:
+        tree = _listed(services, sorted(f"{root}/{services.feed_name}" for root in roots), pool)
+        seen = [each for each in directories if not tree.hides(str(each.path))]
+        looks = _all(pool, lambda each: _unlike(services, each, tree), seen)
+    found = [each for look in looks if look for each in _file_findings(services, look)]
+    found += _strays(services, directories, tree)
+    found += unlisted(services.feed_name, services.topic, tree.refused)
     return found
 
 
-def _missing_or_changed(
-    services: Services, manifest: Manifest, *, is_published: bool
-) -> Sequence[Finding]:
-    """What is wrong with a batch, where most of it lies now.
+def _all(pool: ThreadPoolExecutor, ask: Callable[[T], R], of: Sequence[T]) -> list[R]:
+    """The answers in order; the first error ends the asking."""
+    asked = [pool.submit(ask, each) for each in of]
+    try:
+        return [each.result() for each in asked]
+    except BaseException:
+        for each in asked:
+            each.cancel()
+        raise
+
+
+def _listed(services: Services, tops: Sequence[str], pool: ThreadPoolExecutor) -> Tree:
+    """Every directory below `tops` that Spark and Hive would step into."""
+    tree, waiting = Tree(), list(tops)
+
+    def entries_of(directory: str) -> Sequence[StoredEntry] | str | None:
+        try:
+            return services.store.entries(directory)
+        except FileMissing:
+            return None
+        except StorageRefused as error:
+            return error.sentence()
+
+    while waiting:
+        answers = _all(pool, entries_of, waiting)
+        listed = dict(zip(waiting, answers, strict=True))
+        waiting = []
+        for directory, answer in listed.items():
+            if isinstance(answer, str):
+                tree.refused[directory] = answer
+            elif answer is not None:
+                tree.entries[directory] = answer
+                waiting += [
+                    f"{directory}/{each.name}"
+                    for each in answer
+                    if each.is_directory and is_read(each.name)
+                ]
+    return tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Unlike:
+    """A batch's directory that is not as it was committed, where most of it lies now."""
+
+    directory: CommittedDirectory
+    place: str
+    stored: Mapping[str, StoredFile]
+
+
+def _unlike(services: Services, directory: CommittedDirectory, tree: Tree) -> _Unlike | None:
+    """What is there instead of what was committed; None when all is well.
 
     The rename may come between two looks, so the target is looked at again after staging. A
     published batch is looked at twice too: a file may go between its listing and its checksum.
     """
-    target = str(BatchPath.of(manifest.plan))
-    staging = StagingPath.of(manifest.plan, manifest.attempt.attempt_id).data
-    most, found = -1, list[Finding]()
-    for place in (target, target) if is_published else (target, staging, target):
+    target, staging = str(directory.path), directory.staging
+    worst: _Unlike | None = None
+    listed = tree.entries.get(target)
+    if listed is not None:
+        worst = _compared(services, directory, target, listed)
+        if worst is None:
+            return None
+    for place in (target,) if directory.is_published else (staging, target):
         try:
-            stored = _stored(services, manifest, place)
+            look = _compared(services, directory, place, services.store.entries(place))
         except FileMissing:
-            stored = {}
-        answer = list(missing_or_changed(manifest, place, stored))
-        if not answer:
-            return ()
-        if len(stored) > most:
-            most, found = len(stored), answer
-    return found
+            look = _Unlike(directory, place, {}) if directory.files else None
+        if look is None:
+            return None
+        if worst is None or len(look.stored) > len(worst.stored):
+            worst = look
+    return worst
 
 
-def _stored(services: Services, manifest: Manifest, directory: str) -> Mapping[str, StoredFile]:
-    lengths = {
-        each.name: each.length_bytes
-        for each in services.store.entries(directory)
-        if not each.is_directory
+def _compared(
+    services: Services,
+    directory: CommittedDirectory,
+    place: str,
+    entries: Sequence[StoredEntry],
+) -> _Unlike | None:
+    lengths = {each.name: each.length_bytes for each in entries if not each.is_directory}
+    stored: dict[str, StoredFile] = {}
+    for name, file in directory.files.items():
+        if name in lengths:
+            checksum = _checksum(services, f"{place}/{name}", file, lengths[name])
+            if checksum is not _GONE:
+                stored[name] = StoredFile(lengths[name], checksum)
+    as_committed = {
+        name: StoredFile(file.length_bytes, file.checksum) for name, file in directory.files.items()
     }
-    return {
-        file.name: StoredFile(
-            lengths[file.name], _checksum(services, directory, file, lengths[file.name])
-        )
-        for file in manifest.files
-        if file.name in lengths
-    }
+    return None if stored == as_committed else _Unlike(directory, place, stored)
 
 
-def _checksum(services: Services, directory: str, file: LandedFile, length: int) -> str | None:
+_GONE: Final = "gone"
+
+
+def _checksum(services: Services, path: str, file: FileState, length: int) -> str | None:
     """The file's checksum now; not asked for where the length differs already."""
     if length != file.length_bytes:
         return None
-    return services.store.checksum(f"{directory}/{file.name}")
+    try:
+        return services.store.checksum(path)
+    except FileMissing:
+        return _GONE
 
 
-def _read_directories(services: Services, top: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """Every directory below `top` with the names of the files that Spark and Hive would read."""
-    waiting = [top]
-    while waiting:
-        directory = waiting.pop()
-        try:
-            entries = services.store.entries(directory)
-        except FileMissing:
+def _file_findings(services: Services, look: _Unlike) -> Iterator[Finding]:
+    """What is wrong with a batch's files, those left out that were replaced in the meantime."""
+    batch = services.ledger.committed_batch(look.directory.batch_id)
+    if batch is None:
+        return
+    replaced = services.ledger.replacements(services.feed_name)
+    standing = {
+        name
+        for name in look.directory.files
+        if CommittedFile(look.directory.batch_id, name) not in replaced
+    }
+    for finding in missing_or_changed(batch.manifest, look.place, look.stored):
+        if finding.evidence.get("file") in standing:
+            yield finding
+
+
+def _strays(
+    services: Services, directories: Sequence[CommittedDirectory], tree: Tree
+) -> list[Finding]:
+    owned = {str(each.path): each.files for each in directories}
+    strays: list[str] = []
+    behind: list[str] = []
+    for directory, entries in sorted(tree.entries.items()):
+        names = [each.name for each in entries if is_read(each.name) and not each.is_directory]
+        if not names or set(names) <= owned.get(directory, {}).keys():
             continue
-        read = [each for each in entries if is_read(each.name)]
-        waiting += [f"{directory}/{each.name}" for each in read if each.is_directory]
-        yield directory, [each.name for each in read if not each.is_directory]
-
-
-def _names(manifest: Manifest) -> frozenset[str]:
-    return frozenset(each.name for each in manifest.files)
+        known = _names_in_ledger(services, directory)
+        if known is None and _is_published_batch(directory, entries):
+            behind.append(directory)
+        else:
+            strays += [f"{directory}/{each}" for each in names if each not in (known or ())]
+    return [
+        *stray_files(services.feed_name, services.topic, strays),
+        *(each for path in strays for each in _twice(services, path)),
+        *ledger_behind(services.feed_name, services.topic, behind),
+    ]
 
 
 def _names_in_ledger(services: Services, directory: str) -> frozenset[str] | None:
@@ -119,21 +218,37 @@ def _names_in_ledger(services: Services, directory: str) -> frozenset[str] | Non
     Asked for now: since the ledger was read, a batch may have been committed and published, and the
     ledger knows of each batch before readers do.
     """
-    try:
-        batch_id = BatchPath.parse(directory).batch_id
-    except ValueError:
-        return None
-    batch = services.ledger.committed_batch(batch_id)
+    batch_id = _batch_of(directory)
+    batch = services.ledger.committed_batch(batch_id) if batch_id else None
     if batch is None:
         return None
-    is_here = str(BatchPath.of(batch.plan)) == directory
-    return _names(batch.manifest) if is_here else frozenset()
+    if str(BatchPath.of(batch.plan)) != directory:
+        return frozenset()
+    replaced = services.ledger.replacements(services.feed_name)
+    names = (each.name for each in batch.manifest.files)
+    return frozenset(
+        each for each in names if CommittedFile(batch.plan.batch_id, each) not in replaced
+    )
 
 
-def _is_published_batch(services: Services, directory: str) -> bool:
-    """True for a directory of ours that holds a manifest."""
+def _batch_of(directory: str) -> BatchId | None:
     try:
-        BatchPath.parse(directory)
+        return BatchPath.parse(directory).batch_id
     except ValueError:
-        return False
-    return services.store.status(f"{directory}/{MANIFEST_NAME}") is not None
+        return None
+
+
+def _is_published_batch(directory: str, entries: Sequence[StoredEntry]) -> bool:
+    """True for a directory of ours that holds a manifest."""
+    return _batch_of(directory) is not None and any(each.name == MANIFEST_NAME for each in entries)
+
+
+def _twice(services: Services, path: str) -> Sequence[Finding]:
+    """The committed offsets that readers of the plain directories find in a stray file too."""
+    directory, _, name = path.rpartition("/")
+    try:
+        held = services.store.read_back_file(directory, name).landed
+    except (ManifestMismatch, FileMissing, StorageRefused):
+        return ()
+    generations = services.ledger.generations(services.feed_name)
+    return stray_rows_twice(services.feed_name, services.topic, path, held, generations)

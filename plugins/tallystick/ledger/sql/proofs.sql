@@ -14,9 +14,9 @@ SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
  ORDER BY b.commit_number;
 
--- name: retracted_files
--- Files of the feed that a repair has replaced.
-SELECT gone.batch_id, gone.name
+-- name: replacements
+-- Files of the feed that a repair has replaced, and by which batch.
+SELECT gone.batch_id, gone.name, gone.replaced_by
   FROM file_retraction gone JOIN batch b USING (batch_id)
  WHERE b.feed = :feed;
 
@@ -36,3 +36,32 @@ SELECT changed_ms FROM storage_look WHERE feed = :feed AND root = :root;
 -- Remember how far they were compared; a slower look never takes it back.
 INSERT INTO storage_look AS l (feed, root, changed_ms) VALUES (:feed, :root, :changed_ms)
     ON CONFLICT (feed, root) DO UPDATE SET changed_ms = greatest(l.changed_ms, excluded.changed_ms);
+
+-- name: row_counts
+-- Landed rows of each generation.
+SELECT r.generation_id, sum(r.record_count)::bigint AS record_count
+  FROM offset_range r JOIN generation g USING (generation_id)
+ WHERE g.feed = :feed AND r.state = 'committed'
+ GROUP BY r.generation_id;
+
+-- name: hole_counts
+-- Proven holes of each generation by class: how many, the first, and the end of the last.
+-- Where a repair has landed offsets again their holes stand twice, and are put together first.
+WITH repaired AS (
+       SELECT DISTINCT r.generation_id
+         FROM offset_range r JOIN generation g USING (generation_id)
+        WHERE g.feed = :feed AND r.state = 'retracted')
+SELECT h.generation_id, h.class::text AS hole_class, sum(h.hole_count)::bigint AS hole_count,
+       min(lower(h.runs)) AS from_offset, max(upper(h.runs)) AS until_offset
+  FROM hole h JOIN generation g USING (generation_id)
+ WHERE g.feed = :feed AND NOT EXISTS (SELECT FROM repaired r WHERE r.generation_id = h.generation_id)
+ GROUP BY h.generation_id, h.class
+UNION ALL
+SELECT together.generation_id, together.hole_class, counted.hole_count, lower(together.runs),
+       upper(together.runs)
+  FROM (SELECT h.generation_id, h.class::text AS hole_class, range_agg(h.runs) AS runs
+          FROM hole h JOIN repaired USING (generation_id)
+         GROUP BY h.generation_id, h.class) together
+ CROSS JOIN LATERAL (
+       SELECT sum(upper(run) - lower(run))::bigint AS hole_count
+         FROM unnest(together.runs) run) counted;

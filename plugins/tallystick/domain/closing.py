@@ -1,0 +1,114 @@
+"""Which standing findings have ended: what was looked for again, and is not there any more.
+
+1. Only who looked can close: a witness that did not answer closes nothing.
+2. What is lost stays lost: losses, cuts and unknown tails end by an operator's word, never by a
+   look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.identities import BatchId
+from tallystick.domain.states import Verdict
+
+# Told again by every look at this witness, for as long as they last.
+_OF_LEDGER: Final = frozenset(
+    {
+        FindingCode.RESET_SKIP,
+        FindingCode.SHORT_READ,
+        FindingCode.LEDGER_OVERLAP,
+        FindingCode.UNFINISHED_BATCH,
+    }
+)
+_OF_BROKER: Final = frozenset(
+    {
+        FindingCode.UNREAD_PARTITION,
+        FindingCode.STALLED_STABLE_OFFSET,
+        FindingCode.LOSS_NEAR,
+        FindingCode.COULD_NOT_TELL,
+    }
+)
+_OF_STORAGE: Final = frozenset(
+    {
+        FindingCode.PHANTOM_COMMIT,
+        FindingCode.STRAY_FILE,
+        FindingCode.LEDGER_BEHIND,
+        FindingCode.LANDED_TWICE,
+        FindingCode.CONTENT_CHANGED,
+        FindingCode.COULD_NOT_TELL,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Who answered in this look."""
+
+    taken_at: datetime
+    broker: bool
+    storage: bool
+    """True when every directory was listed."""
+    read_in_full: Mapping[BatchId, bool] = field(default_factory=dict)
+    """Batches that a scrub read as a whole, and if each was clean."""
+    replaced: Collection[tuple[str, str]] = ()
+    """Files by batch and name whose place a repair has taken."""
+
+
+def ended_findings(
+    standing: Mapping[int, Finding],
+    found: Sequence[Finding],
+    heard: Heard,
+    generations: Mapping[int, GenerationAccount],
+) -> dict[int, str]:
+    """The numbers of findings that have ended, each with what ended it."""
+    still = {each.key for each in found}
+    ended = {}
+    for number, each in standing.items():
+        if each.key not in still:
+            reason = _reason(each, heard, generations)
+            if reason:
+                ended[number] = reason
+    return ended
+
+
+def _reason(
+    each: Finding, heard: Heard, generations: Mapping[int, GenerationAccount]
+) -> str | None:
+    """What ended a finding that this look did not find; None when it says nothing about it."""
+    gone = f"It was looked for at {heard.taken_at.isoformat(timespec='seconds')}, and is gone."
+    file = (str(each.evidence.get("batch")), str(each.evidence.get("file")))
+    if file in heard.replaced:
+        return f"A repair took the place of {file[1]}."
+    if each.level is Level.L3:
+        return gone if heard.read_in_full.get(BatchId(file[0])) else None
+    account = generations.get(-1 if each.partition is None else each.partition)
+    match each.code:
+        case code if code in _OF_LEDGER:
+            return gone
+        case code if code in _OF_STORAGE and each.level is Level.L2:
+            return gone if heard.storage else None
+        case code if code in _OF_BROKER and each.level is Level.L1:
+            return gone if heard.broker else None
+        case FindingCode.TRUNCATED | FindingCode.OVERWRITTEN:
+            return _cut_ended(each, heard, account, gone)
+        case FindingCode.NO_PROGRESS:
+            until = each.until_offset
+            has_passed = account and until is not None and account.frontier >= until
+            return "Landing has passed these offsets." if has_passed else None
+        case _:
+            return None
+
+
+def _cut_ended(
+    each: Finding, heard: Heard, account: GenerationAccount | None, gone: str
+) -> str | None:
+    if account and each.generation is not None and account.ordinal > each.generation:
+        return f"Generation {account.ordinal} was opened at offset {account.first_offset}."
+    # An anchor that could not be judged, and can be now.
+    return gone if each.verdict is Verdict.UNKNOWN and heard.broker else None

@@ -1,0 +1,301 @@
+"""Repair: what can be done about the open findings, as a plan like any other.
+
+Offsets are landed again by the steps of every batch: claimed, landed, verified, committed and
+published. Until its commit a repair changes nothing; whoever is killed on the way is followed by
+the next run, which adopts the batch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from tallystick.domain.batch import BatchPlan, CommittedFile
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.generation import GenerationState
+from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.log_changes import Accounts
+from tallystick.domain.repairing import (
+    LandAgain,
+    NumberedFinding,
+    PutAside,
+    RepairFacts,
+    RepairPlan,
+    plan_repair,
+    stray_of,
+)
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import FindingState
+from tallystick.errors import IngestionError, RepairRefused
+from tallystick.ports.findings import StoredFinding
+from tallystick.ports.ledger import Ledger
+from tallystick.workflows.place import at
+from tallystick.workflows.planning import adoptable
+from tallystick.workflows.publishing import finish, sweep
+from tallystick.workflows.retiring import put_aside
+from tallystick.workflows.run import BatchOutcome, carry_out, noted
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunRepair:
+    """A repair whose ranges are claimed: its batches are to be carried out, then it is settled."""
+
+    plan: RepairPlan
+    batches: Sequence[BatchPlan]
+    """New ones, and unfinished ones that were taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What a repair did."""
+
+    feed: str
+    topic: str
+    is_dry_run: bool
+    plan: RepairPlan
+    batches: Sequence[BatchOutcome]
+    put_aside: Sequence[PutAside]
+    closed: Mapping[int, str]
+    """Findings that ended, each with what ended it."""
+    troubles: Sequence[IngestionError] = ()
+
+    @property
+    def errors(self) -> tuple[IngestionError, ...]:
+        """Everything that could not be done."""
+        return (*(each.error for each in self.batches if each.error), *self.troubles)
+
+
+def dry_repair(services: Services, finding_ids: Collection[int]) -> RepairReport:
+    """What a repair would do now; changes nothing. Raises RepairRefused for an unknown number."""
+    with at(services, "repair"):
+        accounts = services.ledger.accounts(services.feed_name)
+        plan = _plan(services, services.ledger, finding_ids, accounts)
+    return RepairReport(services.feed_name, services.topic, True, plan, (), (), {})
+
+
+def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) -> RepairReport:
+    """Mend what can be mended of these findings, all open ones when none is named.
+
+    Raises RepairRefused, ClaimConflict, BrokerUnavailable or LedgerUnavailable before anything is
+    changed. Trouble of single batches is in the report.
+    """
+    troubles: list[IngestionError] = []
+    with noted(troubles):
+        finish(services)
+    begun = begin_repair(services, finding_ids, owner)
+    outcomes = [carry_out(services, each.batch_id, owner) for each in begun.batches]
+    with noted(troubles):
+        sweep(services)
+    moved, closed = settle(services, finding_ids)
+    return RepairReport(
+        services.feed_name, services.topic, False, begun.plan, outcomes, moved, closed, troubles
+    )
+
+
+def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner) -> BegunRepair:
+    """Decide, open generations on the operator's word, claim: in one transaction of the ledger."""
+    with (
+        at(services, "repair"),
+        services.ledger.planning(services.feed_name, services.topic) as session,
+    ):
+        accounts = session.accounts()
+        # The session has the ledger's connection; the rest is read beside it.
+        with closing(services.second_ledger()) as ledger:
+            plan = _plan(services, ledger, finding_ids, accounts)
+        if plan.new_generations:
+            session.apply(plan.changes, services.broker.snapshot(services.topic))
+        batches = [_batch(services, each) for each in plan.land_again]
+        adopted = _left_behind(accounts, owner, only_repairs=not plan.finish)
+        if not batches and not adopted:
+            _tell(services, plan)
+            return BegunRepair(plan, ())
+        frozen = session.freeze(None, batches, adopted, owner=owner, lease=services.lease)
+    _tell(services, plan)
+    return BegunRepair(plan, [each.plan for each in (*frozen.batches, *frozen.adopted)])
+
+
+def _left_behind(accounts: Accounts, owner: Owner, *, only_repairs: bool) -> list[BatchId]:
+    """Batches of runs that died; those of earlier repairs are taken over by every repair."""
+    repairs = {each.plan.batch_id for each in accounts.unfinished if each.plan.is_repair}
+    return [each for each in adoptable(accounts, owner) if each in repairs or not only_repairs]
+
+
+def settle(
+    services: Services, finding_ids: Collection[int]
+) -> tuple[Sequence[PutAside], Mapping[int, str]]:
+    """Move strays aside, and close the findings whose trouble has ended; what was moved and closed.
+
+    Reads everything again, so whoever repeats it after a crash ends where the first would have.
+    """
+    with at(services, "repair"):
+        standing = _chosen(services, services.ledger, finding_ids)
+        strays = [
+            stray_of(NumberedFinding(each.finding_id, each.finding))
+            for each in standing
+            if each.finding.code is FindingCode.STRAY_FILE
+        ]
+        moved = [each for each in strays if put_aside(services, each)]
+        places = {each.path: each.quarantine for each in moved}
+        closed = {
+            each.finding_id: f"{path} was moved to {places[path]}."
+            for each in standing
+            if (path := str(each.finding.evidence.get("path"))) in places
+        }
+        closed |= _landed_again(services, standing)
+        closed |= _reopened(services, standing)
+        services.ledger.close_findings(services.feed_name, closed)
+    for number, reason in sorted(closed.items()):
+        log.info("Finding %d is closed: %s", number, reason)
+    return moved, closed
+
+
+def _chosen(
+    services: Services, ledger: Ledger, finding_ids: Collection[int]
+) -> list[StoredFinding]:
+    """The standing findings that were named; all open ones when none was."""
+    standing = ledger.findings(services.feed_name)
+    if not finding_ids:
+        return [each for each in standing if each.state is FindingState.OPEN]
+    return [each for each in standing if each.finding_id in set(finding_ids)]
+
+
+def _plan(
+    services: Services, ledger: Ledger, finding_ids: Collection[int], accounts: Accounts
+) -> RepairPlan:
+    _require_known(services, ledger, finding_ids)
+    chosen = _chosen(services, ledger, finding_ids)
+    snapshot = services.broker.snapshot(services.topic)
+    batches = {
+        batch.plan.batch_id: batch
+        for batch_id in sorted(
+            {each for one in chosen for each in _batches_of(services, ledger, one)}
+        )
+        if (batch := ledger.committed_batch(batch_id))
+    }
+    facts = RepairFacts(
+        accounts=accounts,
+        snapshot=snapshot,
+        manifests={batch_id: each.manifest for batch_id, each in batches.items()},
+        unpublished=frozenset(
+            each.plan.batch_id for each in ledger.unpublished(services.feed_name)
+        ),
+        replaced=ledger.replacements(services.feed_name),
+        cut_at=_cuts(services, accounts, snapshot),
+        is_operators_word=bool(finding_ids),
+    )
+    return plan_repair(
+        [NumberedFinding(each.finding_id, each.finding) for each in chosen],
+        facts,
+        most_partitions=services.feed.plan.max_partitions_per_batch,
+    )
+
+
+def _require_known(services: Services, ledger: Ledger, finding_ids: Collection[int]) -> None:
+    for number in sorted(set(finding_ids)):
+        known = ledger.finding(number)
+        if known is None or known.finding.feed != services.feed_name:
+            raise RepairRefused(f"feed {services.feed_name} has no finding {number}.")
+        if known.state not in (FindingState.OPEN, FindingState.WAIVED):
+            ended = f": {known.closed_by}" if known.closed_by else "."
+            raise RepairRefused(f"finding {number} is {known.state.value} already{ended}")
+
+
+def _batches_of(services: Services, ledger: Ledger, stored: StoredFinding) -> Sequence[BatchId]:
+    """The committed batches that a finding is about: named, or asked for by its offsets."""
+    found = stored.finding
+    named = found.evidence.get("batch")
+    if isinstance(named, str):
+        return [BatchId(named)]
+    interval = (found.generation, found.partition, found.from_offset, found.until_offset)
+    if found.code not in (FindingCode.ABORTED_LANDED, FindingCode.LANDED_TWICE):
+        return ()
+    if any(each is None for each in interval):
+        return ()
+    generation, partition, from_offset, until_offset = (int(each or 0) for each in interval)
+    return ledger.batches_holding(
+        services.feed_name, generation, partition, from_offset, until_offset
+    )
+
+
+def _cuts(services: Services, accounts: Accounts, snapshot: BrokerSnapshot) -> dict[int, int]:
+    """Where the logs of stopped partitions were cut, as the leader's epochs say it."""
+    found = {}
+    for partition, account in accounts.generations.items():
+        epoch = account.anchor.leader_epoch if account.anchor else account.read_epoch
+        is_asked = account.state is GenerationState.STOPPED and partition in snapshot.partitions
+        if is_asked and epoch is not None:
+            end = services.broker.epoch_end(account.partition, epoch)
+            if end is not None and end <= account.accounted_until:
+                found[partition] = end
+    return found
+
+
+def _batch(services: Services, draft: LandAgain) -> BatchPlan:
+    return BatchPlan(
+        batch_id=BatchId(services.new_id()),
+        feed=services.feed_name,
+        root=draft.old.root,
+        topic=draft.old.topic,
+        cluster_id=draft.old.cluster_id,
+        topic_id=draft.old.topic_id,
+        ordinal=draft.old.ordinal,
+        label=draft.old.label,
+        window=None,
+        ranges=draft.ranges,
+        replaces=draft.replaces,
+    )
+
+
+def _landed_again(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:
+    replaced = services.ledger.replacements(services.feed_name)
+    closed = {}
+    for each in standing:
+        batch, name = (each.finding.evidence.get(key) for key in ("batch", "file"))
+        repair = replaced.get(CommittedFile(BatchId(str(batch)), str(name)))
+        if repair is not None:
+            closed[each.finding_id] = f"Batch {repair} took the place of {name}."
+    return closed
+
+
+def _reopened(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:
+    generations = services.ledger.accounts(services.feed_name).generations
+    closed = {}
+    for each in standing:
+        found, account = each.finding, generations.get(_partition(each))
+        is_cut = found.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+        if is_cut and account and found.generation and account.ordinal > found.generation:
+            closed[each.finding_id] = (
+                f"Generation {account.ordinal} was opened at offset {account.first_offset}."
+            )
+    return closed
+
+
+def _partition(stored: StoredFinding) -> int:
+    return -1 if stored.finding.partition is None else stored.finding.partition
+
+
+def _tell(services: Services, plan: RepairPlan) -> None:
+    """The plan in plain words, for the task's log."""
+    for again in plan.land_again:
+        log.info(
+            "Feed %s: %s of batch %s: %s will be landed again for findings %s.",
+            services.feed_name,
+            ", ".join(each.name for each in again.replaces),
+            again.old.batch_id,
+            "; ".join(str(each.offsets) for each in again.ranges[:20]),
+            sorted(set(again.finding_ids)),
+        )
+    for opened in plan.new_generations:
+        log.warning(
+            "%s: generation %d is opened at offset %d, on the operator's word.",
+            opened.account.partition,
+            opened.account.ordinal + 1,
+            opened.first_offset,
+        )
+    for left in plan.not_mended:
+        log.warning("Finding %d is left: %s", left.finding_id, left.reason)
