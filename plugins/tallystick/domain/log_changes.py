@@ -152,6 +152,8 @@ class Observation:
     """By partition: where the start policy begins. Read on the feed's very first plan only."""
     first_batches: Mapping[int, BatchHead] = field(default_factory=dict)
     """By partition, where the log start has passed the frontier: the batch it begins with now."""
+    cut_at: Mapping[int, int] = field(default_factory=dict)
+    """By partition, where the leader epochs say so: what was read is in the log up to here only."""
 
 
 def log_changes(accounts: Accounts, seen: Observation) -> LogChanges:

@@ -12,7 +12,6 @@ from tallystick.domain.findings import Finding, FindingCode, Level, finding
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.log_changes import AnchorCheck, LogChanges, Observation
 from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Verdict
 
 
@@ -65,7 +64,7 @@ def change_findings(
         for generation_id, offsets, code, evidence in gone
     ]
     stopped = [
-        stopped_finding(feed, by_id[each.generation_id], seen.snapshot, each.code, each.reason)
+        stopped_finding(feed, by_id[each.generation_id], seen, each.code, each.reason)
         for each in changes.stopped
     ]
     closed = [
@@ -91,15 +90,21 @@ def change_findings(
 def stopped_finding(
     feed: str,
     account: GenerationAccount,
-    snapshot: BrokerSnapshot,
+    seen: Observation,
     code: FindingCode,
     reason: str,
 ) -> Finding:
-    """A partition whose log was cut: it stops, all others go on."""
-    bounds = snapshot.partitions.get(account.partition.partition)
+    """A partition whose log was cut: it stops, all others go on.
+
+    Where the log has grown since, the leader epochs say where it was cut; without them all that is
+    known is that the last landed record was.
+    """
+    partition = account.partition.partition
+    bounds, cut_at = seen.snapshot.partitions.get(partition), seen.cut_at.get(partition)
     is_visible = code is FindingCode.TRUNCATED and bounds is not None
     until = account.accounted_until
-    from_offset = bounds.high_watermark if is_visible and bounds else None
+    ends = [bounds.high_watermark] if is_visible and bounds else []
+    from_offset = min([*ends, *([] if cut_at is None else [cut_at])], default=None)
     if from_offset is None and account.anchor:
         from_offset = account.anchor.offset
     interval = (

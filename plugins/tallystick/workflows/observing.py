@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -35,20 +36,21 @@ def observe(services: Services, accounts: Accounts) -> Observation:
     generations = accounts.generations
     snapshot = _settled_snapshot(services, generations)
     _require_present_log(services, accounts, snapshot)
-    anchors = _checked_anchors(services, snapshot, generations)
-    while any(check is not AnchorCheck.INTACT for check in anchors.values()):
+    checked = _checked_anchors(services, snapshot, generations)
+    while not checked.are_all_intact:
         # Records are asked for by the topic's name: a topic that was re-created a moment ago
         # answers with records of another log.
         after = _settled_snapshot(services, generations)
         if (after.cluster_id, after.topic_id) == (snapshot.cluster_id, snapshot.topic_id):
             break
         _require_present_log(services, accounts, after)
-        snapshot, anchors = after, _checked_anchors(services, after, generations)
+        snapshot, checked = after, _checked_anchors(services, after, generations)
     return Observation(
         snapshot=snapshot,
-        anchors=anchors,
+        anchors=checked.anchors,
         start_offsets={} if generations else _start_offsets(services, snapshot),
         first_batches=_first_batches(services, snapshot, generations),
+        cut_at=checked.cut_at,
     )
 
 
@@ -124,23 +126,39 @@ def _comparable(
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What became of the logs that were read before, by partition."""
+
+    anchors: Mapping[int, AnchorCheck]
+    cut_at: Mapping[int, int]
+
+    @property
+    def are_all_intact(self) -> bool:
+        return all(check is AnchorCheck.INTACT for check in self.anchors.values())
+
+
 def _checked_anchors(
     services: Services, snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
-) -> dict[int, AnchorCheck]:
+) -> _Checked:
     """For each log that was read before: is it still the same up to where it was read?
 
     Two witnesses: the leader epochs, which cover everything up to the read's end, and the last
     landed record itself. One that says no is believed; one that says yes is enough.
     """
     checks: dict[int, AnchorCheck] = {}
+    cut_at: dict[int, int] = {}
     records = _anchor_records(services, snapshot, generations)
     for account in _comparable(snapshot, generations):
         partition = account.partition.partition
         bounds = snapshot.partitions.get(partition)
         if account.read_until is None or bounds is None:
             continue
+        same_until = _same_until(services, account, bounds)
+        said = {_said_by_epochs(account.read_until, same_until)}
+        if same_until is not None and same_until < account.read_until:
+            cut_at[partition] = same_until
         record = records.get(partition)
-        said = {_said_by_epochs(services, account, bounds)}
         if record and account.anchor:
             is_same = record.content_hash == account.anchor.content_hash
             said.add(AnchorCheck.INTACT if is_same else AnchorCheck.DIFFERS)
@@ -149,24 +167,26 @@ def _checked_anchors(
             for each in (AnchorCheck.DIFFERS, AnchorCheck.INTACT, AnchorCheck.GONE)
             if each in said
         )
-    return checks
+    return _Checked(checks, cut_at)
 
 
-def _said_by_epochs(
+def _same_until(
     services: Services, account: GenerationAccount, bounds: PartitionBounds
-) -> AnchorCheck:
-    """A log is cut at a change of leaders only, and then epochs end earlier than before (KIP-101).
+) -> int | None:
+    """How far the log still is the one that was read; None where no epoch can tell.
 
+    A log is cut at a change of leaders only, and then epochs end earlier than before (KIP-101).
     When it was read, the log reached past `read_until` in the epoch `read_epoch`.
     """
-    if account.read_epoch is None or account.read_until is None:
+    if account.read_epoch is None or bounds.leader_epoch == account.read_epoch:
+        return None if account.read_epoch is None else account.read_until
+    return services.broker.epoch_end(account.partition, account.read_epoch)
+
+
+def _said_by_epochs(read_until: int, same_until: int | None) -> AnchorCheck:
+    if same_until is None:
         return AnchorCheck.GONE
-    if bounds.leader_epoch == account.read_epoch:
-        return AnchorCheck.INTACT
-    until = services.broker.epoch_end(account.partition, account.read_epoch)
-    if until is None:
-        return AnchorCheck.GONE
-    return AnchorCheck.INTACT if until >= account.read_until else AnchorCheck.DIFFERS
+    return AnchorCheck.INTACT if same_until >= read_until else AnchorCheck.DIFFERS
 
 
 def _anchor_records(

@@ -57,6 +57,7 @@ class Facts:
     account: GenerationAccount | None = LANDED
     now: PartitionBounds | None = field(default_factory=lambda: bounds(0, 9))
     anchor: AnchorCheck = AnchorCheck.INTACT
+    cut_at: int | None = None
     topic_id: str = TOPIC_ID
     unfinished: tuple[BatchStatus, ...] = ()
     waiting: tuple[WaitingBatch, ...] = ()
@@ -71,6 +72,7 @@ class Facts:
             a_snapshot({0: self.now} if self.now else {}, topic_id=self.topic_id),
             {0: self.anchor},
             {0: 0},
+            cut_at={} if self.cut_at is None else {0: self.cut_at},
         )
         changes = log_changes(accounts, seen)
         known, snapshot = accounts.generations, seen.snapshot
@@ -101,10 +103,18 @@ CLAIMED = an_account(frontier=5, beyond=[(5, 9)])
 LEFT = a_status(planned(5, 9))
 HELD = a_status(planned(5, 9), lease_seconds_left=60.0)
 CUT_AT_4 = stopped_finding(
-    FEED, LANDED, a_snapshot({0: bounds(0, 4)}), FindingCode.TRUNCATED, "then"
+    FEED,
+    LANDED,
+    Observation(a_snapshot({0: bounds(0, 4)}), {}, {}),
+    FindingCode.TRUNCATED,
+    "then",
 )
 GREW_AGAIN = stopped_finding(
-    FEED, LANDED, a_snapshot({0: bounds(0, 9)}), FindingCode.OVERWRITTEN, "then"
+    FEED,
+    LANDED,
+    Observation(a_snapshot({0: bounds(0, 9)}), {}, {}),
+    FindingCode.OVERWRITTEN,
+    "then",
 )
 NO_ANCHOR = replace(GREW_AGAIN, verdict=Verdict.UNKNOWN, from_offset=None, until_offset=None)
 TAIL = replace(NO_ANCHOR, code=FindingCode.RECREATED)
@@ -169,6 +179,18 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
         Facts(anchor=AnchorCheck.DIFFERS),
         {"A4": f"{LOSS} [4, 5)"},
         "another record lies where the last landed one was",
+    ),
+    (
+        "cut and grown again, the epochs know where",
+        Facts(anchor=AnchorCheck.DIFFERS, cut_at=2),
+        {"A4": f"{LOSS} [2, 5)"},
+        "all from there on is another log's",
+    ),
+    (
+        "cut, and seen to be",
+        Facts(now=bounds(0, 4), anchor=AnchorCheck.DIFFERS, cut_at=2),
+        {"A3": f"{LOSS} [2, 5)"},
+        "it has grown since, and not yet past what was read",
     ),
     (
         "cut and grown, nothing landed by us",
