@@ -466,6 +466,20 @@ class SchemaOutOfDate(LedgerError):
         return f"the ledger has schema {found}, this code needs {wanted}."
 
 
+class ReportMissing(LedgerError):
+    """No report of the feed was stored, or none is as old as was asked for."""
+
+    next_step = "Make one: ./tallystick reconcile FEED"
+
+    def __init__(self, feed: str, when: str) -> None:
+        super().__init__(feed, when)
+
+    def sentence(self) -> str:
+        """The feed, and when."""
+        feed, when = self.args
+        return f"feed {feed} has no stored report{when}."
+
+
 class LedgerBehind(LedgerError):
     """Readers' directories hold batches that this ledger has never heard of (finding A10)."""
 

@@ -37,10 +37,26 @@ class Answer:
     """Said on standard error, whatever the form of the answer."""
 
 
-def deliver(work: Callable[[], Answer], *, as_json: bool) -> None:
-    """Do the work, show its answer, and end the program with the answer's exit code."""
+@dataclass(frozen=True, slots=True)
+class WrittenAnswer:
+    """One command's result as one text, shown as it is."""
+
+    text: str
+    """Empty when it was written elsewhere."""
+    exit_code: int = CLEAN
+    notes: Sequence[str] = field(default=())
+    """Said on standard error."""
+
+
+def deliver(
+    work: Callable[[], Answer | WrittenAnswer], *, as_json: bool, is_verbatim: bool = False
+) -> None:
+    """Do the work, show its answer, and end the program with the answer's exit code.
+
+    With `is_verbatim` standard output carries nothing but the answer, though it is no JSON.
+    """
     try:
-        with _reserved_stdout(as_json):
+        with _reserved_stdout(as_json or is_verbatim):
             answer = work()
     except IngestionError as error:
         raise typer.Exit(_tell(error, as_json=as_json)) from error
@@ -54,7 +70,9 @@ def deliver(work: Callable[[], Answer], *, as_json: bool) -> None:
         raise typer.Exit(COULD_NOT) from error
     for note in answer.notes:
         _say(note)
-    if as_json:
+    if isinstance(answer, WrittenAnswer):
+        _write(answer.text)
+    elif as_json:
         _print(answer.document.as_json())
     else:
         with closed_pipes_ignored():
@@ -107,6 +125,12 @@ def _say(text: str) -> None:
 def _print(text: str) -> None:
     with closed_pipes_ignored():
         print(text, flush=True)  # noqa: T201  the edge speaks
+
+
+def _write(text: str) -> None:
+    with closed_pipes_ignored():
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 @contextlib.contextmanager

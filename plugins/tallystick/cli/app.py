@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from tallystick.cli import feed_commands, ledger_commands, record_commands, run_commands
+from tallystick.cli import (
+    feed_commands,
+    ledger_commands,
+    record_commands,
+    report_commands,
+    run_commands,
+)
 
 EPILOG = (
     "\b\n"
@@ -32,5 +38,7 @@ app.command("plan")(run_commands.plan)
 app.command("land")(run_commands.land)
 app.command("batches")(record_commands.batches)
 app.command("files")(record_commands.files)
-app.command("reconcile")(record_commands.reconcile)
+app.command("reconcile")(report_commands.reconcile)
+app.command("report")(report_commands.report)
+app.command("complete")(report_commands.complete)
 app.add_typer(ledger_commands.app, name="ledger")

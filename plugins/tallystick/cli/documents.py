@@ -318,6 +318,21 @@ class ReconcileDocument(Document):
     partitions: Sequence[PartitionPart]
 
 
+class CompleteDocument(Document):
+    """`complete`."""
+
+    format: Literal["tallystick-complete-1"] = "tallystick-complete-1"
+    feed: str
+    at: Instant | None
+    """Null when nobody has looked at the broker yet."""
+    proof: Literal["proven", "not proven", "unknown"]
+    complete_up_to: Instant | None
+    complete_window_end: Instant | None
+    newest_look_at: Instant | None
+    partitions_behind: int
+    held_back_by: Sequence[str]
+
+
 class LedgerStatusDocument(Document):
     """`ledger status`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
@@ -14,6 +15,16 @@ from tallystick.settings import notation
 FeedArgument: TypeAlias = Annotated[str, typer.Argument(help="The feed's name.")]
 JsonOption: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document (docs/cli.md) and nothing else.")
+]
+AtOption: TypeAlias = Annotated[
+    str | None, typer.Option("--at", metavar="T", help="An instant, ISO 8601 with an offset.")
+]
+FormatOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--format", metavar="text|json|csv|html", help="The report's form."),
+]
+OutOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--out", metavar="F", help="Write the report to this file.")
 ]
 WindowStart: TypeAlias = Annotated[
     str | None,
@@ -43,6 +54,11 @@ def window_of(start: str | None, end: str | None) -> Window | None:
     if from_instant >= until_instant:
         raise ConfigurationError("--window-end", end, f"an instant after {start}")
     return Window(from_instant, until_instant)
+
+
+def instant_of(option: str, text: str | None) -> datetime | None:
+    """The instant; None for none. Raises ConfigurationError for a text that is no instant."""
+    return None if text is None else _instant(option, text)
 
 
 def _instant(option: str, text: str) -> datetime:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tallystick.report.safe_text import visible, visible_lines
+
 MOST_ROWS: Final = 100
 
 
@@ -37,7 +39,7 @@ def show_blocks(blocks: Iterable[Block]) -> None:
         return
     for block in blocks:
         for line in [block] if isinstance(block, str) else plain_lines(block):
-            print(line)  # noqa: T201  the edge speaks
+            print(visible_lines(line))  # noqa: T201  the edge speaks
     sys.stdout.flush()
 
 
@@ -45,6 +47,7 @@ def plain_lines(table: Table) -> list[str]:
     """The table as aligned lines, the header first; the rows beyond the bound are counted."""
     rows, left = _bounded(table)
     headers = [header.removesuffix("#") for header in table.headers]
+    rows = [[visible(cell) for cell in row] for row in rows]
     columns = list(zip(headers, *rows, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
     lines = [
@@ -65,7 +68,7 @@ def _show_on_terminal(blocks: Iterable[Block]) -> None:
     console = Console(highlight=False)
     for block in blocks:
         if isinstance(block, str):
-            console.print(Text(block))
+            console.print(Text(visible_lines(block)))
             continue
         rows, left = _bounded(block)
         table = RichTable(box=None, pad_edge=False, header_style="bold")
@@ -75,7 +78,7 @@ def _show_on_terminal(blocks: Iterable[Block]) -> None:
                 header.removesuffix("#"), justify="right" if is_number else "left", overflow="fold"
             )
         for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(visible(cell)) for cell in row))
         console.print(table)
         if left:
             console.print(Text(left))

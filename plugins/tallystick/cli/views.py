@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tallystick.cli.documents import (
     BatchesDocument,
+    CompleteDocument,
     FilesDocument,
     FindingPart,
     HeldBatchPart,
@@ -185,6 +186,29 @@ def rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
     blocks.append("What manifests can't tell:")
     blocks += [f"  {each}" for each in document.not_known]
     return [*blocks, *(f"  verified, perhaps committed: {each}" for each in document.staged)]
+
+
+def complete_view(document: CompleteDocument) -> list[Block]:
+    """If everything up to the instant is proven, and what is not."""
+    at = document.at.isoformat(timespec="seconds") if document.at else "any instant"
+    said = {
+        "proven": f"Everything that was appended before {at} is proven to be landed.",
+        "not proven": f"Not everything that was appended before {at} is proven to be landed.",
+        "unknown": f"It is unknown if everything that was appended before {at} is landed.",
+    }[document.proof]
+    up_to = document.complete_up_to
+    end = document.complete_window_end
+    reach = (
+        f"Complete up to {up_to.isoformat(timespec='seconds')}"
+        + (f", every window to {end.isoformat()}." if end else ".")
+        if up_to
+        else "Complete up to: unknown."
+    )
+    return [
+        f"Feed {document.feed}: {said}",
+        reach,
+        *(f"  {each}" for each in document.held_back_by),
+    ]
 
 
 def findings_view(findings: Sequence[FindingPart]) -> list[Block]:

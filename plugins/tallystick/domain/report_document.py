@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import Final
 
 from tallystick.domain.coverage_map import CoverageMap
-from tallystick.domain.findings import FAILING_VERDICTS
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.states import Verdict
 
@@ -159,11 +158,6 @@ class ReportDocument:
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ValueError(f"format {self.format!r} is not {FORMAT!r}")
-
-    @property
-    def has_failed(self) -> bool:
-        """True when a finding is neither harmless nor accepted."""
-        return any(each.verdict in FAILING_VERDICTS for each in self.findings)
 
     def to_json(self) -> str:
         """The document on one line."""

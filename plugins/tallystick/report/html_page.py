@@ -22,7 +22,7 @@ from tallystick.domain.report_document import FindingPart, PartitionPart, Report
 from tallystick.domain.states import HoleClass, Verdict
 from tallystick.report.frames import Report
 from tallystick.report.plain_text import duration_text, grouped, instant_text, interval_text
-from tallystick.report.safe_text import script_json, visible
+from tallystick.report.safe_text import script_json, visible_lines
 
 _SHOWN_FINDINGS: Final = 20
 _WRITTEN_FINDINGS: Final = 200
@@ -86,7 +86,7 @@ def finding_cells(topic: str, finding: FindingPart) -> dict[str, str]:
         if finding.evidence
         else "",
     }
-    return {name: _shown(text) for name, text in cells.items()}
+    return {name: visible_lines(text) for name, text in cells.items()}
 
 
 _PARTITION_HEADERS: Final = (
@@ -118,12 +118,7 @@ def partition_cells(part: PartitionPart) -> list[str]:
         instant_text(part.checked_at.get("L2")),
         instant_text(part.checked_at.get("L3")),
     ]
-    return [_shown(each) for each in cells]
-
-
-def _shown(text: str) -> str:
-    """The text, its lines kept, everything else that can't be seen spelled out."""
-    return "\n".join(visible(line) for line in text.split("\n"))
+    return [visible_lines(each) for each in cells]
 
 
 def _chart_data(document: ReportDocument) -> dict[str, object]:
@@ -195,7 +190,7 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["shown"] = _shown
+    environment.filters["shown"] = visible_lines
     environment.filters["instant"] = instant_text
     environment.filters["grouped"] = grouped
     return environment.from_string(_asset("page.html"))

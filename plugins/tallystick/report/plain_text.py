@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from tallystick.domain.report_document import FindingPart, PartitionPart, ReportDocument
@@ -23,8 +23,10 @@ def plain_text(report: Report) -> str:
 
 
 def instant_text(instant: datetime | None) -> str:
-    """The instant to the second; a dash where there is none."""
-    return "-" if instant is None else instant.isoformat(sep=" ", timespec="seconds")
+    """The instant to the second, in UTC; a dash where there is none."""
+    if instant is None:
+        return "-"
+    return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def grouped(value: int | None) -> str:

@@ -29,6 +29,11 @@ def visible(text: str) -> str:
     )
 
 
+def visible_lines(text: str) -> str:
+    """The text with its line breaks kept, and everything else as `visible` gives it."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
 def _spelled(character: str) -> str:
     number = ord(character)
     if number < 0x100:

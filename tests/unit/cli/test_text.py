@@ -22,6 +22,15 @@ def test_what_is_left_out_is_counted() -> None:
     assert lines[-1] == "... and 1 500 more (--json shows all)"
 
 
+def test_nothing_that_a_terminal_would_act_on_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_blocks(["a\x1b[2Jb\nnext", Table(("name", "n#"), [["\x1b]0;title\x07", "1"]])])
+    assert capsys.readouterr().out.splitlines() == [
+        "a\\x1b[2Jb", "next", "name              n", "\\x1b]0;title\\x07  1"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (999, "999"), (1234567, "1 234 567")])
 def test_numbers(value: int, text: str) -> None:
     assert number(value) == text

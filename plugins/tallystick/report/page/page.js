@@ -72,7 +72,7 @@
   function drawWindows() {
     draw("windows-chart", [
       bars(data.landed, "landed", colour("landed")),
-      { type: "scatter", mode: "lines", line: { shape: "hvh", color: colour("produced"), width: 2 }, x: middles, y: data.produced, name: "produced", connectgaps: false },
+      { type: "scatter", mode: "lines", line: { shape: "hvh", color: colour("ink"), width: 1.5 }, x: middles, y: data.produced, name: "produced", connectgaps: false },
     ], { barmode: "overlay", xaxis: { type: "date" } });
   }
   function drawHoles() {

@@ -1,0 +1,186 @@
+"""`reconcile`, `report` and `complete`: if what is on record is true, and how far it is proven."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from tallystick.cli.answers import CLEAN, COULD_NOT, FINDINGS, Answer, WrittenAnswer, deliver
+from tallystick.cli.documents import CompleteDocument, ReconcileDocument
+from tallystick.cli.options import (
+    AtOption,
+    FeedArgument,
+    FormatOption,
+    JsonOption,
+    OutOption,
+    instant_of,
+)
+from tallystick.cli.parts import finding_part, partition_part
+from tallystick.cli.progress import told
+from tallystick.cli.stage import Stage, stage_of
+from tallystick.cli.views import complete_view, reconcile_view
+from tallystick.domain.completeness import Proof
+from tallystick.domain.findings import FAILING_VERDICTS, FindingCode
+from tallystick.domain.identities import FeedName
+from tallystick.domain.report_document import ReportDocument
+from tallystick.domain.states import Verdict
+from tallystick.errors import ConfigurationError, ReportMissing
+from tallystick.workflows import reconciliation, reporting
+
+_FORMS: Final = ("text", "json", "csv", "html")
+_BY_SUFFIX: Final = {".txt": "text", ".json": "json", ".csv": "csv", ".html": "html"}
+_PROOF_CODES: Final = {
+    Proof.PROVEN: CLEAN,
+    Proof.NOT_PROVEN: FINDINGS,
+    Proof.UNKNOWN: COULD_NOT,
+}
+
+
+def reconcile(
+    context: typer.Context,
+    feed: FeedArgument,
+    form: FormatOption = None,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare ledger, broker and HDFS. Exit 0 clean, 1 findings, 3 when one of them is silent."""
+    deliver(
+        lambda: _reconciled(stage_of(context), feed, _form(form, out, as_json=as_json), out),
+        as_json=as_json or form == "json",
+        is_verbatim=form is not None,
+    )
+
+
+def report(
+    context: typer.Context,
+    feed: FeedArgument,
+    at: AtOption = None,
+    form: FormatOption = None,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the newest stored report, or the newest at T. Exit as its reconcile did."""
+    deliver(
+        lambda: _reported(
+            stage_of(context),
+            feed,
+            instant_of("--at", at),
+            _form("json" if as_json and form is None else form, out) or "text",
+            out,
+        ),
+        as_json=as_json or form == "json",
+        is_verbatim=True,
+    )
+
+
+def complete(
+    context: typer.Context, feed: FeedArgument, at: AtOption = None, as_json: JsonOption = False
+) -> None:
+    """Say if all that was appended before T is proven. Exit 0 yes, 1 no, 3 could not tell."""
+    deliver(lambda: _completed(stage_of(context), feed, instant_of("--at", at)), as_json=as_json)
+
+
+def _form(form: str | None, out: Path | None, *, as_json: bool = False) -> str | None:
+    """The report's form, by its option or the file's name; None where no report is asked for.
+
+    Raises ConfigurationError for a form that there is none of, and for two answers at once.
+    """
+    if form is not None and form not in _FORMS:
+        raise ConfigurationError("--format", form, "one of " + ", ".join(_FORMS))
+    if as_json and (form or out):
+        raise ConfigurationError("--json", "with --format or --out", "one of them")
+    if form is None and out is not None:
+        return _BY_SUFFIX.get(out.suffix, "text")
+    return form
+
+
+def _reconciled(
+    stage: Stage, name: str, form: str | None, out: Path | None
+) -> Answer | WrittenAnswer:
+    feed = stage.feed(name)
+    with told(f"reconciling {name}", logging.ERROR), stage.services(feed) as services:
+        found = reconciliation.reconcile(services)
+        kept = reporting.report_of(services, found)
+        reporting.store_report(services, kept)
+    code = _exit_code(((each.verdict, each.code) for each in found.findings), found.is_complete)
+    if form is not None:
+        return _written(kept, form, out, code)
+    document = ReconcileDocument(
+        feed=found.feed,
+        topic=found.topic,
+        taken_at=found.taken_at,
+        levels=[each.value for each in found.levels],
+        verdict=found.verdict.value,
+        is_complete=found.is_complete,
+        findings=[finding_part(each) for each in found.findings],
+        partitions=[partition_part(each) for each in found.partitions],
+    )
+    return Answer(document, reconcile_view(document), code)
+
+
+def _reported(
+    stage: Stage, name: str, at: datetime | None, form: str, out: Path | None
+) -> WrittenAnswer:
+    stage.feed(name)  # a mistyped name is told, not answered with an empty list
+    with stage.ledger() as ledger:
+        found = ledger.report_at(FeedName(name), at)
+    if found is None:
+        raise ReportMissing(name, f" at or before {at.isoformat()}" if at else "")
+    code = _exit_code(((each.verdict, each.code) for each in found.findings), found.is_complete)
+    return _written(found, form, out, code)
+
+
+def _written(document: ReportDocument, form: str, out: Path | None, code: int) -> WrittenAnswer:
+    """The report's face: on standard output, or whole in a file."""
+    from tallystick.report.faces import face_of  # pandas takes a second, other commands need none
+
+    text = face_of(document, form)
+    if out is None:
+        return WrittenAnswer(text, code)
+    part = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8", newline="")
+        part.replace(out)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise ConfigurationError("--out", str(out), f"a file that can be written ({reason})") from (
+            error
+        )
+    return WrittenAnswer("", code, [f"The report is in {out}."])
+
+
+def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
+    feed = stage.feed(name)
+    with stage.ledger() as ledger:
+        found = reporting.feed_completeness(ledger, FeedName(name))
+    proven = found.proven
+    instant = at or proven.newest_look_at
+    proof = proven.proof_of(instant) if instant else Proof.UNKNOWN
+    document = CompleteDocument(
+        feed=name,
+        at=instant,
+        proof=proof.value,
+        complete_up_to=proven.up_to,
+        complete_window_end=found.window_end,
+        newest_look_at=proven.newest_look_at,
+        partitions_behind=len(proven.holding_back(instant)) if instant else 0,
+        held_back_by=reporting.held_back_by(feed.source.topic, proven, instant)
+        if instant and proof is not Proof.PROVEN
+        else (),
+    )
+    return Answer(document, complete_view(document), _PROOF_CODES[proof])
+
+
+def _exit_code(findings: Iterable[tuple[Verdict, str]], is_complete: bool) -> int:
+    """A proven trouble is one, whoever was silent; silence alone is `could not tell`."""
+    failing = [code for verdict, code in findings if verdict in FAILING_VERDICTS]
+    if any(code != FindingCode.COULD_NOT_TELL for code in failing):
+        return FINDINGS
+    return CLEAN if is_complete and not failing else COULD_NOT
