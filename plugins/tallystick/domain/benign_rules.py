@@ -12,7 +12,6 @@ from typing import Final
 
 from tallystick.domain.findings import Finding, FindingCode, Level, finding
 from tallystick.domain.generation import GenerationAccount
-from tallystick.domain.manifest import Manifest
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import HoleClass, Verdict
 
@@ -46,28 +45,6 @@ class HoleCount:
     """The first of them (included)."""
     until_offset: int
     """One past the last of them (excluded)."""
-
-
-def hole_counts(manifests: Iterable[Manifest]) -> tuple[HoleCount, ...]:
-    """The proven holes of these batches, by generation, partition and class."""
-    found: dict[tuple[int, int, HoleClass], tuple[int, int, int]] = {}
-    for manifest in manifests:
-        for each in manifest.ranges:
-            for kind, runs in each.holes.items():
-                if not runs:
-                    continue
-                key = (manifest.plan.ordinal, each.planned.offsets.partition.partition, kind)
-                count, first, until = found.get(key, (0, runs.from_offsets[0], 0))
-                found[key] = (
-                    count + runs.count,
-                    min(first, runs.from_offsets[0]),
-                    max(until, runs.until_offsets[-1]),
-                )
-    order = list(HoleClass)
-    return tuple(
-        HoleCount(*key, *found[key])
-        for key in sorted(found, key=lambda key: (key[0], key[1], order.index(key[2])))
-    )
 
 
 def benign_holes(feed: str, topic: str, counts: Iterable[HoleCount]) -> tuple[Finding, ...]:

@@ -29,13 +29,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class HeldOffsets:
-    """The exact offsets of one partition that one file holds."""
+    """The exact offsets of one partition that one batch, or one file of it, holds."""
 
     batch_id: str
-    file: str
+    place: str
+    """The file, or the directory."""
     offsets: OffsetRuns
     doubled: OffsetRuns = field(default_factory=OffsetRuns)
-    """Those that are in this file more than once."""
+    """Those that are there more than once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ class Payload:
 def landed_twice(
     place: Place, held: Sequence[HeldOffsets], *, level: Level = Level.L2
 ) -> tuple[Finding, ...]:
-    """Offsets that committed files hold more than once, each run with the files that hold it."""
-    ordered = sorted(held, key=lambda each: (each.batch_id, each.file))
+    """Offsets that committed files hold more than once, each run with the places that hold it."""
+    ordered = sorted(held, key=lambda each: (each.batch_id, each.place))
     once, twice = OffsetRuns(), OffsetRuns()
     for each in ordered:
         twice = twice.union(once.intersection(each.offsets)).union(each.doubled)
@@ -68,13 +69,13 @@ def landed_twice(
                 Verdict.PROVEN_DUP,
                 level,
                 cause=(
-                    f"these offsets are in more than one row, in {len(holders)} committed file(s)."
+                    f"these offsets are in more than one row, in {len(holders)} committed place(s)."
                 ),
                 next_step=(
                     "Readers count them twice. See what a repair would do:"
                     f" ./tallystick repair {place.feed} --dry-run"
                 ),
-                evidence={"files": [f"{each.batch_id}/{each.file}" for each in holders]},
+                evidence={"places": [each.place for each in holders]},
             )
         )
     return tuple(found)

@@ -106,12 +106,15 @@ def broker_findings(
 def ledger_findings(
     feed: str, topic: str, generations: Mapping[int, GenerationAccount], facts: LedgerFacts
 ) -> tuple[Finding, ...]:
-    """What the ledger says by itself: as it was stated then, where a state lasts."""
+    """What the ledger says by itself: as it was stated first, where a state lasts."""
+    known = {each.key: each for each in facts.recorded}
+    lost = [lost_finding(feed, account, offsets, code) for account, offsets, code in facts.lost]
     return (
         *recorded_stops(generations, facts.recorded),
         *recorded_unknown_tails(facts.recorded),
         *standing_short_reads(generations, facts.recorded),
-        *(lost_finding(feed, account, offsets, code) for account, offsets, code in facts.lost),
+        # With the evidence of then: the ranges have none.
+        *(known.get(each.key, each) for each in lost),
         *(
             finding
             for account, settled in facts.unsound

@@ -13,29 +13,28 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.benign_rules import HoleCount, benign_holes, nothing_there
+from tallystick.domain.benign_rules import HoleCount
 from tallystick.domain.closing import Heard, ended_findings
 from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.log_changes import Accounts, Observation, log_changes
-from tallystick.domain.log_rules import (
-    change_findings,
-    lost_finding,
-    recorded_stops,
-    recorded_unknown_tails,
-    standing_findings,
-)
-from tallystick.domain.progress_rules import (
-    could_not_tell,
-    leaderless_partitions,
-    unfinished_batches,
-    unread_partitions,
+from tallystick.domain.log_rules import change_findings
+from tallystick.domain.progress_rules import could_not_tell
+from tallystick.domain.rules import (
+    LedgerFacts,
+    benign_findings,
+    broker_findings,
+    ledger_findings,
 )
 from tallystick.domain.states import FindingState, HoleClass, Verdict
 from tallystick.errors import SourceError, StorageError
-from tallystick.ports.proofs import LandedCounts
+from tallystick.ports.evidence import SettledRanges
+from tallystick.ports.proofs import CommittedDirectory, LandedCounts
+from tallystick.workflows.aborted_check import aborted_findings
 from tallystick.workflows.observing import observe
+from tallystick.workflows.outlooks import outlook, terms
+from tallystick.workflows.overlap_check import doubled_findings
 from tallystick.workflows.place import at
 from tallystick.workflows.scrubbing import scrub
 from tallystick.workflows.services import Services
@@ -123,17 +122,24 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     silent: list[Finding] = []
     look: _Look | None = None
     try:
-        look = _look_at_broker(services, accounts)
+        look = _look_at_broker(services, accounts, directories)
     except SourceError as error:
         silent.append(_unheard(services, "the broker", error, taken_at))
     else:
         accounts = look.accounts
         services.ledger.record_look(feed, look.seen.snapshot)
-    found = [*_ledger_findings(services, accounts), *(look.standing if look else ())]
+    unsound = services.ledger.unsound(feed)
+    found = [
+        *_ledger_findings(services, accounts, unsound),
+        *(look.standing if look else ()),
+    ]
     has_listed = False
     if level >= Level.L2:
         try:
-            stored = storage_findings(services, directories)
+            stored = [
+                *storage_findings(services, directories),
+                *doubled_findings(services, unsound, directories),
+            ]
         except StorageError as error:
             silent.append(_unheard(services, "HDFS", error, taken_at))
         else:
@@ -209,10 +215,10 @@ def _benign(
         for partition, account in sorted(accounts.generations.items())
         for kind, span in counts.get(account.generation_id, LandedCounts()).holes.items()
     ]
-    quiet = (
-        nothing_there(services.feed_name, accounts.generations, look.seen.snapshot) if look else ()
+    snapshot = look.seen.snapshot if look else None
+    return benign_findings(
+        services.feed_name, services.topic, spans, accounts.generations, snapshot
     )
-    return (*benign_holes(services.feed_name, services.topic, spans), *quiet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,52 +238,52 @@ class _Look:
         return any(before.get(each) != after.get(each) for each in places if each is not None)
 
 
-def _look_at_broker(services: Services, accounts: Accounts) -> _Look:
+def _look_at_broker(
+    services: Services, accounts: Accounts, directories: Sequence[CommittedDirectory]
+) -> _Look:
     """A look whose findings hold for the accounts as they still are.
 
     The ledger is read before the broker. If a run lands between the two, and retention takes the
     landed records, what is safe looks lost: so where something is found, the ledger is read again.
     """
-    look = _one_look(services, accounts)
+    look = _one_look(services, accounts, directories)
     for _ in range(_MORE_LOOKS_BESIDE_A_RUN):
         if not (look.foreseen or look.standing):
             break
         now = services.ledger.accounts(services.feed_name)
         if not look.is_overtaken(now):
             break
-        look = _one_look(services, now)
+        look = _one_look(services, now, directories)
     return look
 
 
-def _one_look(services: Services, accounts: Accounts) -> _Look:
+def _one_look(
+    services: Services, accounts: Accounts, directories: Sequence[CommittedDirectory]
+) -> _Look:
     feed, known, seen = services.feed_name, accounts.generations, observe(services, accounts)
+    around = outlook(services, known, seen.snapshot)
     return _Look(
         accounts,
         seen,
         foreseen=change_findings(feed, known, log_changes(accounts, seen), seen),
         standing=(
-            *standing_findings(feed, known, seen),
-            *leaderless_partitions(feed, seen.snapshot),
-            *unread_partitions(feed, known, seen.snapshot),
+            *broker_findings(feed, known, seen, around, terms(services)),
+            *aborted_findings(services, directories, seen.snapshot),
         ),
     )
 
 
-def _ledger_findings(services: Services, accounts: Accounts) -> list[Finding]:
-    """What the ledger says by itself: as it was stated then, where a state lasts."""
+def _ledger_findings(
+    services: Services, accounts: Accounts, unsound: Sequence[SettledRanges]
+) -> tuple[Finding, ...]:
     feed, ledger = services.feed_name, services.ledger
-    recorded = [each.finding for each in ledger.findings(feed)]
-    known = {each.key: each for each in recorded}
-    lost = [
-        lost_finding(feed, account, offsets, code) for account, offsets, code in ledger.lost(feed)
-    ]
-    return [
-        *recorded_stops(accounts.generations, recorded),
-        *recorded_unknown_tails(recorded),
-        # As it was stated first, with the evidence of then.
-        *(known.get(each.key, each) for each in lost),
-        *unfinished_batches(feed, services.topic, ledger.waiting(feed)),
-    ]
+    facts = LedgerFacts(
+        recorded=[each.finding for each in ledger.findings(feed)],
+        lost=ledger.lost(feed),
+        waiting=ledger.waiting(feed),
+        unsound=[(each.account, each.ranges) for each in unsound],
+    )
+    return ledger_findings(feed, services.topic, accounts.generations, facts)
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:

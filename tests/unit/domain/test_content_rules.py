@@ -66,10 +66,10 @@ def test_what_is_landed_twice(files: list[HeldOffsets], expected: Pairs, why: st
     assert {each.verdict for each in found} <= {Verdict.PROVEN_DUP}
 
 
-def test_what_is_landed_twice_names_its_files() -> None:
+def test_what_is_landed_twice_names_its_places() -> None:
     (found,) = landed_twice(PLACE, [held("b", [(0, 3)]), held("a", [(2, 5)]), held("c", [(6, 7)])])
 
-    assert found.evidence == {"files": ["a/a.parquet", "b/b.parquet"]}
+    assert found.evidence == {"places": ["a.parquet", "b.parquet"]}
 
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=12, unique=True), max_size=4))

@@ -107,7 +107,7 @@ def test_a_stray_is_suspected_and_never_deleted() -> None:
     (found,) = stray_files(FEED, TOPIC, ["/landing/orders/copy.parquet"])
 
     assert (found.code, found.verdict) == (FindingCode.STRAY_FILE, Verdict.SUSPECTED)
-    assert "delete nothing" in found.next_step.lower()
+    assert "moves it aside, and keeps it" in found.next_step
     assert found.evidence == {"path": "/landing/orders/copy.parquet"}
 
 
@@ -116,7 +116,7 @@ def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
     (found,) = ledger_behind(FEED, TOPIC, ["/landing/orders/gen=1/_tally.json"])
 
     assert (found.code, found.verdict) == (FindingCode.LEDGER_BEHIND, Verdict.UNKNOWN)
-    assert found.next_step.startswith("Land nothing")
+    assert found.next_step.startswith("Nothing is landed until this is mended")
 
 
 def test_two_paths_are_two_findings() -> None:

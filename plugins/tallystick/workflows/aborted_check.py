@@ -1,0 +1,111 @@
+"""Level L1: landed rows against the broker's aborted transactions, where the log still holds them.
+
+Newest batches first, within a budget: what is older was looked at when it was new. Logs without a
+transaction cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from tallystick.domain.content_rules import Place, aborted_landed
+from tallystick.domain.findings import Finding
+from tallystick.domain.landed import LandedFile
+from tallystick.domain.manifest import AccountedRange, Manifest
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import HoleClass, Isolation
+from tallystick.ports.proofs import CommittedDirectory
+from tallystick.workflows.services import Services
+
+# To look at an offset is to fetch its batch: this is some hundred megabytes at most, once an hour.
+_OFFSETS_AT_MOST: Final = 1_000_000
+_BATCHES_AT_MOST: Final = 24
+_OF_TRANSACTIONS: Final = (HoleClass.CONTROL, HoleClass.ABORTED)
+
+
+def aborted_findings(
+    services: Services, directories: Sequence[CommittedDirectory], snapshot: BrokerSnapshot
+) -> list[Finding]:
+    """Rows that read_committed batches hold, and that the broker says were aborted.
+
+    `directories` are in the order of their commits. Raises SourceError.
+    """
+    manifests = [
+        (each, batch.manifest)
+        for each in directories[-_BATCHES_AT_MOST:]
+        if (batch := services.ledger.committed_batch(each.batch_id))
+    ]
+    transactional = {
+        part.planned.offsets.partition.partition
+        for _, manifest in manifests
+        for part in manifest.ranges
+        if any(part.holes.get(kind) for kind in _OF_TRANSACTIONS)
+    }
+    found: list[Finding] = []
+    budget = _OFFSETS_AT_MOST
+    for directory, manifest in reversed(manifests):
+        if not _is_comparable(manifest, snapshot):
+            continue
+        for part in manifest.ranges:
+            landed = _retained(part, snapshot)
+            if part.planned.offsets.partition.partition not in transactional or not landed:
+                continue
+            budget -= landed.count
+            if budget < 0:
+                return found
+            found += _aborted(services, directory.files, manifest, part, landed)
+    return found
+
+
+def _is_comparable(manifest: Manifest, snapshot: BrokerSnapshot) -> bool:
+    is_this_log = (manifest.plan.cluster_id, manifest.plan.topic_id) == (
+        snapshot.cluster_id,
+        snapshot.topic_id,
+    )
+    return is_this_log and manifest.isolation is Isolation.READ_COMMITTED
+
+
+def _retained(part: AccountedRange, snapshot: BrokerSnapshot) -> OffsetRuns:
+    """The rows of a range that the log still holds."""
+    offsets = part.planned.offsets
+    bounds = snapshot.partitions.get(offsets.partition.partition)
+    if bounds is None:
+        return OffsetRuns()
+    holes = OffsetRuns.of(run for runs in part.holes.values() for run in runs)
+    rows = holes.complement(offsets.from_offset, offsets.until_offset)
+    return rows.clipped(bounds.log_start_offset, bounds.high_watermark)
+
+
+def _aborted(
+    services: Services,
+    standing: Mapping[str, object],
+    manifest: Manifest,
+    part: AccountedRange,
+    landed: OffsetRuns,
+) -> Iterator[Finding]:
+    """What of the rows was aborted, file by file; those of replaced files don't count."""
+    explained = services.broker.explain_holes(
+        part.planned.offsets, landed, Isolation.READ_COMMITTED
+    )
+    aborted = explained.get(HoleClass.ABORTED)
+    if not aborted:
+        return
+    partition = part.planned.offsets.partition.partition
+    place = Place(manifest.plan.feed, manifest.plan.topic, manifest.plan.ordinal, partition)
+    for file in manifest.files:
+        if file.name in standing:
+            rows = landed.intersection(_reach(file, partition))
+            yield from aborted_landed(
+                place, rows, aborted, batch_id=manifest.plan.batch_id, file=file.name
+            )
+
+
+def _reach(file: LandedFile, partition: int) -> OffsetRuns:
+    """All that the file's slices of a partition span."""
+    return OffsetRuns.of(
+        (each.first_offset, each.last_offset + 1)
+        for each in file.slices
+        if each.partition == partition
+    )
