@@ -86,7 +86,7 @@ def finding_cells(topic: str, finding: FindingPart) -> dict[str, str]:
         if finding.evidence
         else "",
     }
-    return {name: visible_lines(text) for name, text in cells.items()}
+    return {name: visible_lines(text) for name, text in cells.items()}  # the script has no filter
 
 
 _PARTITION_HEADERS: Final = (
@@ -185,12 +185,21 @@ def _asset(name: str) -> str:
     return (files("tallystick.report") / "page" / name).read_text(encoding="utf-8")
 
 
+def _harmless(value: object) -> object:
+    """What the template writes: every text without what can't be seen; it is escaped after this."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return visible_lines(str(value)) if is_text else value
+
+
 @cache
 def _template() -> Template:
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        finalize=_harmless,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.filters["shown"] = visible_lines
     environment.filters["instant"] = instant_text
     environment.filters["grouped"] = grouped
     return environment.from_string(_asset("page.html"))

@@ -1,0 +1,169 @@
+"""What the faces say of a report, and that the page needs nobody else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import replace
+from datetime import timedelta
+from hashlib import sha256
+from html import unescape
+
+import pytest
+
+from tallystick.domain.report_document import FORMAT, ReportDocument
+from tallystick.domain.states import Verdict
+from tallystick.report.faces import face_of
+from tallystick.report.frames import Report
+from tests.support.report_documents import a_document, a_finding, a_partition
+
+YEAR_OF_HOURS = 8_760
+MOST_BYTES = 8_000_000
+
+
+def test_a_document_comes_back_from_its_json() -> None:
+    document = a_document()
+
+    assert ReportDocument.from_json(document.to_json()) == document
+    assert json.loads(document.to_json())["format"] == FORMAT
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", "null", "7", '{"format": "tallystick-report-2"}', "no json"]
+)
+def test_anything_else_is_no_document(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        ReportDocument.from_json(text)
+
+
+def test_frames_are_worst_first() -> None:
+    report = Report(a_document())
+
+    assert list(report.partitions["verdict"][:4]) == [
+        "PROVEN_LOSS", "PROVEN_LOSS", "UNKNOWN", "PROVEN_OK"
+    ]  # fmt: skip
+    lags = list(report.partitions["lag"][3:])
+    assert lags == sorted(lags, reverse=True)
+    assert list(report.findings["verdict"]) == ["PROVEN_LOSS", "PROVEN_LOSS"]
+
+
+def test_a_frame_has_a_row_for_every_cell_column_and_look() -> None:
+    document = a_document(partitions=12, columns=48)
+    report = Report(document)
+
+    assert len(report.coverage) == 12 * 48
+    assert set(report.coverage["verdict"]) == {
+        "PROVEN_OK", "PROVEN_LOSS", "UNKNOWN", "SUSPECTED", "WAIVED"
+    }  # fmt: skip
+    assert len(report.columns) == len(report.band) == 48
+    assert report.columns["landed_rows"].sum() == sum(x.landed_rows for x in document.columns)
+
+
+def test_text_says_the_verdict_what_is_proven_and_each_next_step() -> None:
+    lines = face_of(a_document(), "text").splitlines()
+
+    assert lines[:3] == [
+        "Feed orders, topic orders, 2026-11-08 12:30:00Z",
+        "Verdict: PROVEN_LOSS at levels L0, L1, L2",
+        "Complete up to: 2026-11-07 16:30:00Z, every window to 2026-11-07 16:00:00Z",
+    ]
+    assert sum(line.startswith("  next: ") for line in lines) == 2
+    assert "12 partition(s): 2 PROVEN_LOSS, 1 UNKNOWN, 9 PROVEN_OK" in lines
+
+
+def test_a_silent_witness_is_told_and_is_not_in_order() -> None:
+    document = replace(
+        a_document(), unheard=("HDFS could not be asked: it is down.",), complete_up_to=None
+    )
+
+    text, html = face_of(document, "text"), face_of(document, "html")
+
+    assert "Complete up to: UNKNOWN" in text
+    for face in (text, html):
+        assert "Not heard: HDFS could not be asked: it is down." in face
+        assert "is UNKNOWN, not in order." in face
+
+
+def test_text_stays_short_and_counts_what_it_leaves_out() -> None:
+    document = a_document(partitions=500, findings=[a_finding(each) for each in range(300)])
+
+    lines = face_of(document, "text").splitlines()
+
+    assert len(lines) < 150
+    assert "... and 250 more, in the report's other forms." in lines
+    assert "... and 480 more." in lines
+
+
+def test_a_page_asks_nobody_for_anything() -> None:
+    html = face_of(a_document(), "html")
+    head = html.split("<style>")[0]
+    own = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+
+    assert "default-src 'none'" in unescape(head)
+    assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:)?//""", own)
+    assert not re.search(r"<(link|iframe|object|embed|base|form)\b", own)
+
+
+def test_a_page_names_the_hash_of_each_of_its_scripts() -> None:
+    html = face_of(a_document(), "html")
+    scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+
+    hashes = [base64.b64encode(sha256(each.encode()).digest()).decode() for each in scripts]
+
+    assert re.findall(r"'sha256-([^']+)'", unescape(html.split("<style>")[0])) == hashes
+    assert not any("\r" in each for each in scripts)
+
+
+def test_every_finding_is_on_the_page_with_its_evidence_and_next_step() -> None:
+    html = face_of(a_document(), "html")
+
+    cards = html.split("<template")[0].count("<article class=")
+    assert cards == 2
+    assert html.count("retention_ms") == 2
+    assert html.count("./tallystick explain 17") == 2
+
+
+def test_what_nobody_has_proven_is_grey() -> None:
+    html = face_of(a_document(), "html")
+
+    data = json.loads(html.split('id="data">')[1].split("</script>")[0])
+
+    assert data["verdicts"] == [each.value for each in Verdict]
+    unknown = str(data["verdicts"].index("UNKNOWN"))
+    assert all(row.endswith(unknown) for row in data["cells"])
+
+
+def test_an_empty_report_has_all_four_faces() -> None:
+    document = replace(
+        a_document(partitions=1, columns=1, findings=()),
+        partitions=(), columns=(), band=(), ages=(), verdict=Verdict.UNKNOWN,
+    )  # fmt: skip
+    document = replace(document, coverage=replace(document.coverage, edges=(), blocks=()))
+
+    assert "Nothing found." in face_of(document, "text")
+    assert "Nothing found." in face_of(document, "html")
+    assert face_of(document, "csv").count("\n") == 1
+
+
+def test_a_year_of_hours_over_ten_thousand_partitions_stays_small() -> None:
+    width = timedelta(hours=YEAR_OF_HOURS // 120)
+    findings = [a_finding(each, cause=f"these are gone: {each}.") for each in range(10_000)]
+    document = a_document(partitions=10_000, columns=120, width=width, findings=findings)
+
+    assert len(document.coverage.blocks) <= 128
+    assert len(face_of(document, "html").encode()) < MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("part", "row"),
+    [
+        (a_partition(0, seconds_to_loss=None), "-"),
+        (a_partition(0, seconds_to_loss=-5.0), "overdue"),
+        (a_partition(0, seconds_to_loss=3_900.0), "1 h 5 min"),
+    ],
+)
+def test_the_time_to_loss_is_told_in_words(part: object, row: str) -> None:
+    html = face_of(replace(a_document(), partitions=(part,)), "html")  # type: ignore[arg-type]
+
+    assert f"<td>{row}</td>" in html
