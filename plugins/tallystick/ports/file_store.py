@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tallystick.domain.landed import ReadBack
@@ -17,6 +17,9 @@ class StoredEntry:
     is_directory: bool
     length_bytes: int
     """0 for a directory."""
+    changed_ms: int = field(default=0, compare=False)
+    """When it was changed last, by the file system's clock: of a directory, when an entry came or
+    went."""
 
 
 class FileStore(Protocol):

@@ -165,7 +165,9 @@ def _entries(local: Path) -> Iterator[StoredEntry]:
 
 def _entry(local: Path) -> StoredEntry:
     is_directory = local.is_dir()
-    return StoredEntry(local.name, is_directory, 0 if is_directory else local.stat().st_size)
+    status = local.stat()
+    length = 0 if is_directory else status.st_size
+    return StoredEntry(local.name, is_directory, length, status.st_mtime_ns // 1_000_000)
 
 
 @contextmanager

@@ -236,7 +236,8 @@ class WebHdfsFileStore:
 
 def _entry(name: str, status: Mapping[str, Any]) -> StoredEntry:
     is_directory = status["type"] == "DIRECTORY"
-    return StoredEntry(name, is_directory, 0 if is_directory else int(status["length"]))
+    length = 0 if is_directory else int(status["length"])
+    return StoredEntry(name, is_directory, length, int(status["modificationTime"]))
 
 
 def _field(path: str, response: requests.Response, name: str) -> Any:

@@ -26,6 +26,7 @@ from tallystick.errors import WindowMissing
 from tallystick.ports.ledger import FrozenPlan, PlanningSession
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
+from tallystick.workflows.published_batches import require_ledger_not_behind
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -70,10 +71,11 @@ class PlanReport:
 def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
     """Freeze a plan for this window, or read it again; its batches are this run's to carry out.
 
-    Raises BrokerUnavailable, TopicUnknown, LedgerUnavailable or ClaimConflict: then nothing
-    changed.
+    Raises BrokerUnavailable, TopicUnknown, LedgerUnavailable, StorageUnavailable, ClaimConflict, or
+    LedgerBehind: then nothing changed but the finding that says so.
     """
     _require_window(services, window)
+    require_ledger_not_behind(services)
     with (
         at(services, "plan"),
         services.ledger.planning(services.feed_name, services.topic) as session,

@@ -33,8 +33,10 @@ SELECT DISTINCT b.batch_id
 SELECT changed_ms FROM storage_look WHERE feed = :feed AND root = :root;
 
 -- name: note_look
--- Remember how far they were compared; a slower look never takes it back.
-INSERT INTO storage_look AS l (feed, root, changed_ms) VALUES (:feed, :root, :changed_ms)
+-- Remember how far they were compared; a slower look never takes it back. A feed without a plan has
+-- no row to keep it under, and is looked at in full again.
+INSERT INTO storage_look AS l (feed, root, changed_ms)
+SELECT feed, :root, :changed_ms FROM feed WHERE feed = :feed
     ON CONFLICT (feed, root) DO UPDATE SET changed_ms = greatest(l.changed_ms, excluded.changed_ms);
 
 -- name: row_counts

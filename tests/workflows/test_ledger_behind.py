@@ -1,0 +1,109 @@
+"""A ledger that storage is ahead of lands nothing: offsets would be landed twice (A10)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.identities import Owner
+from tallystick.errors import LedgerBehind
+from tallystick.ports.file_store import StoredEntry
+from tallystick.workflows.published_batches import require_ledger_not_behind
+from tallystick.workflows.run import land_feed
+from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.story import FEED, Story
+
+OWNER = Owner("one")
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    broker = ScriptedBroker("orders")
+    for log in broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    return Story(ledger_databases(), tmp_path, broker)
+
+
+class Listings:
+    """A store that remembers which directories were listed."""
+
+    def __init__(self, store: Any) -> None:
+        self._store, self.listed = store, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def entries(self, path: str) -> Sequence[StoredEntry]:
+        self.listed.append(path)
+        found: Sequence[StoredEntry] = self._store.entries(path)
+        return found
+
+
+def hours_listed(story: Story) -> int:
+    """How many hours' directories one look before a plan lists."""
+    services = story.services()
+    store = Listings(services.store)
+    require_ledger_not_behind(replace(services, store=store))
+    return sum("/hour=" in each for each in store.listed)
+
+
+def hour_of(story: Story) -> Path:
+    [hour] = (story.directory / "landing" / FEED).glob("gen=*/dt=*/hour=*")
+    return hour
+
+
+def aged(path: Path, seconds: int) -> None:
+    """The directory was changed so long before."""
+    changed = path.stat().st_mtime - seconds
+    os.utime(path, (changed, changed))
+
+
+def test_nothing_is_landed_by_a_ledger_that_was_lost(
+    story: Story, ledger_databases: Callable[[], str]
+) -> None:
+    land_feed(story.services(), None, OWNER)
+    landed = story.published_offsets()
+    lost = Story(ledger_databases(), story.directory, story.broker)
+    for _ in range(2):
+        with pytest.raises(LedgerBehind, match="the ledger lacks 1 published batches"):
+            land_feed(lost.services(), None, OWNER)
+    assert story.published_offsets() == landed
+    [stored] = lost.services().ledger.findings(FEED)
+    assert stored.finding.code is FindingCode.LEDGER_BEHIND
+    assert stored.finding.subject.startswith("/landing/orders/gen=1/")
+
+
+def test_a_ledger_that_knows_all_goes_on(story: Story) -> None:
+    land_feed(story.services(), None, OWNER)
+    story.broker.logs[0].append(Kind.RECORD, 3)
+    assert not land_feed(story.services(), None, OWNER).errors
+
+
+def test_an_hour_that_is_as_it_was_is_not_listed_again(story: Story) -> None:
+    land_feed(story.services(), None, OWNER)
+    hour = hour_of(story)
+    later = hour.parent / "hour=99"
+    later.mkdir()
+    aged(hour, 7200)
+    assert hours_listed(story) == 2
+    assert hours_listed(story) == 1
+
+
+def test_what_changes_in_a_known_hour_is_seen(story: Story) -> None:
+    land_feed(story.services(), None, OWNER)
+    hour = hour_of(story)
+    aged(hour, 7200)
+    (hour.parent / "hour=99").mkdir()
+    hours_listed(story)
+    [batch] = hour.iterdir()
+    foreign = hour / f"batch={'f' * 16}"
+    foreign.mkdir()
+    (foreign / "_tally.json").write_bytes((batch / "_tally.json").read_bytes())
+    with pytest.raises(LedgerBehind):
+        require_ledger_not_behind(story.services())
