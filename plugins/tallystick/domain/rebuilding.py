@@ -35,8 +35,8 @@ class LedgerFacts:
     logs: Logs
     committed: Sequence[BatchPlan]
     """In the order of their commits."""
-    lost: Sequence[tuple[int, OffsetRange]] = ()
-    """Each with the ordinal of its generation."""
+    lost: Mapping[tuple[int, int], Sequence[OffsetRange]] = field(default_factory=dict)
+    """By partition and ordinal."""
     unfinished: Sequence[BatchStatus] = ()
 
 
@@ -219,8 +219,8 @@ def _contradictions(facts: LedgerFacts, logs: Logs, manifest: Manifest) -> Itera
             yield f"{place} is stopped in the ledger"
         if account.first_offset > offsets.from_offset:
             yield f"{place} is accounted for from offset {account.first_offset} on"
-        for ordinal, lost in facts.lost:
-            shared = lost.intersection(offsets) if ordinal == plan.ordinal else None
+        for lost in facts.lost.get(_log(plan, planned), ()):
+            shared = lost.intersection(offsets)
             if shared:
                 yield f"{shared} is recorded as lost"
 

@@ -23,6 +23,7 @@ from tallystick.domain.log_changes import (
 )
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.rebuilding import (
     LedgerFacts,
     LeftOut,
@@ -120,10 +121,13 @@ def rebuild(
 
 def _facts(services: Services) -> LedgerFacts:
     ledger, feed = services.ledger, services.feed_name
+    lost: dict[tuple[int, int], list[OffsetRange]] = {}
+    for account, offsets, _ in ledger.lost(feed):
+        lost.setdefault((account.partition.partition, account.ordinal), []).append(offsets)
     return LedgerFacts(
         logs=_logs(services),
         committed=[each.plan for each in ledger.committed_manifests(feed)],
-        lost=[(account.ordinal, offsets) for account, offsets, _ in ledger.lost(feed)],
+        lost=lost,
         unfinished=ledger.accounts(feed).unfinished,
     )
 

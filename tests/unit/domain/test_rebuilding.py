@@ -133,13 +133,13 @@ CONTRADICTIONS = {
         "orders-0, generation 1 is accounted for from offset 6 on",
     ),
     "a loss": (
-        LedgerFacts(logs(an_account()), (), lost=[(1, a_range(0, 7))]),
+        LedgerFacts(logs(an_account()), (), lost={(0, 1): [a_range(0, 7)]}),
         "orders-0 [5, 7) is recorded as lost",
     ),
     "a loss of another life": (
-        LedgerFacts(logs(an_account()), (), lost=[(2, a_range(0, 7))]), None
+        LedgerFacts(logs(an_account()), (), lost={(0, 2): [a_range(0, 7)]}), None
     ),
-    "a loss beside it": (LedgerFacts(logs(an_account()), (), lost=[(1, a_range(0, 5))]), None),
+    "a loss beside it": (LedgerFacts(logs(an_account()), (), lost={(0, 1): [a_range(0, 5)]}), None),
     "an unfinished batch of this id with other claims": (
         LedgerFacts(
             logs(an_account()), (), unfinished=[a_status(planned(6, 9), batch_id=BatchId("b1"))]
