@@ -24,7 +24,7 @@ from tallystick.report.frames import Report
 from tallystick.report.plain_text import duration_text, grouped, instant_text, interval_text
 from tallystick.report.safe_text import script_json, visible_lines
 
-_SHOWN_FINDINGS: Final = 20
+_SHOWN_FINDINGS: Final = 8
 _WRITTEN_FINDINGS: Final = 200
 _WRITTEN_PARTITIONS: Final = 50
 _VERDICTS: Final = tuple(Verdict)

@@ -5,7 +5,8 @@
   const FINDINGS_AT_ONCE = 200;
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const number = (value) => value === null || value === undefined ? "?" : value.toLocaleString("en").replace(/,/g, "\u2009");
+  const format = new Intl.NumberFormat("en");
+  const number = (value) => value === null || value === undefined ? "?" : format.format(value).replace(/,/g, "\u2009");
   const instant = (text) => text.slice(0, 16).replace("T", " ");
 
   function layout(extra) {
@@ -27,12 +28,14 @@
     const words = data.verdicts, steps = words.length;
     const scale = words.flatMap((word, place) => [[place / steps, colour(word)], [(place + 1) / steps, colour(word)]]);
     const few = data.blocks.length <= 40 && data.edges.length <= 80;
-    const text = data.cells.map((row, block) => Array.from(row, (cell, column) => {
+    const spans = data.edges.slice(1).map((edge, column) => instant(data.edges[column]) + " to " + instant(edge) + "<br>");
+    const text = data.cells.map((row, block) => {
       const [first, last] = data.blocks[block], whole = last - first + 1;
-      const who = whole === 1 ? "partition " + first : "partitions " + first + " to " + last;
-      const how = whole === 1 ? "" : " (" + number(data.counts[block][column]) + " of " + number(whole) + ")";
-      return instant(data.edges[column]) + " to " + instant(data.edges[column + 1]) + "<br>" + who + "<br>" + words[cell] + how;
-    }));
+      const who = whole === 1 ? "partition " + first + "<br>" : "partitions " + first + " to " + last + "<br>";
+      const all = whole === 1 ? "" : " (all " + number(whole) + ")";
+      const how = (count) => count === whole ? all : " (" + number(count) + " of " + number(whole) + ")";
+      return Array.from(row, (cell, column) => spans[column] + who + words[cell] + how(data.counts[block][column]));
+    });
     const tops = data.blocks.map(([first]) => first - 0.5);
     if (data.blocks.length) tops.push(data.blocks[data.blocks.length - 1][1] + 0.5);
     draw("coverage-chart", [{
@@ -94,10 +97,13 @@
   }
 
   const charts = [drawCoverage, drawBand, drawWindows, drawHoles, drawAges];
-  function drawAll() {
-    const [next, ...others] = charts;
-    next();
-    others.forEach((each) => setTimeout(each, 0));
+  // One chart at a time: the page answers in between.
+  const soon = () => new Promise((done) => setTimeout(done, 0));
+  async function drawAll() {
+    for (const each of charts) {
+      each();
+      await soon();
+    }
   }
 
   async function rest() {
@@ -164,11 +170,14 @@
     tell();
   }
 
-  drawAll();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  setTimeout(() => rest().then(({findings, partitions}) => {
+  async function open() {
+    await drawAll();
+    const {findings, partitions} = await rest();
     moreFindings(findings);
     partitionTable(partitions);
-    document.documentElement.dataset.ready = "yes";
-  }), 0);
+    // Milliseconds since the page was asked for: what bench/report_page.py reads.
+    document.documentElement.dataset.ready = Math.round(performance.now());
+  }
+  open();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 })();
