@@ -68,9 +68,13 @@ def ended_findings(
 ) -> dict[int, str]:
     """The numbers of findings that have ended, each with what ended it."""
     still = {each.key for each in found}
+    # A rebuild names the offsets of a directory that the ledger can't hold beside another batch: it
+    # stands as long as the directory is there.
+    behind = {each.subject for each in found if each.code is FindingCode.LEDGER_BEHIND}
     ended = {}
     for number, each in standing.items():
-        if each.key not in still:
+        is_there = each.code is FindingCode.LANDED_TWICE and each.subject in behind
+        if each.key not in still and not is_there:
             reason = _reason(each, heard, generations)
             if reason:
                 ended[number] = reason

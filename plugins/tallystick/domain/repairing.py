@@ -192,6 +192,8 @@ def plan_repair(
 def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> None:
     number, found = numbered.finding_id, numbered.finding
     match found.code:
+        case FindingCode.LANDED_TWICE if "kept_batch" in found.evidence:
+            drafts.refuse([number], found.next_step)
         case FindingCode.LANDED_TWICE if "path" in found.evidence:
             drafts.refuse([number], "the other copy is a stray file: its finding A9 moves it.")
         case code if code in _OF_FILES and _files_named(found, facts):

@@ -13,6 +13,7 @@ from tallystick.domain.findings import FindingCode
 from tallystick.domain.states import Verdict
 from tallystick.workflows.rebuilding import rebuild
 from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import dry_repair
 from tests.support.landed_feed import assert_same, directories, files, land
 from tests.support.ledger_account import account_of
 from tests.support.story import FEED, Story
@@ -146,3 +147,15 @@ def test_offsets_that_two_batches_hold_are_named_and_the_lowest_is_kept(
     assert {each.key for each in report.findings} <= recorded
     again = rebuild(after.services())
     assert [each.key for each in again.findings] == [each.key for each in report.findings]
+    # As long as the directories lie there, they stand; the operator moves them, and keeps them.
+    (story.directory / "aside").mkdir()
+    reconcile(after.services())
+    refused = {each.reason for each in dry_repair(after.services(), ()).plan.not_mended}
+    assert {each.next_step for each in report.findings} <= refused
+    standing = {each.finding.key for each in after.services().ledger.findings(FEED)}
+    assert {each.key for each in report.findings} <= standing
+    for number, left in enumerate(report.left_out):
+        (story.directory / left.directory.lstrip("/")).rename(story.directory / f"aside/{number}")
+    assert reconcile(after.services()).verdict is Verdict.PROVEN_OK
+    assert after.services().ledger.findings(FEED) == []
+    assert land(after).plan.all_batches == ()
