@@ -6,6 +6,7 @@ import typer
 
 from tallystick.cli import (
     feed_commands,
+    finding_commands,
     ledger_commands,
     record_commands,
     report_commands,
@@ -41,4 +42,8 @@ app.command("files")(record_commands.files)
 app.command("reconcile")(report_commands.reconcile)
 app.command("report")(report_commands.report)
 app.command("complete")(report_commands.complete)
+app.command("findings")(finding_commands.findings)
+app.command("explain")(finding_commands.explain)
+app.command("repair")(finding_commands.repair)
+app.command("waive")(finding_commands.waive)
 app.add_typer(ledger_commands.app, name="ledger")

@@ -72,6 +72,8 @@ class FindingPart(Part):
     evidence: Mapping[str, Any]
     subject: str
     """Path or batch; empty where the offsets say it."""
+    number: int | None = None
+    """Its number in the ledger; null while it is not on record."""
 
 
 class ErrorDetails(Part):

@@ -23,6 +23,14 @@ FormatOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--format", metavar="text|json|csv|html", help="The report's form."),
 ]
+LevelOption: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--level",
+        metavar="1|2|3",
+        help="How deep: 1 ledger and broker, 2 storage too, 3 reads what is due in full by Spark.",
+    ),
+]
 OutOption: TypeAlias = Annotated[
     Path | None, typer.Option("--out", metavar="F", help="Write the report to this file.")
 ]

@@ -54,9 +54,10 @@ def problem_part(problem: FeedProblem) -> ProblemPart:
     )
 
 
-def finding_part(finding: Finding) -> FindingPart:
-    """One finding, with its code's name."""
+def finding_part(finding: Finding, number: int | None = None) -> FindingPart:
+    """One finding, with its code's name, and its number where it is on record."""
     return FindingPart(
+        number=number,
         code=finding.code.value,
         name=finding.code.name.lower().replace("_", " "),
         verdict=finding.verdict.value,

@@ -18,6 +18,7 @@ from tallystick.cli.options import (
     FeedArgument,
     FormatOption,
     JsonOption,
+    LevelOption,
     OutOption,
     instant_of,
 )
@@ -26,13 +27,14 @@ from tallystick.cli.progress import told
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.views import complete_view, reconcile_view
 from tallystick.domain.completeness import Proof
-from tallystick.domain.findings import FAILING_VERDICTS, FindingCode
+from tallystick.domain.findings import FAILING_VERDICTS, FindingCode, Level
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report_document import ReportDocument
 from tallystick.domain.states import Verdict
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.workflows import reconciliation, reporting
 
+_LEVELS: Final = {1: Level.L1, 2: Level.L2, 3: Level.L3}
 _FORMS: Final = ("text", "json", "csv", "html")
 _BY_SUFFIX: Final = {".txt": "text", ".json": "json", ".csv": "csv", ".html": "html"}
 _PROOF_CODES: Final = {
@@ -45,13 +47,16 @@ _PROOF_CODES: Final = {
 def reconcile(
     context: typer.Context,
     feed: FeedArgument,
+    level: LevelOption = 2,
     form: FormatOption = None,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare ledger, broker and HDFS. Exit 0 clean, 1 findings, 3 when one of them is silent."""
     deliver(
-        lambda: _reconciled(stage_of(context), feed, _form(form, out, as_json=as_json), out),
+        lambda: _reconciled(
+            stage_of(context), feed, _level(level), _form(form, out, as_json=as_json), out
+        ),
         as_json=as_json or form == "json",
         is_verbatim=form is not None,
     )
@@ -100,14 +105,23 @@ def _form(form: str | None, out: Path | None, *, as_json: bool = False) -> str |
     return form
 
 
+def _level(number: int) -> Level:
+    """The level of that number; raises ConfigurationError where there is none."""
+    if number not in _LEVELS:
+        raise ConfigurationError("--level", number, "1, 2 or 3")
+    return _LEVELS[number]
+
+
 def _reconciled(
-    stage: Stage, name: str, form: str | None, out: Path | None
+    stage: Stage, name: str, level: Level, form: str | None, out: Path | None
 ) -> Answer | WrittenAnswer:
     feed = stage.feed(name)
     with told(f"reconciling {name}", logging.ERROR), stage.services(feed) as services:
-        found = reconciliation.reconcile(services)
+        found = reconciliation.reconcile(services, level)
         kept = reporting.report_of(services, found)
         reporting.store_report(services, kept)
+        stored = services.ledger.findings(services.feed_name)
+    numbers = {each.finding.key: each.finding_id for each in stored}
     code = _exit_code(((each.verdict, each.code) for each in found.findings), found.is_complete)
     if form is not None:
         return _written(kept, form, out, code)
@@ -118,7 +132,7 @@ def _reconciled(
         levels=[each.value for each in found.levels],
         verdict=found.verdict.value,
         is_complete=found.is_complete,
-        findings=[finding_part(each) for each in found.findings],
+        findings=[finding_part(each, numbers.get(each.key)) for each in found.findings],
         partitions=[partition_part(each) for each in found.partitions],
     )
     return Answer(document, reconcile_view(document), code)

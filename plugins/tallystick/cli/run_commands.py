@@ -107,7 +107,7 @@ def _landed_batch_part(plan: PlanReport, outcome: BatchOutcome) -> LandedBatchPa
     return LandedBatchPart(
         batch=outcome.batch_id,
         is_adopted=outcome.batch_id in adopted,
-        outcome=_outcome(outcome),
+        outcome=outcome_of(outcome),
         rows=commit.record_count if commit else None,
         holes=holes_part(commit.hole_counts) if commit else None,
         files=commit.file_count if commit else None,
@@ -117,7 +117,8 @@ def _landed_batch_part(plan: PlanReport, outcome: BatchOutcome) -> LandedBatchPa
     )
 
 
-def _outcome(outcome: BatchOutcome) -> Outcome:
+def outcome_of(outcome: BatchOutcome) -> Outcome:
+    """What became of a batch, in one word."""
     if outcome.error:
         return "failed"
     if outcome.left_to:

@@ -222,7 +222,8 @@ def _finding_line(finding: FindingPart) -> str:
     place = finding.topic if finding.partition is None else f"{finding.topic}-{finding.partition}"
     if finding.from_offset is not None and finding.until_offset is not None:
         place += f" [{number(finding.from_offset)}, {number(finding.until_offset)})"
-    return f"{place}  {finding.verdict}  {finding.code} {finding.name}: {finding.cause}"
+    numbered = f"finding {finding.number}: " if finding.number is not None else ""
+    return f"{numbered}{place}  {finding.verdict}  {finding.code} {finding.name}: {finding.cause}"
 
 
 def _window(window: WindowPart | None) -> str:

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 from typer.main import get_command
 
-from tallystick.cli import answers, documents
+from tallystick.cli import answers, documents, finding_documents
 from tallystick.cli.app import app
 from tallystick.settings.connections import _FALLBACKS
 from tallystick.settings.feed import Feed
@@ -36,7 +36,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 def test_the_commands_are_those_that_were_promised() -> None:
     assert {name for name, _ in commands()} == {
         "feed list", "feed check", "feed show", "plan", "land", "batches", "files", "reconcile",
-        "report", "complete",
+        "report", "complete", "findings", "explain", "repair", "waive",
         "ledger migrate", "ledger status", "ledger rebuild", "ledger export",
     }  # fmt: skip
 
@@ -56,8 +56,9 @@ def test_every_exit_code_is_documented() -> None:
 
 MODELS = [
     each
-    for _, each in inspect.getmembers(documents, inspect.isclass)
-    if issubclass(each, BaseModel) and each.__module__ == documents.__name__
+    for module in (documents, finding_documents)
+    for _, each in inspect.getmembers(module, inspect.isclass)
+    if issubclass(each, BaseModel) and each.__module__ == module.__name__
 ]
 
 

@@ -1,0 +1,250 @@
+"""`findings`, `explain`, `waive` and `repair`: what is wrong, what it means, and what is done."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Final
+
+import typer
+
+from tallystick.cli.answers import (
+    CLEAN,
+    COULD_NOT,
+    FINDINGS,
+    Answer,
+    deliver,
+    error_details,
+    exit_code_of,
+)
+from tallystick.cli.documents import FindingPart, RangePart
+from tallystick.cli.finding_documents import (
+    ClosedPart,
+    ExplainDocument,
+    FindingsDocument,
+    LandAgainPart,
+    NewGenerationPart,
+    NotMendedPart,
+    PutAsidePart,
+    RepairBatchPart,
+    RepairDocument,
+    StoredFindingPart,
+    WaiveDocument,
+)
+from tallystick.cli.finding_views import explain_view, findings_view, repair_view
+from tallystick.cli.options import FeedArgument, JsonOption, instant_of
+from tallystick.cli.parts import finding_part
+from tallystick.cli.progress import told
+from tallystick.cli.run_commands import outcome_of
+from tallystick.cli.stage import Stage, stage_of
+from tallystick.domain.findings import FAILING_VERDICTS
+from tallystick.domain.identities import FeedName
+from tallystick.domain.repairing import LandAgain
+from tallystick.domain.rule_table import RULES
+from tallystick.domain.states import FindingState
+from tallystick.domain.waivers import Waiver
+from tallystick.errors import ConfigurationError
+from tallystick.ports.findings import StoredFinding
+from tallystick.ports.ledger import Ledger
+from tallystick.workflows.repairing import RepairReport, dry_repair, repair_feed
+from tallystick.workflows.run import BatchOutcome
+
+_RULES: Final = {rule.code: rule for rule in RULES}
+
+
+def findings(
+    context: typer.Context,
+    feed: FeedArgument,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Those that have ended too, with what ended them.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the feed's findings by number. Asks the ledger only. Exit 1 while one is open."""
+    deliver(
+        lambda: _listed(stage_of(context), feed, everything=everything),
+        as_json=as_json,
+    )
+
+
+def explain(
+    context: typer.Context,
+    finding: Annotated[int, typer.Argument(help="The finding's number.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a finding means, what it rests on, and what to do. Asks the ledger only."""
+    deliver(lambda: _explained(stage_of(context), finding), as_json=as_json)
+
+
+def waive(
+    context: typer.Context,
+    finding: Annotated[int, typer.Argument(help="The finding's number.")],
+    reason: Annotated[str, typer.Option(help="Why it is accepted.")],
+    asked_by: Annotated[str, typer.Option(metavar="NAME", help="Who asks for it.")],
+    approved_by: Annotated[str, typer.Option(metavar="NAME", help="Somebody else who agrees.")],
+    until: Annotated[str, typer.Option(metavar="T", help="When the waiver ends (excluded).")],
+    as_json: JsonOption = False,
+) -> None:
+    """Accept an open finding as it stands now, for a time, by two people's word."""
+    deliver(
+        lambda: _waived(stage_of(context), finding, reason, asked_by, approved_by, until),
+        as_json=as_json,
+    )
+
+
+def repair(
+    context: typer.Context,
+    feed: FeedArgument,
+    finding: Annotated[
+        list[int] | None, typer.Argument(help="Findings by number; without one, all open ones.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Mend what can be mended: land again what is missing or damaged, move strays aside."""
+    deliver(
+        lambda: _repaired(stage_of(context), feed, tuple(finding or ()), dry_run=dry_run),
+        as_json=as_json,
+    )
+
+
+def _listed(stage: Stage, name: str, *, everything: bool) -> Answer:
+    stage.feed(name)  # a mistyped name is told, not answered with an empty list
+    with stage.ledger() as ledger:
+        found = (
+            ledger.all_findings(FeedName(name)) if everything else ledger.findings(FeedName(name))
+        )
+    document = FindingsDocument(feed=name, findings=[stored_part(each) for each in found])
+    is_open = any(
+        each.state is FindingState.OPEN and each.finding.verdict in FAILING_VERDICTS
+        for each in found
+    )
+    return Answer(document, findings_view(document), FINDINGS if is_open else CLEAN)
+
+
+def _explained(stage: Stage, number: int) -> Answer:
+    with stage.ledger() as ledger:
+        found = _finding(ledger, number)
+    rule = _RULES[found.finding.code]
+    document = ExplainDocument(
+        finding=stored_part(found),
+        compares=rule.compares,
+        not_when=rule.not_when,
+        remedy=rule.remedy,
+    )
+    return Answer(document, explain_view(document))
+
+
+def _waived(
+    stage: Stage, number: int, reason: str, asked_by: str, approved_by: str, until: str
+) -> Answer:
+    if asked_by.strip().lower() == approved_by.strip().lower():
+        raise ConfigurationError("--approved-by", approved_by, "another person's name")
+    expires_at = instant_of("--until", until)
+    if expires_at is None or expires_at <= datetime.now(expires_at.tzinfo):
+        raise ConfigurationError("--until", until, "an instant that is still to come")
+    with stage.ledger() as ledger:
+        _finding(ledger, number)
+        ledger.waive(Waiver(number, reason, asked_by, approved_by, expires_at))
+        found = _finding(ledger, number)
+    document = WaiveDocument(finding=stored_part(found), expires_at=expires_at)
+    words = (
+        f"Finding {number} is waived until {expires_at.isoformat()}, or until its evidence changes."
+    )
+    return Answer(document, [words])
+
+
+def _finding(ledger: Ledger, number: int) -> StoredFinding:
+    found = ledger.finding(number)
+    if found is None:
+        accepted = "a number that ./tallystick findings FEED --all shows"
+        raise ConfigurationError("FINDING", str(number), accepted)
+    return found
+
+
+def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: bool) -> Answer:
+    feed = stage.feed(name)
+    with told(f"repairing {name}"), stage.services(feed) as services:
+        report = (
+            dry_repair(services, numbers)
+            if dry_run
+            else repair_feed(services, numbers, stage.new_owner())
+        )
+    document = RepairDocument(
+        feed=report.feed,
+        topic=report.topic,
+        is_dry_run=report.is_dry_run,
+        land_again=[_land_again_part(each) for each in report.plan.land_again],
+        put_aside=[
+            PutAsidePart(path=each.path, quarantine=each.quarantine, finding=each.finding_id)
+            for each in (report.plan.put_aside if dry_run else report.put_aside)
+        ],
+        new_generations=[
+            NewGenerationPart(
+                partition=each.account.partition.partition,
+                generation=each.account.ordinal + 1,
+                first_offset=each.first_offset,
+                finding=each.finding_id,
+            )
+            for each in report.plan.new_generations
+        ],
+        finish=report.plan.finish,
+        not_mended=[
+            NotMendedPart(finding=each.finding_id, reason=each.reason)
+            for each in report.plan.not_mended
+        ],
+        batches=[_batch_part(each) for each in report.batches],
+        closed=[ClosedPart(finding=key, closed_by=each) for key, each in report.closed.items()],
+        errors=[error_details(each) for each in report.troubles],
+    )
+    return Answer(document, repair_view(document), _repair_code(report))
+
+
+def _repair_code(report: RepairReport) -> int:
+    """What could not be done weighs most; then what is left as it is."""
+    codes = {exit_code_of(error) for error in report.errors}
+    if codes:
+        return COULD_NOT if COULD_NOT in codes else max(codes)
+    return FINDINGS if report.plan.not_mended else CLEAN
+
+
+def _land_again_part(again: LandAgain) -> LandAgainPart:
+    return LandAgainPart(
+        old_batch=again.old.batch_id,
+        files=[each.name for each in again.replaces],
+        generation=again.old.ordinal,
+        ranges=[
+            RangePart(
+                partition=each.offsets.partition.partition,
+                from_offset=each.offsets.from_offset,
+                until_offset=each.offsets.until_offset,
+            )
+            for each in again.ranges
+        ],
+        findings=sorted(set(again.finding_ids)),
+    )
+
+
+def _batch_part(outcome: BatchOutcome) -> RepairBatchPart:
+    return RepairBatchPart(
+        batch=outcome.batch_id,
+        outcome=outcome_of(outcome),
+        rows=outcome.commit.record_count if outcome.commit else None,
+        directory=outcome.directory,
+        left_to=outcome.left_to,
+        error=error_details(outcome.error) if outcome.error else None,
+    )
+
+
+def stored_part(stored: StoredFinding) -> StoredFindingPart:
+    """A finding on record, with its history."""
+    plain: FindingPart = finding_part(stored.finding, stored.finding_id)
+    return StoredFindingPart(
+        **plain.model_dump(),
+        state=stored.state.value,
+        first_seen_at=stored.first_seen_at,
+        last_confirmed_at=stored.last_confirmed_at,
+        closed_at=stored.closed_at,
+        closed_by=stored.closed_by,
+    )

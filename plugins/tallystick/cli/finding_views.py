@@ -1,0 +1,117 @@
+"""What `findings`, `explain` and `repair` say to people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from tallystick.cli.documents import FindingPart, RangePart
+from tallystick.cli.finding_documents import (
+    ExplainDocument,
+    FindingsDocument,
+    RepairDocument,
+    StoredFindingPart,
+)
+from tallystick.cli.text import Block, Table, number
+
+
+def findings_view(document: FindingsDocument) -> list[Block]:
+    """One row for each finding; what ended those that have."""
+    if not document.findings:
+        return [f"Feed {document.feed} has no findings."]
+    rows = [
+        [
+            str(each.number),
+            each.state,
+            each.verdict,
+            f"{each.code} {each.name}",
+            place_of(each),
+            each.first_seen_at.isoformat(timespec="seconds"),
+            each.closed_by or each.cause,
+        ]
+        for each in document.findings
+    ]
+    headers = ("finding#", "state", "verdict", "what", "where", "first seen", "cause")
+    return [
+        Table(headers, rows),
+        "next: ./tallystick explain FINDING says what one means and what to do.",
+    ]
+
+
+def explain_view(document: ExplainDocument) -> list[Block]:
+    """The finding, its rule, its history and its evidence."""
+    found = document.finding
+    lines: list[Block] = [
+        f"Finding {found.number} of feed {found.feed}: {found.code} {found.name}, {found.verdict},"
+        f" {found.state}.",
+        f"where: {place_of(found)}"
+        + (f", generation {found.generation}" if found.generation else ""),
+        f"cause: {found.cause}",
+        f"rule: {document.compares} (level {found.level})",
+        f"it is no finding when: {document.not_when}",
+        f"first seen {found.first_seen_at.isoformat(timespec='seconds')}, last confirmed"
+        f" {found.last_confirmed_at.isoformat(timespec='seconds')}",
+    ]
+    lines += [f"evidence: {key} = {json.dumps(each)}" for key, each in found.evidence.items()]
+    if found.closed_by:
+        return [*lines, f"closed: {found.closed_by}"]
+    return [*lines, f"remedy: {document.remedy}", f"next: {found.next_step}"]
+
+
+def repair_view(document: RepairDocument) -> list[Block]:
+    """What was, or would be, done; what is left, and why."""
+    would = "would be " if document.is_dry_run else ""
+    lines: list[Block] = [f"Feed {document.feed}, topic {document.topic}: repair{_dry(document)}."]
+    for again in document.land_again:
+        ranges = "; ".join(_range_words(document.topic, each) for each in again.ranges[:20])
+        more = len(again.ranges) - 20
+        lines.append(
+            f"{would}landed again, for {_numbers(again.findings)}: {', '.join(again.files)}"
+            f" of batch {again.old_batch}: {ranges}" + (f"; and {more} more" if more > 0 else "")
+        )
+    lines += [
+        f"{would}moved aside, for finding {each.finding}: {each.path} to {each.quarantine}"
+        for each in document.put_aside
+    ]
+    lines += [
+        f"{would}opened, for finding {each.finding}: generation {each.generation} of"
+        f" {document.topic}-{each.partition} at offset {number(each.first_offset)}"
+        for each in document.new_generations
+    ]
+    if document.finish:
+        lines.append(f"{would}taken up: the unfinished batches of {_numbers(document.finish)}")
+    for batch in document.batches:
+        rows = f", {number(batch.rows)} rows" if batch.rows is not None else ""
+        lines.append(f"batch {batch.batch}: {batch.outcome}{rows}")
+        if batch.error:
+            lines += [f"  error: {batch.error.what}", f"  next: {batch.error.next_step}"]
+    lines += [f"finding {each.finding} is closed: {each.closed_by}" for each in document.closed]
+    lines += [f"finding {each.finding} is left: {each.reason}" for each in document.not_mended]
+    lines += [f"error: {each.what} {each.next_step}" for each in document.errors]
+    if len(lines) == 1:
+        lines.append("There is nothing to mend.")
+    return lines
+
+
+def place_of(finding: FindingPart | StoredFindingPart) -> str:
+    """Topic, partition and offsets, as far as the finding has them; else its path or batch."""
+    place = finding.topic if finding.partition is None else f"{finding.topic}-{finding.partition}"
+    if finding.from_offset is not None and finding.until_offset is not None:
+        return f"{place} [{number(finding.from_offset)}, {number(finding.until_offset)})"
+    return f"{place} {finding.subject}".rstrip()
+
+
+def _dry(document: RepairDocument) -> str:
+    return ", a dry run: nothing is changed" if document.is_dry_run else ""
+
+
+def _range_words(topic: str, offsets: RangePart) -> str:
+    return (
+        f"{topic}-{offsets.partition}"
+        f" [{number(offsets.from_offset)}, {number(offsets.until_offset)})"
+    )
+
+
+def _numbers(findings: Sequence[int]) -> str:
+    numbers = [str(each) for each in findings]
+    return f"finding {numbers[0]}" if len(numbers) == 1 else f"findings {', '.join(numbers)}"

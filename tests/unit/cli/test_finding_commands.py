@@ -1,0 +1,138 @@
+"""`findings`, `explain`, `repair` and `waive` at the command line, over a real ledger and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.story import Story
+from tests.unit.cli.conftest import CommandLine
+
+
+@pytest.fixture
+def missing(landing: CommandLine, story: Story) -> CommandLine:
+    """All is landed, a file is gone, and reconcile has found that."""
+    assert landing("land", "orders", "--json").code == 0
+    published(story)[0].unlink()
+    assert landing("reconcile", "orders", "--json").code == 1
+    return landing
+
+
+def published(story: Story) -> list[Path]:
+    return sorted((story.directory / "landing" / "orders").rglob("*.parquet"))
+
+
+def listed(run: CommandLine, *options: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = run("findings", "orders", "--json", *options).json["findings"]
+    return found
+
+
+def test_findings_are_listed_by_the_number_that_reconcile_tells(missing: CommandLine) -> None:
+    told = missing("findings", "orders", "--json")
+    assert told.code == 1
+    found = told.json["findings"]
+    assert found
+    assert {each["code"] for each in found} == {"A8"}
+    again = missing("reconcile", "orders", "--json").json["findings"]
+    assert sorted(each["number"] for each in again) == [each["number"] for each in found]
+    lines = missing("findings", "orders").out.splitlines()
+    assert lines[0].split() == [
+        "finding",
+        "state",
+        "verdict",
+        "what",
+        "where",
+        "first",
+        "seen",
+        "cause",
+    ]
+    assert lines[-1] == "next: ./tallystick explain FINDING says what one means and what to do."
+
+
+def test_no_finding_is_an_answer_too(landing: CommandLine) -> None:
+    told = landing("findings", "orders")
+    assert (told.code, told.out) == (0, "Feed orders has no findings.\n")
+
+
+def test_a_finding_is_explained_with_its_evidence_and_the_next_command(
+    missing: CommandLine,
+) -> None:
+    number = listed(missing)[0]["number"]
+    told = missing("explain", str(number))
+    assert told.code == 0
+    assert told.out.startswith(f"Finding {number} of feed orders: A8 phantom commit, PROVEN_LOSS")
+    assert "evidence: file = " in told.out
+    assert told.out.rstrip().endswith("./tallystick repair orders")
+    document = missing("explain", str(number), "--json").json
+    assert document["finding"]["number"] == number
+    assert document["compares"]
+
+
+def test_an_unknown_number_is_wrong_use(missing: CommandLine) -> None:
+    for command in (("explain", "4711"), waive("4711")):
+        told = missing(*command)
+        assert told.code == 2
+        assert "FINDING is '4711'" in told.err
+
+
+def test_a_dry_run_and_a_repair_say_the_same(missing: CommandLine, story: Story) -> None:
+    dry = missing("repair", "orders", "--dry-run", "--json")
+    assert dry.code == 0, dry.err
+    assert listed(missing)
+    real = missing("repair", "orders", "--json")
+    assert real.code == 0, real.err
+    assert real.json["land_again"] == dry.json["land_again"]
+    assert [each["outcome"] for each in real.json["batches"]] == ["published"]
+    assert listed(missing) == []
+    assert missing("reconcile", "orders", "--json").code == 0
+    ended = listed(missing, "--all")
+    assert {each["state"] for each in ended} == {"remedied"}
+    assert all("took the place of" in each["closed_by"] for each in ended)
+
+
+def test_what_is_left_is_told_with_its_reason(missing: CommandLine, story: Story) -> None:
+    for log in story.broker.logs.values():
+        log.log_start_offset = len(log.entries)
+    told = missing("repair", "orders")
+    assert told.code == 1
+    assert "is left: the broker has none of these offsets any more" in told.out
+
+
+def test_nothing_to_mend_is_clean(landing: CommandLine) -> None:
+    assert landing("land", "orders", "--json").code == 0
+    told = landing("repair", "orders")
+    assert told.code == 0
+    assert "There is nothing to mend." in told.out
+
+
+def waive(number: str, approved_by: str = "Grace", until: str = "2199-01-01") -> tuple[str, ...]:
+    return (
+        *("waive", number, "--reason", "emptied on purpose", "--asked-by", "Ada"),
+        *("--approved-by", approved_by, "--until", until),
+    )
+
+
+def test_a_waived_finding_fails_nothing_any_more(missing: CommandLine) -> None:
+    for each in listed(missing):
+        told = missing(*waive(str(each["number"])))
+        assert told.code == 0, told.err
+        assert "is waived until 2199-01-01T00:00:00+00:00" in told.out
+    assert missing("findings", "orders", "--json").code == 0
+    told = missing("reconcile", "orders", "--json")
+    assert told.code == 0
+    assert {each["verdict"] for each in told.json["findings"]} == {"WAIVED"}
+
+
+@pytest.mark.parametrize(
+    ("approved_by", "until", "said"),
+    [("ada", "2199-01-01", "another person's name"), ("Grace", "2020-01-01", "still to come")],
+)
+def test_a_waiver_needs_two_people_and_an_end(
+    missing: CommandLine, approved_by: str, until: str, said: str
+) -> None:
+    number = str(listed(missing)[0]["number"])
+    told = missing(*waive(number, approved_by, until))
+    assert told.code == 2
+    assert said in told.err
