@@ -19,7 +19,7 @@ from tallystick.workflows.rebuilding import NOT_IN_MANIFESTS, rebuild
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.verification import verify_and_commit
 from tests.support.effects import Countdown, Crash
-from tests.support.landed_feed import OWNER, assert_same, directories, files, land
+from tests.support.landed_feed import OWNER, assert_same, directories, land
 from tests.support.ledger_account import account_of
 from tests.support.repaired import repaired
 from tests.support.scripted_broker import Kind
@@ -129,60 +129,6 @@ def files_of(directory: Path, partition: int) -> list[str]:
     """Not empty when the batch has a range of the partition that is not its log's first."""
     ranges = json.loads((directory / "_tally.json").read_text())["ranges"]
     return ["" for each in ranges if each["partition"] == partition and each["from_offset"] > 0]
-
-
-def test_repairs_come_after_what_they_replaced(
-    story: Story, lose: Callable[[Story], Story]
-) -> None:
-    land(story)
-    services = story.services()
-    for _ in range(3):
-        oldest = services.ledger.files(FEED)[0]
-        repaired(services, oldest)
-    # A repair of a repair.
-    repaired(services, services.ledger.files(FEED)[-1])
-    before = account_of(story)
-    after = lose(story)
-    report = rebuild(after.services())
-    assert report.is_whole
-    assert account_of(after) == before
-    assert after.published_offsets() == {0: [*range(10)], 1: [*range(7)]}
-    order = [each.manifest.plan for each in report.entered]
-    for number, plan in enumerate(order):
-        known = {each.batch_id for each in order[:number]}
-        assert {each.batch_id for each in plan.replaces} <= known
-
-
-def test_a_replaced_file_may_still_lie_there_whole_or_damaged(
-    story: Story, lose: Callable[[Story], Story]
-) -> None:
-    land(story)
-    services = story.services()
-    first = services.ledger.files(FEED)[0]
-    old = next(each for each in files(story) if each.name == first.file.name)
-    content = old.read_bytes()
-    repaired(services, first)
-    before = account_of(story)
-    for left_behind in (content, content[:100]):
-        old.write_bytes(left_behind)
-        after = lose(story)
-        assert rebuild(after.services()).is_whole
-        assert account_of(after) == before
-
-
-def test_a_repair_whose_batch_is_gone_is_a_batch_of_its_own(
-    story: Story, lose: Callable[[Story], Story]
-) -> None:
-    land(story)
-    services = story.services()
-    plan = repaired(services, services.ledger.files(FEED)[0])
-    (old,) = [each for each in directories(story) if each.name.endswith(plan.replaces[0].batch_id)]
-    shutil.rmtree(old)
-    after = lose(story)
-    report = rebuild(after.services())
-    (entered,) = [each for each in report.entered if each.manifest.plan.batch_id == plan.batch_id]
-    assert "what it repaired is not on record: entered as a batch of its own" in entered.notes
-    assert report.is_whole
 
 
 def test_verified_batches_in_staging_are_named(
