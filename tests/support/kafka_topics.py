@@ -80,10 +80,11 @@ def create_topic(
 
 def wait_until_led(servers: str, topic: str, partitions: int) -> None:
     """Return when every partition's leader answers."""
-    client = admin(servers)
     wanted = {TopicPartition(topic, each): OffsetSpec.latest() for each in range(partitions)}
 
     def has_leaders() -> bool:
+        # A client of its own each time: what one broker said a moment ago is kept for minutes.
+        client = admin(servers)
         answers = client.list_offsets(wanted, request_timeout=5).values()
         return not any(each.exception() for each in answers)
 
