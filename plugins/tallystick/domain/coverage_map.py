@@ -80,11 +80,23 @@ def borders_of(looks_at: Sequence[datetime], until: datetime) -> tuple[tuple[dat
     while instant <= looks_at[-1]:
         found[bisect_left(looks_at, instant)] = instant
         instant += step
+    borders = [(instant, index) for index, instant in sorted(found.items())]
+    return _with_the_newest(borders, looks_at, until)
+
+
+def _with_the_newest(
+    borders: list[tuple[datetime, int]], looks_at: Sequence[datetime], until: datetime
+) -> tuple[tuple[datetime, int], ...]:
+    """The borders, and one for the newest look: where this report begins, if that is later."""
     last = len(looks_at) - 1
-    newest_border = min(until, looks_at[last])
-    if last not in found or found[last] < newest_border:
-        found[last] = newest_border
-    return tuple((instant, index) for index, instant in sorted(found.items()))
+    kept = [each for each in borders if each[1] != last]
+    begun = max((instant for instant, index in borders if index == last), default=looks_at[0])
+    newest = max(begun, min(until, looks_at[last]))
+    if kept and newest <= kept[-1][0]:
+        newest = looks_at[last]
+    # Of looks at the very same instant the newest shows all that the others did.
+    kept = [each for each in kept if each[0] < newest]
+    return (*kept, (newest, last))
 
 
 def edges_of(borders: Sequence[tuple[datetime, int]], until: datetime) -> tuple[datetime, ...]:
