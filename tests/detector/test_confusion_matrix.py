@@ -317,25 +317,27 @@ class Cut:
         scene.wait_until_all_in_sync(topics)
         third.kill()
         for topic in topics:
-            wait_until(
-                lambda topic=topic: scene.in_sync(topic, through=second.address) == (2, {2}),
-                "3 is out",
-            )
+            self._wait_until_led_by(topic, 2, second.address, alone=True)
             produce(second.address, topic, messages(50, of="b"))
         for way in (self.visible, self.regrown):
             scene.landed(way)
         second.kill()
         third.start()
         for topic in topics:
-            wait_until(
-                lambda topic=topic: scene.in_sync(topic, through=third.address)[0] == 3,
-                "the stale follower leads",
-                seconds=60,
-            )
+            self._wait_until_led_by(topic, 3, third.address)
         produce(third.address, self.regrown.topic, messages(80, of="c"))
         second.start()
         scene.inject(self.visible, "A3", LOSS, 0, 100, 150)
         scene.inject(self.regrown, "A4", LOSS, 0, 100, 150)
+
+    def _wait_until_led_by(
+        self, topic: str, leader: int, through: str, *, alone: bool = False
+    ) -> None:
+        def is_led() -> bool:
+            found, in_sync = self.scene.in_sync(topic, through=through)
+            return found == leader and (not alone or in_sync == {leader})
+
+        wait_until(is_led, f"{topic} is led by {leader}", seconds=60)
 
 
 # What is normal -----------------------------------------------------------------------------------

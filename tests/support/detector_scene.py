@@ -106,9 +106,20 @@ class Scene:
         self.found[name], self.normal[name] = set(), set()
         return Way(name, {**self.environ, "LEDGER_DSN": dsn}, self.spark, name)
 
-    def inject(self, way: Way, code: str, verdict: Verdict, *place: int, subject: str = "") -> None:
-        """Write down a fault: partition, from and until offset, or nothing of these."""
-        self.injected.append(Told(way.name, code, verdict, *place, subject=subject))
+    def inject(
+        self,
+        way: Way,
+        code: str,
+        verdict: Verdict,
+        partition: int | None = None,
+        from_offset: int | None = None,
+        until_offset: int | None = None,
+        *,
+        subject: str = "",
+    ) -> None:
+        """Write down a fault, to the offset where it has an interval."""
+        place = partition, from_offset, until_offset
+        self.injected.append(Told(way.name, code, verdict, *place, subject))
 
     def heard(self, way: Way, findings: Iterable[Finding]) -> None:
         """Keep what was found above what is normal."""

@@ -121,17 +121,6 @@ ROWS: list[tuple[str, Seen, Mapping[str, str], str]] = [
         "retention never cuts a batch in two",
     ),
     (
-        "purged under a claim that was left",
-        Seen(
-            account=an_account(frontier=5, beyond=[(5, 9)]),
-            now=bounds(8, 9),
-            first_batch=(7, 9),
-            claims=[(5, 9, LEFT)],
-        ),
-        {"cut": "A2 [5, 8) lost"},
-        "the claim's rest can still be landed",
-    ),
-    (
         "purged, and all of it was landed",
         Seen(now=bounds(4, 9), first_batch=(2, 6)),
         {},
