@@ -65,6 +65,7 @@ class PostgresReports:
             row.snapshot_id: LookSums(
                 snapshot_id=row.snapshot_id,
                 topic_id=row.topic_id,
+                recorded_at=in_utc(row.recorded_at),
                 log_start=row.log_start,
                 last_stable=row.last_stable,
                 high_watermark=row.high_watermark,

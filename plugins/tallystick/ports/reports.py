@@ -31,6 +31,8 @@ class LookSums:
 
     snapshot_id: int
     topic_id: str
+    recorded_at: datetime
+    """By the ledger's clock, as commits are: what was committed before it can be told."""
     log_start: int
     last_stable: int
     high_watermark: int

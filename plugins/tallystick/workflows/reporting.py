@@ -86,13 +86,13 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     edges = edges_of(borders, reconciled.taken_at)
     shown = [places[index] for _, index in borders]
     ids = [each.snapshot_id for each in shown]
+    sums = ledger.look_sums(ids)
     totals = ledger.landed_totals(
         feed,
         edges=edges,
-        instants=[each.taken_at for each in shown],
+        instants=sorted(each.recorded_at for each in sums),
         ages_seconds=_AGES_SECONDS,
     )
-    sums = ledger.look_sums(ids)
     unheard = [
         each.cause
         for each in findings

@@ -19,7 +19,7 @@ SELECT snapshot_id, taken_at, topic_id, partitions, high_watermarks, leaderless
 
 -- name: look_sums
 -- The offsets that these looks showed, all partitions together.
-SELECT s.snapshot_id, s.topic_id, cardinality(s.leaderless) AS leaderless,
+SELECT s.snapshot_id, s.topic_id, s.recorded_at, cardinality(s.leaderless) AS leaderless,
        shown.log_start, shown.last_stable, shown.high_watermark
   FROM broker_snapshot s
  CROSS JOIN LATERAL (
