@@ -5,6 +5,9 @@ compares them. It finds accidents, not forgers: XXH64 is fast, and no cryptograp
 
 1. Fields are hashed one after another, each as seed of the next, so no two rows share their input.
 2. Null is told from empty, and which of two fields is null, by flags: XXH64 alone skips nulls.
+3. Headers are hashed as key, value, key, value and so on; then their values are, joined with two
+   different signs for null: where a null stands, the two texts differ, so its place is known. One
+   text would not do, since a value may be the sign itself.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ SEEDS: Final = (0x7461_6C6C_7973_7469, 0x636B_2D72_6F77_2D31)
 """What the two 64-bit halves begin with, the high half first."""
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
-HEADERS_ARE_NULL: Final = 4
+NO_HEADERS: Final = -1
+"""In place of the number of headers, where they are null."""
+SEPARATOR: Final = 0
+NULL_SIGNS: Final = (1, 2)
 
 _SPARK_SEED: Final = 42
 _MASK: Final = (1 << 64) - 1
@@ -38,11 +44,7 @@ def row_hash(
     headers: Sequence[tuple[str, bytes | None]] | None,
 ) -> int:
     """128 bits over a row's place and content; order and repeats of headers count."""
-    flags = (
-        (KEY_IS_NULL if key is None else 0)
-        | (VALUE_IS_NULL if value is None else 0)
-        | (HEADERS_ARE_NULL if headers is None else 0)
-    )
+    flags = (KEY_IS_NULL if key is None else 0) | (VALUE_IS_NULL if value is None else 0)
     high, low = (
         _half(seed, partition, offset, timestamp_micros, timestamp_type, flags, key, value, headers)
         for seed in SEEDS
@@ -67,13 +69,18 @@ def _half(
     seed = hash_long(timestamp_micros, seed)
     seed = hash_int(timestamp_type, seed)
     seed = hash_int(flags, seed)
-    for content in (key, value):
+    seed = hash_int(NO_HEADERS if headers is None else len(headers), seed)
+    for content in (key, value, *(each for pair in headers or () for each in _encoded(*pair))):
         seed = seed if content is None else hash_bytes(content, seed)
-    for name, content in headers or ():
-        seed = hash_bytes(name.encode(), seed)
-        seed = hash_int(int(content is None), seed)
-        seed = seed if content is None else hash_bytes(content, seed)
+    if headers is not None:
+        for sign in NULL_SIGNS:
+            values = [bytes([sign]) if each is None else each for _, each in headers]
+            seed = hash_bytes(bytes([SEPARATOR]).join(values), seed)
     return seed
+
+
+def _encoded(name: str, content: bytes | None) -> tuple[bytes, bytes | None]:
+    return name.encode(), content
 
 
 def hash_int(number: int, seed: int) -> int:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.fingerprint import EMPTY, Fingerprint
 from tallystick.domain.row_hash import (
-    HEADERS_ARE_NULL,
     KEY_IS_NULL,
+    NO_HEADERS,
+    NULL_SIGNS,
     SEEDS,
+    SEPARATOR,
     VALUE_IS_NULL,
     hash_bytes,
 )
@@ -70,6 +72,10 @@ _BATCH_ROWS: Final = "spark.sql.parquet.columnarReaderBatchSize"
 _MOST_BATCH_ROWS: Final = 4096
 _BATCH_BYTES: Final = 32 << 20
 _DECODED_PER_STORED_BYTE: Final = 5
+# Spark's 200 parts cost more than what goes through them: a row for every 64 offsets.
+_PARTS: Final = "spark.sql.shuffle.partitions"
+_MOST_PARTS: Final = 200
+_ROWS_PER_PART: Final = 10_000_000
 
 # One Spark job reads this much at most: what one unreadable file makes it read again.
 _GROUP_BYTES: Final = 4 << 30
@@ -78,17 +84,16 @@ _GROUP_FILES: Final = 500
 _MOST_STRANGE_FAILURES: Final = 3
 
 _FILE: Final = "xxhash64(_metadata.file_name) AS file"
-_FLAGS: Final = (
-    f"if(key IS NULL, {KEY_IS_NULL}, 0) | if(value IS NULL, {VALUE_IS_NULL}, 0)"
-    f" | if(headers IS NULL, {HEADERS_ARE_NULL}, 0)"
-)
-_HEADERS: Final = (
-    "transform(headers, each -> named_struct("
-    "'key', each.key, 'is_null', each.value IS NULL, 'value', each.value))"
+_FLAGS: Final = f"if(key IS NULL, {KEY_IS_NULL}, 0) | if(value IS NULL, {VALUE_IS_NULL}, 0)"
+_HEADER_COUNT: Final = f"if(headers IS NULL, {NO_HEADERS}, size(headers))"
+# A lambda would tell each null simply, and cost half as much again: Spark compiles none.
+_JOINED_HEADERS: Final = ", ".join(
+    f"array_join(cast(headers.value AS ARRAY<STRING>), chr({SEPARATOR}), chr({sign}))"
+    for sign in NULL_SIGNS
 )
 _HALVES: Final = tuple(
-    f"xxhash64({seed}L, partition, offset, timestamp, timestamp_type, {_FLAGS}, key, value,"
-    f" {_HEADERS}) AS {name}"
+    f"xxhash64({seed}L, partition, offset, timestamp, timestamp_type, {_FLAGS}, {_HEADER_COUNT},"
+    f" key, value, headers, {_JOINED_HEADERS}) AS {name}"
     for name, seed in zip(("high_half", "low_half"), SEEDS, strict=True)
 )
 # Halves of 32 bits: sums of whole 64-bit numbers would overflow.
@@ -186,15 +191,17 @@ def _apart(files: Sequence[ScrubFile], reason: str) -> list[list[ScrubFile]]:
 
 
 def _read_together(spark: SparkSession, files: Sequence[ScrubFile]) -> list[ReadFile]:
-    with session_settings(spark, {_BATCH_ROWS: str(_batch_rows(files))}):
+    rows = sum(each.record_count for each in files)
+    parts = min(_MOST_PARTS, 1 + rows // _ROWS_PER_PART)
+    settings = {_BATCH_ROWS: str(_batch_rows(files, rows)), _PARTS: str(parts)}
+    with session_settings(spark, settings):
         taken = _fingerprints(spark, files)
         counts = _distinct_counts(spark, files)
         return [_read_file(spark, each, taken.get(each.name, {}), counts) for each in files]
 
 
-def _batch_rows(files: Sequence[ScrubFile]) -> int:
+def _batch_rows(files: Sequence[ScrubFile], rows: int) -> int:
     """How many rows are decoded at once: a batch of large values must fit into memory."""
-    rows = sum(each.record_count for each in files)
     size = sum(each.length_bytes for each in files)
     bytes_per_row = _DECODED_PER_STORED_BYTE * size / max(rows, 1)
     return int(max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES / max(bytes_per_row, 1))))

@@ -1,0 +1,316 @@
+"""The scrubbing function on a warm session: real Parquet files with the landed schema, on disk."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tallystick.domain.fingerprint import EMPTY, Fingerprint
+from tallystick.domain.row_hash import row_hash
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.scrub import (
+    BoundedRuns,
+    ExpectedSlice,
+    ReadFile,
+    ScrubFile,
+    ScrubPlan,
+    ScrubResult,
+)
+from tallystick.spark.landing import SESSION_SETTINGS as LANDING_SETTINGS
+from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
+from tallystick.spark.session_settings import session_settings
+from tests.support.scripted_broker import LANDED_SCHEMA
+
+Row = tuple[int, int, int, int, bytes | None, bytes | None, Any]
+HEADERS: Sequence[Any] = [
+    None,
+    [],
+    [("a", b"1")],
+    [("a", None)],
+    [("a", b"")],
+    [("a", None), ("a", b"a")],
+    [("a", b"a"), ("a", None)],
+    [("a", None), ("b", None)],
+    [("a", b"b"), ("b", None)],
+    [("ü", b"\xff\x00\x01"), ("", b"\x02"), ("a", b"\x01\x00\x02")],
+]
+CONTENT: Sequence[bytes | None] = [None, b"", b"a", b"\x00", b"v" * 31, b"v" * 1000]
+
+
+def a_row(offset: int, *, partition: int = 0, value: bytes | None = b"v", **more: Any) -> Row:
+    return (
+        partition,
+        offset,
+        more.get("timestamp", 1_793_000_000_000_000 + offset),
+        more.get("timestamp_type", 0),
+        more.get("key"),
+        value,
+        more.get("headers"),
+    )
+
+
+AWKWARD = [
+    *(
+        a_row(offset, key=key, value=value)
+        for offset, (key, value) in enumerate((k, v) for k in CONTENT for v in CONTENT)
+    ),
+    *(a_row(offset, headers=headers) for offset, headers in enumerate(HEADERS, start=36)),
+    a_row(46, timestamp=-62_135_596_800_001_000, timestamp_type=1),  # year 0
+    a_row(47, timestamp=9_223_372_036_854_775_000),
+    a_row(2**62, partition=2**31 - 1),
+]
+
+
+def hash_of(row: Row) -> int:
+    partition, offset, timestamp, timestamp_type, key, value, headers = row
+    return row_hash(
+        partition=partition,
+        offset=offset,
+        timestamp_micros=timestamp,
+        timestamp_type=timestamp_type,
+        key=key,
+        value=value,
+        headers=headers,
+    )
+
+
+def fingerprint_of(rows: Iterable[Row]) -> Fingerprint:
+    return Fingerprint.of_rows((row[1], hash_of(row)) for row in rows)
+
+
+def write(path: Path, rows: Sequence[Row], **options: Any) -> Path:
+    columns: dict[str, list[Any]] = {name: [] for name in LANDED_SCHEMA.names}
+    for partition, offset, timestamp, timestamp_type, key, value, headers in rows:
+        columns["topic"].append("orders")
+        columns["partition"].append(partition)
+        columns["offset"].append(offset)
+        columns["timestamp"].append(timestamp)
+        columns["timestamp_type"].append(timestamp_type)
+        columns["key"].append(key)
+        columns["value"].append(value)
+        columns["headers"].append(
+            None if headers is None else [{"key": k, "value": v} for k, v in headers]
+        )
+    arrays = {
+        name: pa.array(values, LANDED_SCHEMA.field(name).type) for name, values in columns.items()
+    }
+    settings = {"compression": "zstd", "write_page_checksum": True} | options
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(arrays, schema=LANDED_SCHEMA), path, **settings)
+    return path
+
+
+def a_file(path: Path, *slices: tuple[int, int, int], holes: OffsetRuns | None = None) -> ScrubFile:
+    """Slices as partition, first and last offset, both included."""
+    expected = tuple(ExpectedSlice(*each, holes or OffsetRuns()) for each in slices)
+    return ScrubFile(path.name, f"file://{path}", path.stat().st_size, expected)
+
+
+def read(spark: SparkSession, *files: ScrubFile) -> list[ReadFile]:
+    result = scrub(spark, ScrubPlan("s", files, "file:///none", None))
+    assert result.scrub_id == "s"
+    return list(result.files)
+
+
+def runs(*pairs: tuple[int, int]) -> BoundedRuns:
+    return BoundedRuns.of(OffsetRuns.of(pairs))
+
+
+def damaged(path: Path, at: int) -> Path:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0x10
+    path.write_bytes(content)
+    return path
+
+
+def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path) -> None:
+    files = [
+        a_file(write(tmp_path / f"{n}.parquet", [row]), (row[0], row[1], row[1]))
+        for n, row in enumerate(AWKWARD)
+    ]
+    found = read(spark, *files)
+    for row, file in zip(AWKWARD, found, strict=True):
+        assert [each.fingerprint for each in file.slices] == [fingerprint_of([row])], row
+        assert file.slices[0].has_its_offsets
+
+
+def test_fingerprints_are_by_file_and_partition(spark: SparkSession, tmp_path: Path) -> None:
+    one = [a_row(each, partition=each % 2) for each in range(200)]
+    other = [a_row(each, partition=1) for each in range(500, 700)]
+    files = [
+        a_file(
+            write(tmp_path / "gen=1/batch=a/one.parquet", one, row_group_size=7),
+            (0, 0, 198),
+            (1, 1, 199),
+        ),
+        a_file(write(tmp_path / "gen=1/batch=b/other.parquet", other), (1, 500, 699)),
+    ]
+    first, second = read(spark, *files)
+    assert [(each.partition, each.fingerprint) for each in first.slices] == [
+        (0, fingerprint_of(row for row in one if row[0] == 0)),
+        (1, fingerprint_of(row for row in one if row[0] == 1)),
+    ]
+    assert second.slices[0].fingerprint == fingerprint_of(other)
+    assert second.slices[0].has_its_offsets
+    assert not first.slices[0].has_its_offsets, "every second offset is missing"
+
+
+@pytest.mark.parametrize(
+    ("offsets", "missing", "doubled", "foreign"),
+    [
+        ([*range(100, 300)], runs(), runs(), runs()),
+        ([*reversed(range(100, 300))], runs(), runs(), runs()),
+        ([*range(100, 163), *range(165, 300)], runs((163, 165)), runs(), runs()),
+        ([*range(100, 300), 127, 128, 128, 299], runs(), runs((127, 129), (299, 300)), runs()),
+        ([*range(100, 299), 200], runs((299, 300)), runs((200, 201)), runs()),  # right count
+        ([*range(99, 300), 400], runs(), runs(), runs((99, 100), (400, 401))),
+        ([], runs((100, 300)), runs(), runs()),
+    ],
+    ids=["whole", "backwards", "missing", "doubled", "both", "foreign", "empty"],
+)
+def test_offsets_are_exact(
+    spark: SparkSession,
+    tmp_path: Path,
+    offsets: list[int],
+    missing: BoundedRuns,
+    doubled: BoundedRuns,
+    foreign: BoundedRuns,
+) -> None:
+    path = write(tmp_path / "a.parquet", [a_row(each) for each in offsets])
+    [file] = read(spark, a_file(path, (0, 100, 299)))
+    [found] = file.slices
+    assert (found.missing, found.doubled, found.foreign) == (missing, doubled, foreign)
+    assert found.fingerprint == fingerprint_of([a_row(each) for each in offsets])
+
+
+def test_proven_holes_are_no_loss_and_a_row_in_one_is_foreign(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    holes = OffsetRuns.of([(3, 4), (64, 128), (150, 151)])
+    landed = [a_row(each) for each in range(200) if each not in holes]
+    swapped = [*landed[:-1], a_row(3)]  # as many rows as were committed
+    right = a_file(write(tmp_path / "a.parquet", landed), (0, 0, 199), holes=holes)
+    wrong = a_file(write(tmp_path / "b.parquet", swapped), (0, 0, 199), holes=holes)
+
+    [[one], [other]] = ([*each.slices] for each in read(spark, right, wrong))
+
+    assert one.has_its_offsets
+    assert (other.missing, other.foreign) == (runs((199, 200)), runs((3, 4)))
+
+
+def test_rows_of_a_partition_that_was_not_committed_are_foreign(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.parquet", [a_row(0), a_row(7, partition=3)])
+    [file] = read(spark, a_file(path, (0, 0, 0)))
+    assert [(each.partition, each.foreign) for each in file.slices] == [
+        (0, runs()),
+        (3, runs((7, 8))),
+    ]
+
+
+def test_more_runs_than_can_be_named_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet", [a_row(each) for each in range(0, 1001, 2)])
+    [file] = read(spark, a_file(path, (0, 0, 1000)))
+    missing = file.slices[0].missing
+    assert (missing.count, missing.run_count, len(missing.runs)) == (500, 500, 100)
+
+
+def page_bytes(path: Path, column: str) -> int:
+    """A place at the end of the column's last data page, among what is compressed."""
+    metadata = pq.ParquetFile(path).metadata.row_group(0)
+    [found] = [
+        metadata.column(each)
+        for each in range(metadata.num_columns)
+        if metadata.column(each).path_in_schema == column
+    ]
+    first = found.dictionary_page_offset or found.data_page_offset
+    return int(first + found.total_compressed_size - 3)
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_flipped_byte_is_noticed_by_its_page_s_checksum(
+    spark: SparkSession, tmp_path: Path, compression: str
+) -> None:
+    """Written by Spark, as a landing writes; read by the vectorised reader, as Spark reads."""
+    rows = [a_row(each, value=struct.pack(">q", each) * 20) for each in range(2000)]
+    source = write(tmp_path / "source.parquet", rows)
+    target = tmp_path / "landed"
+    options = {"compression": compression, "maxRecordsPerFile": "0"}
+    with session_settings(spark, LANDING_SETTINGS):
+        frame = spark.read.parquet(source.as_uri()).coalesce(1)
+        frame.write.options(**options).parquet(target.as_uri())
+    [path] = target.glob("*.parquet")
+    whole = a_file(path, (0, 0, 1999))
+    [before] = read(spark, whole)
+    assert before.slices[0].fingerprint == fingerprint_of(rows)
+    plain = spark.read.parquet(path.as_uri()).selectExpr("count(distinct value) AS values")
+
+    (target / f".{path.name}.crc").unlink(missing_ok=True)  # the local file system's, not HDFS's
+    damaged(path, page_bytes(path, "value"))
+    [after] = read(spark, whole)
+
+    assert after.is_damaged
+    assert "CRC checksum verification failed" in (after.failure or "")
+    assert after.slices == ()
+    if compression == "none":
+        assert plain.head() is not None, "without verification nobody would know"
+
+
+def test_one_bad_file_is_named_and_the_others_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    files = [
+        a_file(write(tmp_path / f"{n}.parquet", [a_row(each) for each in range(500)]), (0, 0, 499))
+        for n in range(5)
+    ]
+    whole = fingerprint_of(a_row(each) for each in range(500))
+    paths = [tmp_path / each.name for each in files]
+    damaged(paths[1], page_bytes(paths[1], "value"))
+    paths[2].write_bytes(paths[2].read_bytes()[:-30])
+    paths[3].unlink()
+
+    found = read(spark, *files)
+
+    assert [each.name for each in found] == [each.name for each in files]
+    assert [each.is_damaged for each in found] == [False, True, True, False, False]
+    assert [bool(each.failure) for each in found] == [False, True, True, True, False]
+    assert [each.slices[0].fingerprint for each in (found[0], found[4])] == [whole, whole]
+
+
+def test_when_everything_fails_the_rest_is_not_tried_and_nothing_is_called_damaged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    nowhere = [ScrubFile(f"{n}.parquet", f"nowhere://x/{n}.parquet", 1, ()) for n in range(6)]
+    found = read(spark, *nowhere)
+    assert not [each for each in found if each.is_damaged or not each.failure]
+    assert len([each for each in found if "not tried" in (each.failure or "")]) == 3
+
+
+def test_a_file_without_the_columns_is_no_file_of_ours(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": [1]}), path)
+    [found] = read(spark, a_file(path, (0, 0, 0)))
+    assert "without partition or offset" in (found.failure or "")
+
+
+def test_the_result_is_one_small_file_and_settings_are_put_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.parquet", [a_row(0)])
+    names = [*SESSION_SETTINGS, "spark.sql.shuffle.partitions"]
+    before = {name: spark.conf.get(name, None) for name in names}
+    plan = ScrubPlan("s", (a_file(path, (0, 0, 0)),), (tmp_path / "result").as_uri(), 1)
+
+    result = scrub(spark, plan)
+    write_result(spark, plan, result)
+
+    assert {name: spark.conf.get(name, None) for name in names} == before
+    [written] = [each for each in (tmp_path / "result").iterdir() if each.name[0] != "."]
+    assert ScrubResult.from_json(written.read_text()) == result
+    assert result.files[0].slices[0].fingerprint != EMPTY
