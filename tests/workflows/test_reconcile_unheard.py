@@ -1,0 +1,177 @@
+"""Reconcile while a witness goes away: at whatever call, UNKNOWN with the reason, never a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallystick.domain.findings import Finding
+from tallystick.domain.identities import Owner
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import Verdict
+from tallystick.errors import (
+    BrokerUnavailable,
+    IngestionError,
+    LedgerUnavailable,
+    StorageRefused,
+    StorageUnavailable,
+)
+from tallystick.workflows.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.run import land_feed
+from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.story import FEED, Story
+
+OWNER = Owner("one")
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """Two landed batches, and something unread in a log that is bounded and transactional."""
+    broker = ScriptedBroker("orders")
+    broker.retention_ms = 604_800_000
+    story = Story(ledger_databases(), tmp_path, broker)
+    for _ in range(2):
+        for log in broker.logs.values():
+            log.append(Kind.RECORD, 10)
+            log.append(Kind.CONTROL, 1)
+        land_feed(story.services(), None, OWNER)
+    broker.logs[0].append(Kind.RECORD, 3)
+    return story
+
+
+class Fails:
+    """A port whose call of one number fails, and all later ones too if it stays away."""
+
+    def __init__(
+        self, port: Any, error: IngestionError, call: int, *, for_good: bool = True
+    ) -> None:
+        self._port, self._error, self._for_good = port, error, for_good
+        self._call, self.calls = call, 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        return self._failing(found) if callable(found) else found
+
+    def _failing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def failing(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            if self.calls == self._call or (self._for_good and self.calls > self._call):
+                raise self._error
+            return call(*args, **kwargs)
+
+        return failing
+
+
+DOWN = BrokerUnavailable("one:9092", "it is restarting")
+
+
+def told(findings: Iterable[Finding]) -> set[tuple[str, Verdict]]:
+    return {(each.code.value, each.verdict) for each in findings}
+
+
+def with_broker(story: Story, call: int, *, for_good: bool) -> tuple[ReconcileReport, Fails]:
+    services = story.services()
+    broker = Fails(services.broker, DOWN, call, for_good=for_good)
+    return reconcile(replace(services, broker=broker)), broker  # type: ignore[arg-type]
+
+
+def test_a_sound_feed_is_proven(story: Story) -> None:
+    report = reconcile(story.services())
+    assert (report.findings, report.verdict) == ((), Verdict.PROVEN_OK)
+
+
+@pytest.mark.parametrize("for_good", [True, False], ids=["stays away", "is back at once"])
+def test_a_broker_that_goes_away_at_any_question_is_unknown(story: Story, for_good: bool) -> None:
+    _, silent = with_broker(story, 10_000, for_good=for_good)
+    assert silent.calls > 4
+    for call in range(1, silent.calls + 1):
+        report, _ = with_broker(story, call, for_good=for_good)
+        assert told(report.findings) == {("U1", Verdict.UNKNOWN)}, call
+        assert "it is restarting" in report.findings[0].cause
+        assert not report.is_complete
+        assert report.verdict is Verdict.UNKNOWN
+
+
+def test_what_storage_shows_is_told_while_the_broker_is_silent(story: Story) -> None:
+    file = min((story.directory / "landing" / FEED).rglob("*.parquet"))
+    file.unlink()
+    report, _ = with_broker(story, 1, for_good=True)
+    assert told(report.findings) == {("U1", Verdict.UNKNOWN), ("A8", Verdict.PROVEN_LOSS)}
+
+
+def test_a_broker_that_is_not_there_closes_nothing(story: Story) -> None:
+    story.broker.logs[2] = type(story.broker.logs[0])()
+    story.broker.logs[2].append(Kind.RECORD, 4)
+    assert told(reconcile(story.services()).findings) == {("N1", Verdict.UNKNOWN)}
+    with_broker(story, 1, for_good=True)
+    standing = [each.finding.code.value for each in story.services().ledger.findings(FEED)]
+    assert standing == ["N1"]
+
+
+class Lagging(ScriptedBroker):
+    """Right after a restart its first answers end earlier than the log."""
+
+    def __init__(self, broker: ScriptedBroker, answers: int) -> None:
+        super().__init__(broker.topic)
+        self.__dict__.update(broker.__dict__)
+        self._answers = answers
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        snapshot = super().snapshot(topic)
+        self._answers -= 1
+        if self._answers < 0:
+            return snapshot
+        behind = {
+            number: replace(bounds, high_watermark=9, last_stable_offset=9)
+            for number, bounds in snapshot.partitions.items()
+        }
+        return replace(snapshot, partitions=behind)
+
+
+@pytest.mark.parametrize("answers", [1, 2, 3])
+def test_a_broker_that_catches_up_after_its_restart_has_cut_nothing(
+    story: Story, answers: int
+) -> None:
+    services = replace(story.services(), broker=Lagging(story.broker, answers))
+    assert reconcile(services).findings == ()
+
+
+def with_store(story: Story, error: IngestionError, call: int) -> tuple[ReconcileReport, Fails]:
+    services = story.services()
+    store = Fails(services.store, error, call, for_good=not isinstance(error, StorageRefused))
+    return reconcile(replace(services, store=store)), store  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [StorageUnavailable("/landing", "in safe mode"), StorageRefused("/landing", "no permission")],
+    ids=["unavailable", "refused once"],
+)
+def test_a_listing_that_breaks_off_at_any_place_is_unknown(
+    story: Story, error: IngestionError
+) -> None:
+    _, answering = with_store(story, error, 10_000)
+    assert answering.calls > 4
+    for call in range(1, answering.calls + 1):
+        report, _ = with_store(story, error, call)
+        assert told(report.findings) == {("U1", Verdict.UNKNOWN)}, call
+        assert not report.is_complete
+    assert reconcile(story.services()).findings == ()
+
+
+def test_a_ledger_that_goes_away_at_any_question_leaves_nothing_half_said(story: Story) -> None:
+    def reconciled(call: int) -> Fails:
+        services = story.services()
+        ledger = Fails(services.ledger, LedgerUnavailable("the server is gone"), call)
+        reconcile(replace(services, ledger=ledger))  # type: ignore[arg-type]
+        return ledger
+
+    for call in range(1, reconciled(10_000).calls + 1):
+        with pytest.raises(LedgerUnavailable, match="the server is gone"):
+            reconciled(call)
+        assert story.services().ledger.findings(FEED) == [], call
+    assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
