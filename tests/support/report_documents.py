@@ -14,6 +14,7 @@ from tallystick.domain.report_document import (
     ColumnPart,
     FindingPart,
     GapPart,
+    NormalPart,
     PartitionPart,
     ReportDocument,
 )
@@ -133,6 +134,9 @@ def a_document(
             AgePart("L3", 86_400, 172_800, 30, 41_000_000),
             AgePart("L3", 345_600, 604_800, 50, 44_000_000),
             AgePart("L3", None, None, 2, 8_000_000),
+        ),
+        normal=(
+            NormalPart("Z1", "control marker", 9, "4 offset(s) in here hold no row: markers."),
         ),
     )  # fmt: skip
 

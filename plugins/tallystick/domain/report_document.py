@@ -126,6 +126,18 @@ class AgePart:
 
 
 @dataclass(frozen=True, slots=True)
+class NormalPart:
+    """What is normal on this topic, though it may look like trouble."""
+
+    code: str
+    name: str
+    partitions: int
+    """How many show it."""
+    example: str
+    """What is said of the first of them, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReportDocument:
     """One feed at one instant."""
 
@@ -153,6 +165,7 @@ class ReportDocument:
     """One for each column of the map."""
     band: tuple[BandPart, ...]
     ages: tuple[AgePart, ...]
+    normal: tuple[NormalPart, ...] = ()
     format: str = field(default=FORMAT)
 
     def __post_init__(self) -> None:

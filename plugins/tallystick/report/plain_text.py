@@ -70,6 +70,8 @@ def _lines(report: Report) -> Iterator[str]:
     if document.unheard:
         yield "What a silent witness would have said is UNKNOWN, not in order."
     yield from _finding_lines(document)
+    for normal in document.normal:
+        yield f"Normal here: {normal.code} {normal.name} in {grouped(normal.partitions)} partition(s)."
     yield from _partition_lines(report)
 
 

@@ -23,6 +23,7 @@ from tallystick.domain.report_document import (
     BandPart,
     ColumnPart,
     FindingPart,
+    NormalPart,
     ReportDocument,
 )
 from tallystick.domain.states import FindingState, HoleClass, Verdict
@@ -117,6 +118,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         columns=_column_parts(len(edges) - 1, totals, sums),
         band=_band_parts(shown, sums, totals, generations),
         ages=_age_parts(totals),
+        normal=_normal_parts(reconciled.benign),
     )
 
 
@@ -195,6 +197,22 @@ def _finding_parts(
             )
         )
     return tuple(parts)
+
+
+def _normal_parts(benign: Sequence[Finding]) -> tuple[NormalPart, ...]:
+    """One part for each code, by code."""
+    by_code: dict[FindingCode, list[Finding]] = {}
+    for each in benign:
+        by_code.setdefault(each.code, []).append(each)
+    return tuple(
+        NormalPart(
+            code=code.value,
+            name=code.name.lower().replace("_", " "),
+            partitions=len({each.partition for each in found}),
+            example=found[0].cause,
+        )
+        for code, found in sorted(by_code.items())
+    )
 
 
 def _column_parts(
