@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tallystick.domain.fingerprint import EMPTY, Fingerprint
-from tallystick.domain.row_hash import row_hash
+from tallystick.domain.fingerprint import EMPTY
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import (
     BoundedRuns,
@@ -26,9 +25,8 @@ from tallystick.domain.scrub import (
 from tallystick.spark.landing import SESSION_SETTINGS as LANDING_SETTINGS
 from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
 from tallystick.spark.session_settings import session_settings
-from tests.support.scripted_broker import LANDED_SCHEMA
+from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
 
-Row = tuple[int, int, int, int, bytes | None, bytes | None, Any]
 HEADERS: Sequence[Any] = [
     None,
     [],
@@ -44,18 +42,6 @@ HEADERS: Sequence[Any] = [
 CONTENT: Sequence[bytes | None] = [None, b"", b"a", b"\x00", b"v" * 31, b"v" * 1000]
 
 
-def a_row(offset: int, *, partition: int = 0, value: bytes | None = b"v", **more: Any) -> Row:
-    return (
-        partition,
-        offset,
-        more.get("timestamp", 1_793_000_000_000_000 + offset),
-        more.get("timestamp_type", 0),
-        more.get("key"),
-        value,
-        more.get("headers"),
-    )
-
-
 AWKWARD = [
     *(
         a_row(offset, key=key, value=value)
@@ -66,45 +52,6 @@ AWKWARD = [
     a_row(47, timestamp=9_223_372_036_854_775_000),
     a_row(2**62, partition=2**31 - 1),
 ]
-
-
-def hash_of(row: Row) -> int:
-    partition, offset, timestamp, timestamp_type, key, value, headers = row
-    return row_hash(
-        partition=partition,
-        offset=offset,
-        timestamp_micros=timestamp,
-        timestamp_type=timestamp_type,
-        key=key,
-        value=value,
-        headers=headers,
-    )
-
-
-def fingerprint_of(rows: Iterable[Row]) -> Fingerprint:
-    return Fingerprint.of_rows((row[1], hash_of(row)) for row in rows)
-
-
-def write(path: Path, rows: Sequence[Row], **options: Any) -> Path:
-    columns: dict[str, list[Any]] = {name: [] for name in LANDED_SCHEMA.names}
-    for partition, offset, timestamp, timestamp_type, key, value, headers in rows:
-        columns["topic"].append("orders")
-        columns["partition"].append(partition)
-        columns["offset"].append(offset)
-        columns["timestamp"].append(timestamp)
-        columns["timestamp_type"].append(timestamp_type)
-        columns["key"].append(key)
-        columns["value"].append(value)
-        columns["headers"].append(
-            None if headers is None else [{"key": k, "value": v} for k, v in headers]
-        )
-    arrays = {
-        name: pa.array(values, LANDED_SCHEMA.field(name).type) for name, values in columns.items()
-    }
-    settings = {"compression": "zstd", "write_page_checksum": True} | options
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(arrays, schema=LANDED_SCHEMA), path, **settings)
-    return path
 
 
 def a_file(path: Path, *slices: tuple[int, int, int], holes: OffsetRuns | None = None) -> ScrubFile:
@@ -121,13 +68,6 @@ def read(spark: SparkSession, *files: ScrubFile) -> list[ReadFile]:
 
 def runs(*pairs: tuple[int, int]) -> BoundedRuns:
     return BoundedRuns.of(OffsetRuns.of(pairs))
-
-
-def damaged(path: Path, at: int) -> Path:
-    content = bytearray(path.read_bytes())
-    content[at] ^= 0x10
-    path.write_bytes(content)
-    return path
 
 
 def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -221,18 +161,6 @@ def test_more_runs_than_can_be_named_are_counted(spark: SparkSession, tmp_path: 
     [file] = read(spark, a_file(path, (0, 0, 1000)))
     missing = file.slices[0].missing
     assert (missing.count, missing.run_count, len(missing.runs)) == (500, 500, 100)
-
-
-def page_bytes(path: Path, column: str) -> int:
-    """A place at the end of the column's last data page, among what is compressed."""
-    metadata = pq.ParquetFile(path).metadata.row_group(0)
-    [found] = [
-        metadata.column(each)
-        for each in range(metadata.num_columns)
-        if metadata.column(each).path_in_schema == column
-    ]
-    first = found.dictionary_page_offset or found.data_page_offset
-    return int(first + found.total_compressed_size - 3)
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])

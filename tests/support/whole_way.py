@@ -13,13 +13,15 @@ import requests
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.landing import LandingPlan
+from tallystick.domain.scrub import ScrubPlan
 from tallystick.domain.window import Window
-from tallystick.errors import ApplicationFailed
-from tallystick.ports.spark_runner import LandingOrder
+from tallystick.errors import ApplicationFailed, ScrubFailed
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.spark.causes import cause_of
 from tallystick.spark.landing import land
+from tallystick.spark.scrubbing import scrub, write_result
 from tallystick.wiring import open_services
 from tallystick.workflows.reconciliation import ReconcileReport, reconcile
 from tallystick.workflows.run import RunReport, land_feed
@@ -55,6 +57,16 @@ class SessionRunner:
             cause = cause_of(str(error))
             raise ApplicationFailed(order.batch_id, order.attempt_id, cause) from error
         self.after(plan)
+
+    def scrub(self, order: ScrubOrder) -> None:
+        text = self.spark.read.text(order.plan_uri, wholetext=True).head()
+        assert text is not None
+        plan = ScrubPlan.from_json(text["value"])
+        try:
+            write_result(self.spark, plan, scrub(self.spark, plan))
+        except Exception as error:
+            cause = cause_of(str(error))
+            raise ScrubFailed(order.scrub_id, "session", cause) from error
 
 
 @dataclass
