@@ -8,7 +8,7 @@ import pytest
 from tallystick.domain.landed import FileSlice
 from tallystick.domain.record_hash import record_hash
 from tallystick.domain.runs import OffsetRuns
-from tallystick.errors import ManifestMismatch
+from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import FileStore
 from tests.support.store_files import (
     Row,
@@ -183,3 +183,33 @@ def test_one_landed_row_has_the_hash_of_its_record(store: FileStore, root: str) 
         value=b"v" * 300_000,
         headers=[("h", None), ("h", b"")],
     )
+
+
+def test_payloads_are_what_was_sent_wherever_it_lies(store: FileStore, root: str) -> None:
+    """The same content has the same hash at another place and time; nulls are not empty."""
+    rows = [
+        Row(0, 5, timestamp_ms=1_000, key=b"k", value=b"v", headers=(("h", b"1"),)),
+        Row(1, 9, timestamp_ms=2_000, key=b"k", value=b"v", headers=(("h", b"1"),)),
+        Row(1, 10, timestamp_ms=2_000, key=b"k", value=None),
+        Row(1, 11, timestamp_ms=2_000, key=b"k", value=b""),
+    ]
+    store.write(f"{root}/p.parquet", parquet_of(rows, rows_per_group=3))
+    found = list(store.payloads(root, "p.parquet"))
+    assert [(partition, each.offset, each.timestamp_ms) for partition, each in found] == [
+        (0, 5, 1_000),
+        (1, 9, 2_000),
+        (1, 10, 2_000),
+        (1, 11, 2_000),
+    ]
+    first, again, null, empty = (each.content_hash for _, each in found)
+    assert first == again
+    assert len({first, null, empty}) == 3
+
+
+def test_payloads_of_what_is_not_there_or_damaged(store: FileStore, root: str) -> None:
+    damaged = with_flipped_byte(parquet_of(rows_of({0: range(900)})), "offset")
+    store.write(f"{root}/p.parquet", damaged)
+    with pytest.raises(ManifestMismatch):
+        list(store.payloads(root, "p.parquet"))
+    with pytest.raises(FileMissing):
+        list(store.payloads(root, "q.parquet"))

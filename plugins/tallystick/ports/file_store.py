@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tallystick.domain.content_rules import Payload
 from tallystick.domain.landed import ReadBack
 
 
@@ -95,5 +96,12 @@ class FileStore(Protocol):
 
         Reads the one row group that holds it. Raises FileMissing without the file, ManifestMismatch
         without the row.
+        """
+        ...
+
+    def payloads(self, directory: str, file_name: str) -> Iterator[tuple[int, Payload]]:
+        """Every row's partition, and what its producer sent, in the order of the file.
+
+        Raises FileMissing, and ManifestMismatch for a file that is not as it was landed.
         """
         ...

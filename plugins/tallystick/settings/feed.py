@@ -246,6 +246,8 @@ class ReconcileSettings(Section):
     scrub_budget: Size = 50 * 10**9
     """Bytes of landed files that one scrub reads at most; one batch is read in any case."""
     warn_time_to_loss: Duration = timedelta(hours=6)
+    payload_horizon: Duration | None = None
+    """Equal payloads of one partition within this time are told; None: nobody looks for them."""
 
 
 class Feed(Section):

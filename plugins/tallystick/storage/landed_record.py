@@ -14,7 +14,7 @@ from tallystick.storage.parquet_file import CONTENT, COORDINATES, EXPECTED, Land
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
 
 BYTES_AT_A_TIME: Final = 16 << 20
-_PER_MILLISECOND: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+PER_MILLISECOND: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
 def landed_record_hash(
@@ -83,4 +83,4 @@ def _row(file: LandedParquet, row_group: int, row: int) -> pa.RecordBatch:
 def _milliseconds(path: str, column: Any) -> int:
     if not pa.types.is_timestamp(column.type) or column.null_count:
         raise ManifestMismatch(path, EXPECTED, f"a timestamp of type {column.type}")
-    return int(column.cast(pa.int64())[0].as_py()) // _PER_MILLISECOND[column.type.unit]
+    return int(column.cast(pa.int64())[0].as_py()) // PER_MILLISECOND[column.type.unit]

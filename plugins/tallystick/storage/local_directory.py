@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
+from tallystick.domain.content_rules import Payload
 from tallystick.domain.landed import ReadBack
 from tallystick.errors import (
     FileMissing,
@@ -23,6 +24,7 @@ from tallystick.errors import (
     TargetOccupied,
 )
 from tallystick.ports.file_store import StoredEntry
+from tallystick.storage.landed_payloads import landed_payloads
 from tallystick.storage.landed_record import landed_record_hash
 from tallystick.storage.paths import checked
 from tallystick.storage.probe import prove_writable
@@ -142,6 +144,10 @@ class LocalFileStore:
     ) -> bytes:
         """`record_hash` over one landed row."""
         return landed_record_hash(self, checked(directory), file_name, partition, offset)
+
+    def payloads(self, directory: str, file_name: str) -> Iterator[tuple[int, Payload]]:
+        """Every row's partition, and what its producer sent."""
+        return landed_payloads(self, checked(directory), file_name)
 
     def _local(self, path: str) -> Path:
         return self._root / checked(path).lstrip("/")

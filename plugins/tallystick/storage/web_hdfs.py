@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
 import requests
 
+from tallystick.domain.content_rules import Payload
 from tallystick.domain.landed import ReadBack
 from tallystick.errors import (
     ConfigurationError,
@@ -18,6 +19,7 @@ from tallystick.errors import (
     TargetOccupied,
 )
 from tallystick.ports.file_store import StoredEntry
+from tallystick.storage.landed_payloads import landed_payloads
 from tallystick.storage.landed_record import landed_record_hash
 from tallystick.storage.name_nodes import (
     ANSWER_SECONDS,
@@ -232,6 +234,10 @@ class WebHdfsFileStore:
     ) -> bytes:
         """`record_hash` over one landed row."""
         return landed_record_hash(self, checked(directory), file_name, partition, offset)
+
+    def payloads(self, directory: str, file_name: str) -> Iterator[tuple[int, Payload]]:
+        """Every row's partition, and what its producer sent."""
+        return landed_payloads(self, checked(directory), file_name)
 
 
 def _entry(name: str, status: Mapping[str, Any]) -> StoredEntry:

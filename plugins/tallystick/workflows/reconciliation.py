@@ -35,6 +35,7 @@ from tallystick.workflows.aborted_check import aborted_findings
 from tallystick.workflows.observing import observe
 from tallystick.workflows.outlooks import outlook, terms
 from tallystick.workflows.overlap_check import doubled_findings
+from tallystick.workflows.payload_check import payload_findings
 from tallystick.workflows.place import at
 from tallystick.workflows.scrubbing import scrub
 from tallystick.workflows.services import Services
@@ -151,7 +152,9 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     read: Mapping[BatchId, bool] = {}
     if level >= Level.L3:
         scrubbed = scrub(services)
-        found = _once([*found, *scrubbed.findings])
+        repeated = payload_findings(services)
+        services.ledger.record_findings(feed, repeated)
+        found = _once([*found, *scrubbed.findings, *repeated])
         silent += scrubbed.unheard
         read = scrubbed.checked
     heard = Heard(
