@@ -11,7 +11,7 @@ timestamps of records, which are labels.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -186,7 +186,8 @@ def _cells(
     """One partition's row: in order, as far as its looks are below the frontier, then unknown."""
     if not accounts:
         return [Verdict.UNKNOWN] * columns
-    if findings or len(accounts) > 1:
+    marks = _marks(partition, looks, accounts) if findings else None
+    if len(accounts) > 1 or (findings and marks is None):
         row = [
             _verdict(partition, before, after, accounts, findings)
             for before, after in _columns_between(looks)
@@ -200,7 +201,37 @@ def _cells(
         return look.topic_id != account.topic_id or shown is None or shown > account.frontier
 
     proven = bisect_left(looks, True, key=is_beyond)
-    return [Verdict.PROVEN_OK] * proven + [Verdict.UNKNOWN] * (columns - proven)
+    row = [Verdict.PROVEN_OK] * proven + [Verdict.UNKNOWN] * (columns - proven)
+    for each in findings:
+        if marks and each.generation in (None, account.ordinal):
+            for column in _touched(marks, each):
+                row[column] = max(row[column], each.verdict, key=_WORST_LAST.__getitem__)
+    return row
+
+
+def _marks(
+    partition: int, looks: Sequence[_Shown], accounts: Sequence[GenerationAccount]
+) -> Sequence[int] | None:
+    """What all looks showed of one log, ascending; None where that is more than one plain story."""
+    if any(look.topic_id != accounts[0].topic_id for look in looks):
+        return None
+    shown = [look.high_watermark(partition) for look in looks]
+    marks = [each for each in shown if each is not None]
+    return marks if len(marks) == len(shown) and marks == sorted(marks) else None
+
+
+def _touched(marks: Sequence[int], finding: Finding) -> Iterator[int]:
+    """The columns below these marks with an offset of the finding; all, where it names none."""
+    if finding.from_offset is None:
+        yield from range(len(marks))
+        return
+    reach = finding.from_offset + 1 if finding.until_offset is None else finding.until_offset
+    for column in range(bisect_right(marks, finding.from_offset), len(marks)):
+        lower = marks[column - 1] if column else 0
+        if lower >= reach:
+            return
+        if lower < marks[column]:
+            yield column
 
 
 def _columns_between(looks: Sequence[_Shown]) -> Iterator[tuple[_Shown | None, _Shown]]:

@@ -71,7 +71,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield "What a silent witness would have said is UNKNOWN, not in order."
     yield from _finding_lines(document)
     for normal in document.normal:
-        yield f"Normal here: {normal.code} {normal.name} in {grouped(normal.partitions)} partition(s)."
+        places = grouped(normal.partitions)
+        yield f"Normal here: {normal.code} {normal.name} in {places} partition(s)."
     yield from _partition_lines(report)
 
 
