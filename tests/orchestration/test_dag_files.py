@@ -45,7 +45,9 @@ def test_each_feed_has_its_dags_and_no_file_has_an_error(bag: Any) -> None:
     assert bag.import_errors == {}
     assert not any(bag.captured_warnings.values())
     assert set(bag.dags) == {
-        f"{kind}_{feed}" for kind in ("ingest", "reconcile") for feed in ("orders", "windowed")
+        f"{kind}_{feed}"
+        for kind in ("ingest", "reconcile", "repair")
+        for feed in ("orders", "windowed")
     }
 
 
@@ -53,7 +55,7 @@ def test_the_sample_feeds_have_dags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TALLYSTICK_FEEDS")
     bag = a_bag()
     assert bag.import_errors == {}
-    assert {"ingest_orders", "reconcile_orders", "ingest_clicks"} <= set(bag.dags)
+    assert {"ingest_orders", "reconcile_orders", "repair_orders", "ingest_clicks"} <= set(bag.dags)
 
 
 def test_an_ingest_dag_is_shaped_as_the_path_of_a_batch(bag: Any) -> None:
@@ -71,7 +73,9 @@ def test_only_batches_are_mapped(bag: Any) -> None:
     assert isinstance(group, MappedTaskGroup)
 
 
-@pytest.mark.parametrize("dag_id", ["ingest_orders", "ingest_windowed", "reconcile_orders"])
+@pytest.mark.parametrize(
+    "dag_id", ["ingest_orders", "ingest_windowed", "reconcile_orders", "repair_orders"]
+)
 def test_every_dag_has_the_house_settings(bag: Any, dag_id: str) -> None:
     dag = bag.dags[dag_id]
     assert dag.catchup is False
@@ -105,7 +109,9 @@ def test_an_ingest_run_has_an_interval_as_wide_as_its_schedule(bag: Any) -> None
     assert interval.end == datetime(2026, 11, 10, 5, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("dag_id", ["ingest_orders", "ingest_windowed", "reconcile_orders"])
+@pytest.mark.parametrize(
+    "dag_id", ["ingest_orders", "ingest_windowed", "reconcile_orders", "repair_orders"]
+)
 def test_a_dag_survives_the_way_to_the_scheduler(bag: Any, dag_id: str) -> None:
     from airflow.serialization.serialized_objects import DagSerialization
 
@@ -123,7 +129,7 @@ def test_a_broken_feed_file_is_shown_and_takes_no_other_feed_away(
     (tmp_path / "windowed.yaml").write_text(broken)
     monkeypatch.setenv("TALLYSTICK_FEEDS", str(tmp_path))
     bag = a_bag()
-    assert set(bag.dags) == {"ingest_orders", "reconcile_orders"}
+    assert set(bag.dags) == {"ingest_orders", "reconcile_orders", "repair_orders"}
     [(file, error)] = bag.import_errors.items()
     assert Path(file).name == "feed_problems.py"
     assert "windowed.yaml:5: plan.untill: unknown key; nearest known key: until" in error
@@ -144,7 +150,7 @@ def test_parsing_the_dag_files_imports_nothing_heavy() -> None:
         "import sys\n"
         "from airflow.dag_processing.dagbag import DagBag\n"
         f"bag = DagBag(dag_folder={str(DAGS)!r}, known_pools={{'default_pool', 'spark_local'}})\n"
-        "assert len(bag.dags) == 4, bag.import_errors\n"
+        "assert len(bag.dags) == 6, bag.import_errors\n"
         f"print('heavy:', *[name for name in {heavy!r} if name in sys.modules])\n"
     )
     done = subprocess.run(

@@ -86,7 +86,7 @@ def stage(
     for log in broker.logs.values():
         log.append(Kind.RECORD, 10)
     stage = Stage(Story(ledger_databases(), tmp_path, broker))
-    for module in ("ingest_tasks", "land_operator", "reconcile"):
+    for module in ("ingest_tasks", "land_operator", "reconcile", "repair"):
         monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", stage.services_of)
     return stage
 
@@ -352,7 +352,12 @@ def test_reconcile_says_what_it_found(stage: Stage, dags: Any) -> None:
     run(dags["ingest_orders"])
     found = run(dags["reconcile_orders"])
     assert found.state == "success"
-    assert found.tries == {"reconcile": 1}
+    assert found.tries == {"reconcile": 1, "judge": 1}
+    [told] = found.events
+    assert (told["verdict"], told["findings"]) == ("PROVEN_OK", 0)
+    assert told["complete_up_to"]
+    [page] = (stage.story.directory / "landing" / "_reports" / "orders").iterdir()
+    assert page.read_text().startswith("<!DOCTYPE html>")
 
 
 def test_reconcile_fails_at_once_on_a_loss(stage: Stage, dags: Any) -> None:
@@ -361,7 +366,9 @@ def test_reconcile_fails_at_once_on_a_loss(stage: Stage, dags: Any) -> None:
     gone.unlink()
     found = run(dags["reconcile_orders"])
     assert found.state == "failed"
-    assert found.tries == {"reconcile": 1}
+    assert found.tasks == {"reconcile": "success", "judge": "failed"}
+    assert found.tries == {"reconcile": 1, "judge": 1}
+    assert [each["verdict"] for each in found.events] == ["PROVEN_LOSS"]
 
 
 def test_reconcile_asks_a_silent_witness_again(
@@ -379,4 +386,56 @@ def test_reconcile_asks_a_silent_witness_again(
     monkeypatch.setattr(stage.story.broker, "snapshot", silent_once)
     found = run(dags["reconcile_orders"])
     assert found.state == "success"
-    assert found.tries == {"reconcile": 2}
+    assert found.tries == {"reconcile": 2, "judge": 1}
+
+
+def harmed(stage: Stage, dags: Any) -> Path:
+    """All is landed, one file is gone, and reconcile has found that; the file."""
+    run(dags["ingest_orders"])
+    gone: Path = next(stage.story.directory.joinpath("landing").rglob("*.parquet"))
+    gone.unlink()
+    assert run(dags["reconcile_orders"]).state == "failed"
+    return gone
+
+
+def test_a_dry_repair_changes_nothing(
+    stage: Stage, dags: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = harmed(stage, dags)
+    found = run(dags["repair_orders"])
+    assert found.state == "success"
+    assert {found.tasks["begin"], found.tasks["settle"]} == {"success", "skipped"}
+    assert gone.name in caplog.text
+    assert run(dags["reconcile_orders"]).state == "failed"
+
+
+def test_a_repair_lands_again_what_is_missing(stage: Stage, dags: Any) -> None:
+    harmed(stage, dags)
+    found = run(dags["repair_orders"], dry_run=False)
+    assert found.state == "success"
+    assert found.tasks == mapped(LANDED) | {"begin": "success", "settle": "success"}
+    assert stage.story.published_offsets() == {each: list(range(10)) for each in range(3)}
+    assert run(dags["reconcile_orders"]).state == "success"
+    again = run(dags["repair_orders"], dry_run=False)
+    assert again.state == "success"
+    assert again.tasks["settle"] == "success"
+
+
+def test_a_repair_whose_batch_fails_fails_and_changes_nothing(stage: Stage, dags: Any) -> None:
+    harmed(stage, dags)
+    stage.failures = {
+        each: [ApplicationFailed("b", "local-1", "a node died")] * 9 for each in range(3)
+    }
+    found = run(dags["repair_orders"], dry_run=False)
+    assert found.state == "failed"
+    assert found.tasks["settle"] == "failed"
+    stage.failures = {}
+    assert run(dags["repair_orders"], dry_run=False).state == "success"
+    assert run(dags["reconcile_orders"]).state == "success"
+
+
+def test_a_repair_of_an_unknown_finding_is_refused(stage: Stage, dags: Any) -> None:
+    harmed(stage, dags)
+    found = run(dags["repair_orders"], dry_run=False, findings="4711")
+    assert found.state == "failed"
+    assert (found.tasks["begin"], found.tries["begin"]) == ("failed", 1)

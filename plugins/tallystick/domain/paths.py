@@ -17,6 +17,7 @@ from tallystick.domain.identities import AttemptId, BatchId, FeedName
 
 STAGING_NAME: Final = "_staging"
 QUARANTINE_NAME: Final = "_quarantine"
+REPORTS_NAME: Final = "_reports"
 MANIFEST_NAME: Final = "_tally.json"
 PLAN_NAME: Final = "plan.json"
 DATA_NAME: Final = "data"
@@ -25,7 +26,7 @@ SCRUB_PLAN_NAME: Final = "scrub.json"
 RESULT_NAME: Final = "result"
 
 _SCRUB_ID: Final = re.compile(r"(?P<at>\d{8}T\d{6}Z)-[0-9a-f]{16,32}")
-_SCRUB_TIME: Final = "%Y%m%dT%H%M%SZ"
+_FILE_TIME: Final = "%Y%m%dT%H%M%SZ"
 _BATCH_PATH: Final = re.compile(
     r"(?P<root>/.*|)/(?P<feed>[^/]+)/gen=(?P<ordinal>\d+)/dt=(?P<date>\d{4}-\d\d-\d\d)"
     r"/hour=(?P<hour>\d\d)/batch=(?P<batch>[0-9a-f]{16,32})"
@@ -139,7 +140,7 @@ class ScrubPath:
     @classmethod
     def new(cls, root: str, feed: FeedName, at: datetime, unique: str) -> ScrubPath:
         """A scrub's own directory; `unique` are 16 to 32 hexadecimal characters."""
-        return cls(root, feed, f"{at.astimezone(UTC):{_SCRUB_TIME}}-{unique}")
+        return cls(root, feed, f"{at.astimezone(UTC):{_FILE_TIME}}-{unique}")
 
     def __str__(self) -> str:
         return f"{self.parent}/{self.scrub_id}"
@@ -169,4 +170,9 @@ class ScrubPath:
         match = _SCRUB_ID.fullmatch(name)
         if not match:
             return None
-        return datetime.strptime(match["at"], _SCRUB_TIME).replace(tzinfo=UTC)
+        return datetime.strptime(match["at"], _FILE_TIME).replace(tzinfo=UTC)
+
+
+def report_page(root: str, feed: FeedName, taken_at: datetime) -> str:
+    """Where the page of the report of this instant lies; readers never look there."""
+    return f"{root}/{REPORTS_NAME}/{feed}/{taken_at.astimezone(UTC):{_FILE_TIME}}.html"

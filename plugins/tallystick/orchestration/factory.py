@@ -13,6 +13,7 @@ from airflow.sdk import DAG
 from tallystick.errors import FeedFileInvalid
 from tallystick.orchestration.ingest import ingest_dag
 from tallystick.orchestration.reconcile import reconcile_dag
+from tallystick.orchestration.repair import repair_dag
 from tallystick.settings.feeds import read_feeds
 
 
@@ -24,7 +25,7 @@ def build_all(folder: Path) -> dict[str, DAG]:
     dags = (
         build(feed)
         for feed in read_feeds(folder).feeds.values()
-        for build in (ingest_dag, reconcile_dag)
+        for build in (ingest_dag, reconcile_dag, repair_dag)
     )
     return {dag.dag_id: dag for dag in dags}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule, task, task_group
+from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule, task
 
 from tallystick.orchestration import ingest_tasks
 from tallystick.orchestration.announcement import asset_of
+from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.form import form
-from tallystick.orchestration.land_operator import LandOperator
 from tallystick.settings.feed import Feed
 
 OWNER: Final = "tallystick"
@@ -23,8 +23,6 @@ RETRIES: Final[dict[str, Any]] = {
     "retry_exponential_backoff": 2,
     "max_retry_delay": timedelta(minutes=10),
 }
-# In client mode each is a JVM on the machine that runs the tasks; a pool limits all runs together.
-DRIVERS_PER_RUN: Final = 4
 
 
 def ingest_dag(feed: Feed) -> DAG:
@@ -60,26 +58,6 @@ def _tasks(feed: Feed) -> None:
     def plan(**context: Any) -> list[str]:
         return ingest_tasks.plan(feed, context)
 
-    @task(task_id="verify_and_commit", map_index_template=_BATCH)
-    def verify_and_commit(batch_id: str, attempt: dict[str, Any] | None) -> None:
-        ingest_tasks.verify_and_commit(feed, attempt)
-
-    @task(task_id="publish", map_index_template=_BATCH)
-    def publish(batch_id: str) -> str:
-        return ingest_tasks.publish(feed, batch_id)
-
-    @task_group(group_id="batch")
-    def batch(batch_id: str) -> None:
-        landed = LandOperator(
-            task_id="land",
-            feed=feed,
-            batch_id=batch_id,
-            pool=feed.spark.pool,
-            max_active_tis_per_dagrun=DRIVERS_PER_RUN,
-            map_index_template="{{ task.batch_id }}",
-        )
-        verify_and_commit(batch_id=batch_id, attempt=landed.output) >> publish(batch_id=batch_id)
-
     @task(
         task_id=ingest_tasks.ANNOUNCE_TASK,
         trigger_rule=TriggerRule.ALL_DONE,
@@ -98,10 +76,7 @@ def _tasks(feed: Feed) -> None:
 
     planned = plan()
     finish() >> planned
-    batch.expand(batch_id=planned) >> [announce(), sweep()] >> check()
-
-
-_BATCH: Final = "{{ task.op_kwargs['batch_id'] }}"
+    batch_tasks(feed).expand(batch_id=planned) >> [announce(), sweep()] >> check()
 
 
 def _words(feed: Feed) -> str:

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
 
-from airflow.sdk import DAG, CronTriggerTimetable, task
+from airflow.sdk import DAG, Asset, CronTriggerTimetable, task
 from airflow.sdk.exceptions import AirflowException
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.findings import FindingCode, Level
+from tallystick.domain.paths import report_page
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.ingest import RETRIES, TAG
+from tallystick.orchestration.run_context import Context
 from tallystick.settings.feed import Feed
-from tallystick.workflows import checking, reconciliation
+from tallystick.workflows import checking, reconciliation, reporting
 
 log = logging.getLogger(__name__)
 
+RECONCILE_TASK: Final = "reconcile"
+FAILING: Final = "failing"
+
+
+def verdict_asset_of(feed: str) -> Asset:
+    """The asset that stands for what is proven of the feed."""
+    return Asset(f"tallystick://{feed}/verdict")
+
 
 def reconcile_dag(feed: Feed) -> DAG:
-    """The feed's second DAG, on its own schedule; it changes nothing but findings on record."""
+    """The feed's second DAG, on its own schedule; it changes nothing but what is on record.
+
+    One task looks, and says what it found in a report and an asset event; the next one judges. A
+    full read of landed files is one Spark application, which is parallel by itself: so no task here
+    is mapped.
+    """
     with DAG(
         dag_id=f"reconcile_{feed.name}",
         schedule=CronTriggerTimetable(feed.reconcile.cron, timezone=feed.schedule.timezone),
@@ -32,36 +47,69 @@ def reconcile_dag(feed: Feed) -> DAG:
         doc_md=_WORDS.format(feed=feed.name, topic=feed.source.topic),
     ) as dag:
 
-        @task(task_id="reconcile")
-        def run() -> dict[str, Any]:
-            return reconcile(feed)
+        @task(task_id=RECONCILE_TASK, outlets=[verdict_asset_of(feed.name)])
+        def look(**context: Any) -> dict[str, Any]:
+            return reconcile(feed, context)
 
-        run()
+        @task(task_id="judge")
+        def judge(**context: Any) -> None:
+            failing = context["ti"].xcom_pull(task_ids=RECONCILE_TASK, key=FAILING)
+            with in_airflow_terms():
+                checking.require_none_failing(feed.name, failing or ())
+
+        look() >> judge()
     return dag
 
 
-def reconcile(feed: Feed) -> dict[str, Any]:
-    """Verdict and number of findings; the report itself is in the log.
+def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
+    """Verdict, number of findings, and how far the feed is proven; the report is in the log.
 
-    What is found fails at once: a suspicion, too. When the only trouble is a witness that did not
-    answer, raises AirflowException: that may pass, so Airflow asks again.
+    When the only trouble is a witness that did not answer, raises AirflowException: that may pass,
+    so Airflow asks again.
     """
+    # pandas takes a second, which a DAG file must not wait for.
+    from tallystick.report.faces import face_of
+
     with in_airflow_terms(), services_of(feed) as services:
-        report = reconciliation.reconcile(services)
-        heard = [each for each in report.findings if each.code is not FindingCode.COULD_NOT_TELL]
-        checking.require_clean(feed.name, heard)
-        if not report.is_complete:
-            raise AirflowException(
-                f"Feed {feed.name}: a witness did not answer, so a part of the report is UNKNOWN."
-                " The log above names it; Airflow asks again."
-            )
-    return {"verdict": report.verdict.value, "findings": len(report.findings)}
+        found = reconciliation.reconcile(services, Level.L3)
+        document = reporting.report_of(services, found)
+        number = reporting.store_report(services, document)
+        page = report_page(services.root, services.feed_name, document.taken_at)
+        services.store.write(page, face_of(document, "html").encode())
+        page = services.store.uri(page)
+    log.info("%s", face_of(document, "text"))
+    log.info(
+        "Report %d of feed %s. As a page: %s, or"
+        " ./tallystick report %s --format html --out report.html",
+        number,
+        feed.name,
+        page,
+        feed.name,
+    )
+    failing = [each for each in found.findings if each.verdict.value in feed.reconcile.fail_on]
+    if failing and all(each.code is FindingCode.COULD_NOT_TELL for each in failing):
+        raise AirflowException(
+            f"Feed {feed.name}: {failing[0]} A part of the report is UNKNOWN; Airflow asks again."
+        )
+    context["ti"].xcom_push(FAILING, [str(each) for each in failing])
+    up_to = document.complete_up_to.isoformat() if document.complete_up_to else None
+    summary = {
+        "verdict": found.verdict.value,
+        "findings": len(found.findings),
+        "complete_up_to": up_to,
+        "report": number,
+    }
+    context["outlet_events"][verdict_asset_of(feed.name)].extra = summary
+    return summary
 
 
 _WORDS = """\
-Compares three witnesses of `{topic}`: the ledger, the broker and HDFS (levels L0 to L2). The log of
-the task ends with the report: each partition's range, verdict, rows, proven holes and lag, then
-every finding with its cause and the next step. `./tallystick reconcile {feed}` says the same.
+Compares three witnesses of `{topic}`: the ledger, the broker and HDFS, and reads landed files in
+full when they are due (levels L0 to L3). The log of the task `reconcile` ends with the report,
+and says where it is as a page; the asset `tallystick://{feed}/verdict` is told verdict and
+"complete up to". `./tallystick reconcile {feed}` says the same.
 
-Fails on what is lost, doubled, unknown or suspicious.
+The task `judge` fails on the verdicts that the feed's `reconcile.fail_on` names: what is lost,
+doubled, unknown or suspicious, unless it says otherwise. `repair_{feed}` mends what can be
+mended.
 """

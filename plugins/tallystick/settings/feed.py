@@ -248,6 +248,12 @@ class ReconcileSettings(Section):
     warn_time_to_loss: Duration = timedelta(hours=6)
     payload_horizon: Duration | None = None
     """Equal payloads of one partition within this time are told; None: nobody looks for them."""
+    fail_on: Annotated[
+        tuple[Literal["SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS"], ...],
+        Accepted("a list of SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS"),
+        Field(strict=False),
+    ] = ("SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS")
+    """Verdicts on which a reconcile run in Airflow fails; the others are told in its report."""
 
 
 class Feed(Section):

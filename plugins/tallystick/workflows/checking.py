@@ -55,6 +55,10 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
 
 def require_clean(feed: str, findings: Sequence[Finding]) -> None:
     """Raise CheckFailed when a finding is neither harmless nor accepted."""
-    failing = [str(each) for each in findings if each.verdict in FAILING_VERDICTS]
+    require_none_failing(feed, [str(each) for each in findings if each.verdict in FAILING_VERDICTS])
+
+
+def require_none_failing(feed: str, failing: Sequence[str]) -> None:
+    """Raise CheckFailed with these sentences; none of them is well."""
     if failing:
         raise CheckFailed(feed, failing)

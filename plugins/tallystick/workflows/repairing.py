@@ -112,10 +112,10 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
         batches = [_batch(services, each) for each in plan.land_again]
         adopted = _left_behind(accounts, owner, only_repairs=not plan.finish)
         if not batches and not adopted:
-            _tell(services, plan)
+            tell(services.feed_name, plan)
             return BegunRepair(plan, ())
         frozen = session.freeze(None, batches, adopted, owner=owner, lease=services.lease)
-    _tell(services, plan)
+    tell(services.feed_name, plan)
     return BegunRepair(plan, [each.plan for each in (*frozen.batches, *frozen.adopted)])
 
 
@@ -279,17 +279,19 @@ def _partition(stored: StoredFinding) -> int:
     return -1 if stored.finding.partition is None else stored.finding.partition
 
 
-def _tell(services: Services, plan: RepairPlan) -> None:
+def tell(feed: str, plan: RepairPlan) -> None:
     """The plan in plain words, for the task's log."""
     for again in plan.land_again:
         log.info(
             "Feed %s: %s of batch %s: %s will be landed again for findings %s.",
-            services.feed_name,
+            feed,
             ", ".join(each.name for each in again.replaces),
             again.old.batch_id,
             "; ".join(str(each.offsets) for each in again.ranges[:20]),
             sorted(set(again.finding_ids)),
         )
+    for stray in plan.put_aside:
+        log.info("%s will be moved to %s.", stray.path, stray.quarantine)
     for opened in plan.new_generations:
         log.warning(
             "%s: generation %d is opened at offset %d, on the operator's word.",

@@ -1,0 +1,120 @@
+"""The DAG `repair_<feed>`: mends what findings name, by the tasks that land every batch."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from airflow.sdk import DAG, Param, TriggerRule, task
+from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped
+
+from tallystick.errors import ConfigurationError
+from tallystick.orchestration.batch_tasks import batch_tasks
+from tallystick.orchestration.connections import services_of
+from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.ingest import RETRIES, TAG
+from tallystick.orchestration.run_context import Context, failed_tasks, is_dry_run, owner_of
+from tallystick.settings.feed import Feed
+from tallystick.workflows import publishing, repairing
+
+log = logging.getLogger(__name__)
+
+_BEGIN: Final = "begin"
+_SETTLE: Final = "settle"
+_NUMBERS: Final = r"^\s*(\d+\s*(,\s*\d+\s*)*)?$"
+
+
+def repair_dag(feed: Feed) -> DAG:
+    """The feed's third DAG, started by hand only."""
+    with DAG(
+        dag_id=f"repair_{feed.name}",
+        schedule=None,
+        start_date=feed.schedule.start_date,
+        catchup=False,
+        max_active_runs=1,
+        default_args=RETRIES,
+        params=_form(),
+        tags=[TAG, "repair"],
+        description=f"Lands again what is missing or damaged of {feed.source.topic}",
+        doc_md=_WORDS.format(feed=feed.name, topic=feed.source.topic),
+    ) as dag:
+
+        @task(task_id=_BEGIN)
+        def begin(**context: Any) -> list[str]:
+            return begin_repair(feed, context)
+
+        @task(task_id=_SETTLE, trigger_rule=TriggerRule.ALL_DONE)
+        def settle(**context: Any) -> None:
+            settle_repair(feed, context)
+
+        batch_tasks(feed).expand(batch_id=begin()) >> settle()
+    return dag
+
+
+def _form() -> dict[str, Param]:
+    return {
+        "findings": Param(
+            "",
+            type="string",
+            pattern=_NUMBERS,
+            title="Findings",
+            description="Their numbers, separated by commas. Empty: all that are open. A new"
+            " generation of a log that was cut is opened only for a finding named here.",
+        ),
+        "dry_run": Param(
+            True,
+            type="boolean",
+            title="Dry run",
+            description="Say in the log of the task begin what would be done; change nothing.",
+        ),
+    }
+
+
+def numbers_of(params: Mapping[str, Any]) -> tuple[int, ...]:
+    """The findings that the form names; raises ConfigurationError for a text that names none."""
+    text = str(params.get("findings") or "")
+    if not re.fullmatch(_NUMBERS, text):
+        raise ConfigurationError("findings", text, "numbers separated by commas, or nothing")
+    return tuple(int(each) for each in re.findall(r"\d+", text))
+
+
+def begin_repair(feed: Feed, context: Context) -> list[str]:
+    """The ids of the repair's batches; a dry run has none, and skips the rest."""
+    with in_airflow_terms(), services_of(feed) as services:
+        numbers = numbers_of(context["params"])
+        if is_dry_run(context):
+            report = repairing.dry_repair(services, numbers)
+            repairing.tell(report.feed, report.plan)
+            log.info("A dry run: nothing was changed. Untick it to repair.")
+            raise DownstreamTasksSkipped(tasks=[_SETTLE])
+        publishing.finish(services)
+        begun = repairing.begin_repair(services, numbers, owner_of(context))
+    return [str(each.batch_id) for each in begun.batches]
+
+
+def settle_repair(feed: Feed, context: Context) -> None:
+    """Move strays aside, close what has ended; fail when a batch of the repair has failed."""
+    with in_airflow_terms(), services_of(feed) as services:
+        publishing.sweep(services)
+        moved, closed = repairing.settle(services, numbers_of(context["params"]))
+    log.info("%d stray files were moved aside, %d findings are closed.", len(moved), len(closed))
+    failed = failed_tasks(context)
+    if failed:
+        raise AirflowFailException(
+            f"Feed {feed.name}: {', '.join(failed)}. Nothing of a batch that failed has changed;"
+            " the next run of ingest or repair takes it up."
+        )
+
+
+_WORDS = """\
+Mends what findings of `{feed}` name, as far as that can be done. Rows of `{topic}` that are
+missing or damaged are landed again from Kafka, file by file, and only where Kafka still has them;
+until the new batch commits, nothing changes. Stray files are moved out of the readers'
+directories, and kept. What can't be mended is named with its reason.
+
+**Dry run** is ticked at first: look at the log of the task `begin`, then untick it. `./tallystick
+findings {feed}` lists the findings with their numbers, `./tallystick repair {feed} --dry-run`
+says the same as the dry run.
+"""
