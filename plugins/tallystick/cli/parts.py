@@ -237,18 +237,14 @@ def rebuild_document(report: RebuildReport) -> LedgerRebuildDocument:
 
 
 def _rebuilt_part(entered: EnteredBatch) -> RebuiltBatchPart:
-    manifest = entered.manifest
-    totals = dict.fromkeys(HoleClass, 0)
-    for each in manifest.ranges:
-        for kind, runs in each.holes.items():
-            totals[kind] += runs.count
+    batch = entered.batch
     return RebuiltBatchPart(
-        batch=manifest.plan.batch_id,
-        generation=manifest.plan.ordinal,
-        directory=str(BatchPath.of(manifest.plan)),
-        offsets=manifest.plan.span,
-        rows=manifest.record_count,
-        holes=holes_part(totals),
-        files=len(manifest.files),
+        batch=batch.plan.batch_id,
+        generation=batch.plan.ordinal,
+        directory=str(BatchPath.of(batch.plan)),
+        offsets=batch.plan.span,
+        rows=batch.record_count,
+        holes=holes_part(batch.holes),
+        files=batch.file_count,
         notes=entered.notes,
     )

@@ -17,12 +17,12 @@ from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.coverage import Coverage, Held
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.identities import BatchId, GenerationId
+from tallystick.domain.identities import BatchId, GenerationId, Owner
 from tallystick.domain.log_changes import CutClaim, OpenedGeneration
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath
 from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.states import RangeState, Verdict
+from tallystick.domain.states import HoleClass, RangeState, Verdict
 
 Logs = Mapping[tuple[int, int], GenerationAccount]
 """By partition and ordinal."""
@@ -41,6 +41,28 @@ class LedgerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedBatch:
+    """A published batch in few words: of many batches, manifests would fill the memory."""
+
+    plan: BatchPlan
+    owner: Owner
+    """Whose attempt landed it."""
+    record_count: int
+    holes: Mapping[HoleClass, int]
+    file_count: int
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> PublishedBatch:
+        """What a rebuild decides on, and tells, of this manifest."""
+        holes = dict.fromkeys(HoleClass, 0)
+        for each in manifest.ranges:
+            for kind, runs in each.holes.items():
+                holes[kind] += runs.count
+        owner, files = manifest.attempt.owner, len(manifest.files)
+        return cls(manifest.plan, owner, manifest.record_count, holes, files)
+
+
+@dataclass(frozen=True, slots=True)
 class LeftOut:
     """A directory that is not entered, and why."""
 
@@ -54,13 +76,13 @@ class LeftOut:
 class RebuildPlan:
     """What a rebuild is to do, in this order."""
 
-    finish: list[Manifest] = field(default_factory=list)
+    finish: list[PublishedBatch] = field(default_factory=list)
     """Batches that the ledger has as unfinished, while they are published."""
     opened: list[OpenedGeneration] = field(default_factory=list)
     """Logs that the ledger does not know, by ordinal, then partition."""
     abandoned: list[BatchStatus] = field(default_factory=list)
     """Unfinished batches whose offsets a published one holds, or whose log has a later life."""
-    enter: list[Manifest] = field(default_factory=list)
+    enter: list[PublishedBatch] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
@@ -77,81 +99,70 @@ class RebuildPlan:
                 )
 
 
-def in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
-    """The manifests by life of the topic and label, each after those that it replaces files of.
+def in_order(plans: Iterable[BatchPlan]) -> list[BatchPlan]:
+    """The batches by life of the topic and label, each after those that it replaces files of.
 
-    Manifests that replace one another in a circle come last: the ledger refuses them.
+    Batches that replace one another in a circle come last: the ledger refuses them.
     """
-    waiting = sorted(manifests, key=_place)
-    there = {each.plan.batch_id for each in waiting}
-    ordered: list[Manifest] = []
+    waiting = sorted(plans, key=lambda each: (each.ordinal, each.label, each.batch_id))
+    there = {each.batch_id for each in waiting}
+    ordered: list[BatchPlan] = []
     done: set[BatchId] = set()
     while waiting:
         ready = [
             each
             for each in waiting
-            if all(old.batch_id in done or old.batch_id not in there for old in each.plan.replaces)
+            if all(old.batch_id in done or old.batch_id not in there for old in each.replaces)
         ]
-        taken = {each.plan.batch_id for each in ready or waiting}
+        taken = {each.batch_id for each in ready or waiting}
         ordered += ready or waiting
-        waiting = [each for each in waiting if each.plan.batch_id not in taken]
+        waiting = [each for each in waiting if each.batch_id not in taken]
         done |= taken
     return ordered
 
 
-def _place(manifest: Manifest) -> tuple[object, ...]:
-    plan = manifest.plan
-    return (plan.ordinal, plan.label, plan.batch_id)
-
-
-def replaced_names(manifests: Iterable[Manifest]) -> dict[BatchId, set[str]]:
-    """By batch, its files that these manifests' batches have replaced."""
-    found: dict[BatchId, set[str]] = {}
-    for manifest in manifests:
-        for each in manifest.plan.replaces:
-            found.setdefault(each.batch_id, set()).add(each.name)
-    return found
-
-
 def rebuild_plan(
-    facts: LedgerFacts, manifests: Sequence[Manifest], proven: Sequence[Manifest]
+    facts: LedgerFacts, readable: Sequence[BatchPlan], proven: Sequence[PublishedBatch]
 ) -> RebuildPlan:
-    """What to do about proven manifests that the ledger has not committed.
+    """What to do about proven batches that the ledger has not committed.
 
-    `manifests` are all that could be read, proven or not: the feed was responsible from the lowest
-    of their offsets on.
+    `readable` are all whose manifests could be read, proven or not: the feed was responsible from
+    the lowest of their offsets on.
     """
-    plan = RebuildPlan(opened=_opened(facts.logs, manifests))
+    plan = RebuildPlan(opened=_opened(facts.logs, readable))
     logs = _with_opened(facts.logs, plan.opened)
     unfinished = {each.plan.batch_id: each for each in facts.unfinished}
     coverage = Coverage(facts.committed)
     committed = {each.batch_id for each in facts.committed}
-    for manifest in in_order(proven):
-        batch_id = manifest.plan.batch_id
-        reasons = [*_contradictions(facts, logs, manifest)]
+    published = {each.plan.batch_id: each for each in proven}
+    for batch in in_order(each.plan for each in proven):
+        batch_id = batch.batch_id
+        reasons = [*_contradictions(facts, logs, batch)]
         if batch_id in unfinished:
-            reasons += _other_claims(unfinished[batch_id].plan, manifest.plan)
-        wanted = _repair_or_not(manifest, committed)
+            reasons += _other_claims(unfinished[batch_id].plan, batch)
+        wanted = _repair_or_not(batch, committed)
         if wanted is None:
             reasons.append("it replaces files of batches of which the ledger has only some")
-        elif not wanted.plan.is_repair:
-            doubled = coverage.held(wanted.plan)
-            plan.findings += [_landed_twice(manifest, each) for each in doubled]
+        elif not wanted.is_repair:
+            doubled = coverage.held(wanted)
+            plan.findings += [_landed_twice(batch, each) for each in doubled]
             reasons += [f"{each.offsets} is in batch {each.batch_id} already" for each in doubled]
         if reasons or wanted is None:
-            plan.left_out.append(
-                LeftOut(str(BatchPath.of(manifest.plan)), batch_id, tuple(reasons))
-            )
+            plan.left_out.append(LeftOut(str(BatchPath.of(batch)), batch_id, tuple(reasons)))
             continue
-        coverage.add(wanted.plan)
+        coverage.add(wanted)
         committed.add(batch_id)
-        (plan.finish if batch_id in unfinished else plan.enter).append(wanted)
+        steps = plan.finish if batch_id in unfinished else plan.enter
+        steps.append(replace(published[batch_id], plan=wanted))
     plan.abandoned = list(_in_the_way(facts, plan))
     return plan
 
 
-def named(manifest: Manifest, logs: Logs) -> Manifest:
-    """The same manifest with the ledger's own generation ids; KeyError for a log it lacks."""
+def named(manifest: Manifest, wanted: BatchPlan, logs: Logs) -> Manifest:
+    """The manifest as it is entered: with the ledger's generation ids, replacing what is wanted.
+
+    KeyError for a log that the ledger lacks.
+    """
     ranges = tuple(
         replace(
             each,
@@ -161,7 +172,9 @@ def named(manifest: Manifest, logs: Logs) -> Manifest:
         )
         for each in manifest.ranges
     )
-    plan = replace(manifest.plan, ranges=tuple(each.planned for each in ranges))
+    plan = replace(
+        manifest.plan, ranges=tuple(each.planned for each in ranges), replaces=wanted.replaces
+    )
     return replace(manifest, plan=plan, ranges=ranges)
 
 
@@ -169,14 +182,13 @@ def _log(plan: BatchPlan, planned: PlannedRange) -> tuple[int, int]:
     return planned.offsets.partition.partition, plan.ordinal
 
 
-def _opened(logs: Logs, manifests: Sequence[Manifest]) -> list[OpenedGeneration]:
+def _opened(logs: Logs, plans: Sequence[BatchPlan]) -> list[OpenedGeneration]:
     """The logs that are in manifests and not in the ledger; never one older than it knows."""
     newest: dict[int, int] = {}
     for partition, ordinal in logs:
         newest[partition] = max(ordinal, newest.get(partition, 0))
     found: dict[tuple[int, int], OpenedGeneration] = {}
-    for manifest in in_order(manifests):
-        plan = manifest.plan
+    for plan in in_order(plans):
         for planned in plan.ranges:
             key, first = _log(plan, planned), planned.offsets.from_offset
             if plan.ordinal <= newest.get(key[0], 0):
@@ -201,9 +213,8 @@ def _with_opened(logs: Logs, opened: Sequence[OpenedGeneration]) -> Logs:
     return after
 
 
-def _contradictions(facts: LedgerFacts, logs: Logs, manifest: Manifest) -> Iterator[str]:
+def _contradictions(facts: LedgerFacts, logs: Logs, plan: BatchPlan) -> Iterator[str]:
     """Why the ledger can't hold these ranges, from what it says of their logs."""
-    plan = manifest.plan
     for planned in plan.ranges:
         offsets, account = planned.offsets, logs.get(_log(plan, planned))
         place = f"{offsets.partition}, generation {plan.ordinal}"
@@ -234,28 +245,26 @@ def _other_claims(claimed: BatchPlan, published: BatchPlan) -> Iterator[str]:
         yield f"the ledger's batch of this id is unfinished and claims {held}"
 
 
-def _repair_or_not(manifest: Manifest, committed: Collection[BatchId]) -> Manifest | None:
-    """The manifest as it can be entered: where nothing of what it replaces is on record, its
-    offsets are nobody's, and it is entered as a batch like any other. None if only some is.
+def _repair_or_not(plan: BatchPlan, committed: Collection[BatchId]) -> BatchPlan | None:
+    """The batch as it can be entered: where nothing of what it replaces is on record, its offsets
+    are nobody's, and it is entered as a batch like any other. None if only some is.
     """
-    old = {each.batch_id for each in manifest.plan.replaces}
+    old = {each.batch_id for each in plan.replaces}
     there = {each for each in old if each in committed}
     if there == old:
-        return manifest
-    if there:
-        return None
-    return replace(manifest, plan=replace(manifest.plan, replaces=()))
+        return plan
+    return None if there else replace(plan, replaces=())
 
 
-def _landed_twice(manifest: Manifest, held: Held) -> Finding:
-    directory = str(BatchPath.of(manifest.plan))
+def _landed_twice(plan: BatchPlan, held: Held) -> Finding:
+    directory = str(BatchPath.of(plan))
     return Finding(
         code=FindingCode.LANDED_TWICE,
         verdict=Verdict.PROVEN_DUP,
         level=Level.L2,
-        feed=manifest.plan.feed,
-        topic=manifest.plan.topic,
-        generation=manifest.plan.ordinal,
+        feed=plan.feed,
+        topic=plan.topic,
+        generation=plan.ordinal,
         partition=held.offsets.partition.partition,
         from_offset=held.offsets.from_offset,
         until_offset=held.offsets.until_offset,
@@ -266,7 +275,7 @@ def _landed_twice(manifest: Manifest, held: Held) -> Finding:
         ),
         evidence={
             "path": directory,
-            "batch": manifest.plan.batch_id,
+            "batch": plan.batch_id,
             "kept_batch": held.batch_id,
         },
         subject=directory,

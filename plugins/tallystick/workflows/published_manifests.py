@@ -7,14 +7,15 @@ batch lacks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tallystick.domain.batch import BatchPlan
 from tallystick.domain.directory_proof import DirectoryLook, DirectoryProof, proof_of
 from tallystick.domain.identities import ID_PATTERN, BatchId
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import DATA_NAME, MANIFEST_NAME, STAGING_NAME, BatchPath
-from tallystick.domain.rebuilding import LeftOut, in_order, replaced_names
+from tallystick.domain.rebuilding import LeftOut, PublishedBatch, in_order
 from tallystick.domain.storage_rules import is_read
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.workflows.services import Services
@@ -24,50 +25,58 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PublishedManifests:
-    """The manifests of some directories, and what their files prove."""
+    """What the manifests of some directories say, and what their files prove."""
 
-    readable: Sequence[Manifest]
+    batches: Mapping[BatchId, PublishedBatch]
     proofs: Mapping[BatchId, DirectoryProof]
     left_out: Sequence[LeftOut] = field(default=())
     """Directories without a manifest that can be used."""
 
     @property
-    def repairs(self) -> frozenset[BatchId]:
-        """Those that say of themselves that they replace files."""
-        return frozenset(each.plan.batch_id for each in self.readable if each.plan.is_repair)
+    def plans(self) -> list[BatchPlan]:
+        """Of every batch whose manifest could be read."""
+        return [each.plan for each in self.batches.values()]
 
     @property
-    def proven(self) -> list[Manifest]:
+    def proven(self) -> list[PublishedBatch]:
         """Those whose every offset is there."""
-        return [each for each in self.readable if self.proofs[each.plan.batch_id].is_proven]
+        return [each for key, each in self.batches.items() if self.proofs[key].is_proven]
 
 
 def read_manifests(services: Services, paths: Sequence[BatchPath]) -> PublishedManifests:
     """What the directories' manifests say, each proven from its files."""
-    readable: list[Manifest] = []
+    batches: dict[BatchId, PublishedBatch] = {}
     left_out: list[LeftOut] = []
     for path in paths:
-        found = _manifest(services, path)
-        if isinstance(found, Manifest):
-            readable.append(found)
-        else:
+        found = manifest_at(services, path)
+        if isinstance(found, str):
             left_out.append(LeftOut(str(path), path.batch_id, (found,)))
-    return PublishedManifests(readable, _proofs(services, readable), left_out)
+        elif path.batch_id in batches:
+            other = BatchPath.of(batches[path.batch_id].plan)
+            left_out.append(LeftOut(str(path), path.batch_id, (f"{other} is the same batch",)))
+        else:
+            batches[path.batch_id] = PublishedBatch.of(found)
+    plans = [each.plan for each in batches.values()]
+    return PublishedManifests(batches, _proofs(services, plans), left_out)
 
 
-def _proofs(services: Services, manifests: Sequence[Manifest]) -> Mapping[BatchId, DirectoryProof]:
+def _proofs(services: Services, plans: Sequence[BatchPlan]) -> Mapping[BatchId, DirectoryProof]:
     proofs: dict[BatchId, DirectoryProof] = {}
     gone: dict[BatchId, set[str]] = {}
-    for number, manifest in enumerate(reversed(in_order(manifests)), start=1):
-        plan = manifest.plan
-        directory = str(BatchPath.of(plan))
-        proof = proof_of(manifest, gone.get(plan.batch_id, ()), _look(services, directory))
+    for number, plan in enumerate(reversed(in_order(plans)), start=1):
+        proof = _proof(services, plan, gone.get(plan.batch_id, ()))
         proofs[plan.batch_id] = proof
-        if proof.is_proven:
-            for batch_id, names in replaced_names([manifest]).items():
-                gone.setdefault(batch_id, set()).update(names)
-        log.info("Read back %d of %d: %s.", number, len(manifests), directory)
+        for each in plan.replaces if proof.is_proven else ():
+            gone.setdefault(each.batch_id, set()).add(each.name)
+        log.info("Read back %d of %d: %s.", number, len(plans), BatchPath.of(plan))
     return proofs
+
+
+def _proof(services: Services, plan: BatchPlan, gone: Collection[str]) -> DirectoryProof:
+    manifest = manifest_at(services, BatchPath.of(plan))
+    if isinstance(manifest, str):
+        return DirectoryProof((manifest,), ())
+    return proof_of(manifest, gone, _look(services, str(BatchPath.of(plan))))
 
 
 def staged_batches(services: Services, roots: Iterable[str]) -> list[str]:
@@ -111,7 +120,7 @@ def _is_ours(services: Services, attempt: str) -> bool:
         return False
 
 
-def _manifest(services: Services, path: BatchPath) -> Manifest | str:
+def manifest_at(services: Services, path: BatchPath) -> Manifest | str:
     """The directory's manifest, or why it can't be used."""
     try:
         manifest = Manifest.from_json(services.store.read(path.manifest).decode())

@@ -1,39 +1,30 @@
 """Rebuild: enter what readers find published into a ledger that was lost, or is behind.
 
-Storage is read and proven first, then it is decided what to do, then each batch goes the way of
-any batch: claimed, begun, verified, committed, published. Each step is a transaction of its own, so
-a rebuild that dies is taken up by the next one. Nothing changes in storage; no broker is asked.
+Storage is read and proven first, then it is decided what to do, then it is done, batch by batch: a
+rebuild that dies is taken up by the next one. Nothing changes in storage, and no broker is asked.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tallystick.domain.batch import Attempt, BatchStatus
-from tallystick.domain.findings import Finding, FindingCode
-from tallystick.domain.generation import GenerationState
-from tallystick.domain.identities import AttemptId
+from tallystick.domain.batch import BatchPlan, BatchStatus
+from tallystick.domain.findings import Finding
 from tallystick.domain.log_changes import (
-    Accounts,
-    EndedGeneration,
-    LogChanges,
     OpenedGeneration,
 )
-from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.rebuilding import (
     LedgerFacts,
     LeftOut,
-    Logs,
+    PublishedBatch,
     RebuildPlan,
-    named,
     rebuild_plan,
 )
-from tallystick.errors import AttemptFenced, BatchBusy, LedgerRefused
-from tallystick.ports.ledger import PlanningSession
+from tallystick.workflows.entering import enter, logs_of, require_unheld, settle_published
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import feed_roots, unknown_batches
 from tallystick.workflows.published_manifests import (
@@ -63,7 +54,7 @@ NOT_IN_MANIFESTS = (
 class EnteredBatch:
     """A batch that the ledger has from now on, or would have after a rebuild."""
 
-    manifest: Manifest
+    batch: PublishedBatch
     notes: tuple[str, ...]
     """What differs between its directory and its manifest, or in how it was entered."""
 
@@ -107,13 +98,13 @@ def rebuild(
     with at(services, "rebuild"):
         places = feed_roots(services, roots)
         published = read_manifests(services, unknown_batches(services, places))
-        wanted = published.readable if damaged else published.proven
-        plan = rebuild_plan(_facts(services), published.readable, wanted)
+        wanted = tuple(published.batches.values()) if damaged else published.proven
+        plan = rebuild_plan(_facts(services), published.plans, wanted)
         plan.left_out += [*published.left_out, *(() if damaged else _unproven(published))]
-        _require_unheld(services.ledger.accounts(services.feed_name), plan)
+        require_unheld(services.ledger.accounts(services.feed_name), plan)
         if not dry_run:
-            _settle_published(services)
-            _perform(services, plan)
+            settle_published(services)
+            enter(services, plan)
         report = _report(services, plan, published, places, dry_run=dry_run)
     _tell(report)
     return report
@@ -125,126 +116,19 @@ def _facts(services: Services) -> LedgerFacts:
     for account, offsets, _ in ledger.lost(feed):
         lost.setdefault((account.partition.partition, account.ordinal), []).append(offsets)
     return LedgerFacts(
-        logs=_logs(services),
+        logs=logs_of(services),
         committed=[each.plan for each in ledger.committed_manifests(feed)],
         lost=lost,
         unfinished=ledger.accounts(feed).unfinished,
     )
 
 
-def _logs(services: Services) -> Logs:
-    return {
-        (each.partition.partition, each.ordinal): each
-        for of_partition in services.ledger.generations(services.feed_name).values()
-        for each in of_partition
-    }
-
-
 def _unproven(published: PublishedManifests) -> list[LeftOut]:
     return [
-        LeftOut(str(BatchPath.of(each.plan)), each.plan.batch_id, proof.problems)
-        for each in published.readable
-        if not (proof := published.proofs[each.plan.batch_id]).is_proven
+        LeftOut(str(BatchPath.of(each)), each.batch_id, proof.problems)
+        for each in published.plans
+        if not (proof := published.proofs[each.batch_id]).is_proven
     ]
-
-
-def _require_unheld(accounts: Accounts, plan: RebuildPlan) -> None:
-    """Nobody alive is at work on what is to be finished or given up; raises BatchBusy."""
-    owners = {each.plan.batch_id: each.attempt.owner for each in plan.finish}
-    concerned = {*owners, *(each.plan.batch_id for each in plan.abandoned)}
-    for each in accounts.unfinished:
-        batch_id, holder = each.plan.batch_id, each.holder
-        if batch_id in concerned and holder and holder != owners.get(batch_id):
-            raise BatchBusy(batch_id, holder, each.lease_seconds_left)
-
-
-def _settle_published(services: Services) -> None:
-    """What was committed by a rebuild that died before it said so is published: it lies there."""
-    for each in services.ledger.unpublished(services.feed_name):
-        target = BatchPath.of(each.plan)
-        if services.store.status(target.manifest) is None:
-            continue
-        there = Manifest.from_json(services.store.read(target.manifest).decode())
-        if there.attempt.attempt_id == each.attempt_id:
-            services.ledger.mark_published(each.plan.batch_id)
-
-
-def _perform(services: Services, plan: RebuildPlan) -> None:
-    """The plan's steps in their order; what the ledger refuses after all is moved to `left_out`."""
-    logs = _logs(services)
-    for manifest in plan.finish:
-        _carry(services, named(manifest, logs))
-    _settle_logs(services, plan)
-    logs = _logs(services)
-    wanted, plan.enter = plan.enter, []
-    for manifest in wanted:
-        mapped = named(manifest, logs)
-        try:
-            _claim(services, mapped)
-        except LedgerRefused as error:
-            directory = str(BatchPath.of(manifest.plan))
-            plan.left_out.append(LeftOut(directory, manifest.plan.batch_id, (error.sentence(),)))
-        else:
-            _carry(services, mapped)
-            plan.enter.append(manifest)
-    if plan.findings:
-        services.ledger.record_findings(services.feed_name, plan.findings)
-
-
-def _settle_logs(services: Services, plan: RebuildPlan) -> None:
-    """Give up what is in the way, then open every log that the ledger lacks, the oldest first."""
-    if not plan.opened and not plan.abandoned:
-        return
-    with services.ledger.planning(services.feed_name, services.topic) as session:
-        _require_unheld(session.accounts(), plan)
-        session.apply(LogChanges(cuts=tuple(plan.cuts())), None)
-        for ordinal in sorted({each.ordinal for each in plan.opened}):
-            _open(session, [each for each in plan.opened if each.ordinal == ordinal])
-
-
-def _open(session: PlanningSession, opened: Sequence[OpenedGeneration]) -> None:
-    newest = session.accounts().generations
-    closed = [
-        EndedGeneration(
-            account.generation_id,
-            FindingCode.LEDGER_BEHIND,
-            f"a published batch is of generation {each.ordinal}",
-        )
-        for each in opened
-        if (account := newest.get(each.partition.partition))
-        and account.state is not GenerationState.CLOSED
-    ]
-    session.apply(LogChanges(opened=tuple(opened), closed=tuple(closed)), None)
-
-
-def _claim(services: Services, manifest: Manifest) -> None:
-    """The batch's offsets are claimed by a plan of its own; LedgerRefused: nothing has changed."""
-    plan = manifest.plan
-    with services.ledger.planning(services.feed_name, services.topic) as session:
-        session.freeze(plan.window, [plan], [], owner=manifest.attempt.owner, lease=services.lease)
-
-
-def _carry(services: Services, manifest: Manifest) -> None:
-    """The claimed batch to published: the proof is its own, the token is the ledger's."""
-    batch_id = manifest.plan.batch_id
-    try:
-        attempt = _begun(services, manifest, manifest.attempt.attempt_id)
-    except AttemptFenced:
-        # This ledger has seen newer attempts of the batch, none of which has published it.
-        attempt = _begun(services, manifest, AttemptId(services.new_id()))
-    services.ledger.record_verified(attempt, replace(manifest, attempt=attempt))
-    services.ledger.commit(attempt)
-    services.ledger.mark_published(batch_id)
-    log.info("Entered batch %s: %d offsets.", batch_id, manifest.plan.span)
-
-
-def _begun(services: Services, manifest: Manifest, attempt_id: AttemptId) -> Attempt:
-    return services.ledger.begin_attempt(
-        manifest.plan.batch_id,
-        attempt_id=attempt_id,
-        owner=manifest.attempt.owner,
-        lease=services.lease,
-    )
 
 
 def _report(
@@ -260,7 +144,7 @@ def _report(
         topic=services.topic,
         is_dry_run=dry_run,
         entered=[
-            EnteredBatch(each, _notes(each, published)) for each in (*plan.finish, *plan.enter)
+            EnteredBatch(each, _notes(each.plan, published)) for each in (*plan.finish, *plan.enter)
         ],
         opened=tuple(plan.opened),
         abandoned=tuple(plan.abandoned),
@@ -270,11 +154,10 @@ def _report(
     )
 
 
-def _notes(manifest: Manifest, published: PublishedManifests) -> tuple[str, ...]:
-    batch_id = manifest.plan.batch_id
-    proof = published.proofs[batch_id]
+def _notes(plan: BatchPlan, published: PublishedManifests) -> tuple[str, ...]:
+    proof = published.proofs[plan.batch_id]
     notes = (*proof.problems, *proof.notes)
-    if not manifest.plan.is_repair and batch_id in published.repairs:
+    if published.batches[plan.batch_id].plan.is_repair and not plan.is_repair:
         return (*notes, "what it repaired is not on record: entered as a batch of its own")
     return notes
 

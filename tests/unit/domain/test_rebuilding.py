@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tallystick.domain.batch import BatchStatus, CommittedFile
+from tallystick.domain.batch import BatchPlan, BatchStatus, CommittedFile
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, GenerationId
@@ -17,10 +17,11 @@ from tallystick.domain.manifest import AccountedRange, Manifest
 from tallystick.domain.rebuilding import (
     LedgerFacts,
     Logs,
+    PublishedBatch,
+    RebuildPlan,
     in_order,
     named,
     rebuild_plan,
-    replaced_names,
 )
 from tallystick.domain.states import BatchState, RangeState, Verdict
 from tests.support.builders import (
@@ -63,8 +64,19 @@ def logs(*accounts: GenerationAccount) -> Logs:
     return {(each.partition.partition, each.ordinal): each for each in accounts}
 
 
-def names(manifests: Sequence[Manifest]) -> list[str]:
-    return [each.plan.batch_id for each in manifests]
+def names(found: Sequence[BatchPlan | PublishedBatch]) -> list[str]:
+    return [each.batch_id if isinstance(each, BatchPlan) else each.plan.batch_id for each in found]
+
+
+def ordered(manifests: Sequence[Manifest]) -> list[str]:
+    return names(in_order(each.plan for each in manifests))
+
+
+def decided(
+    facts: LedgerFacts, readable: Sequence[Manifest], proven: Sequence[Manifest]
+) -> RebuildPlan:
+    plans = [each.plan for each in readable]
+    return rebuild_plan(facts, plans, [PublishedBatch.of(each) for each in proven])
 
 
 NOTHING = LedgerFacts(logs={}, committed=())
@@ -73,7 +85,7 @@ KNOWN = LedgerFacts(logs=logs(an_account()), committed=())
 
 @pytest.mark.parametrize("seed", range(5))
 def test_batches_stand_by_life_and_label_and_repairs_after_what_they_replace(seed: int) -> None:
-    ordered = [
+    wanted = [
         manifest("b1", 0, 5),
         manifest("b2", 5, 9),
         manifest("a3", 9, 12, hours=1),
@@ -81,25 +93,20 @@ def test_batches_stand_by_life_and_label_and_repairs_after_what_they_replace(see
         manifest("a1", 0, 5, replaces=["b1"]),
         manifest("a2", 0, 5, replaces=["a1", "gone"]),
     ]
-    mixed = list(ordered)
+    mixed = list(wanted)
     Random(seed).shuffle(mixed)
-    assert names(in_order(mixed)) == names(ordered)
+    assert ordered(mixed) == [each.plan.batch_id for each in wanted]
 
 
 def test_a_circle_of_repairs_comes_last() -> None:
     circle = [manifest("a1", 0, 5, replaces=["a2"]), manifest("a2", 0, 5, replaces=["a1"])]
-    assert names(in_order([*circle, manifest("b1", 0, 5)])) == ["b1", "a1", "a2"]
-
-
-def test_replaced_files_are_gathered_by_batch() -> None:
-    found = replaced_names([manifest("a1", 0, 5, replaces=["b1"]), manifest("b1", 0, 5)])
-    assert found == {BatchId("b1"): {"b1.parquet"}}
+    assert ordered([*circle, manifest("b1", 0, 5)]) == ["b1", "a1", "a2"]
 
 
 def test_logs_are_opened_at_the_lowest_offset_of_any_manifest() -> None:
     proven = [manifest("b2", 5, 9), manifest("b4", 0, 3, ordinal=2, topic_id="topic-id-2")]
     readable = [manifest("b1", 2, 5), manifest("b3", 7, 9, partition=1), *proven]
-    plan = rebuild_plan(NOTHING, readable, proven)
+    plan = decided(NOTHING, readable, proven)
     assert [
         (each.partition.partition, each.ordinal, each.topic_id, each.first_offset)
         for each in plan.opened
@@ -108,7 +115,7 @@ def test_logs_are_opened_at_the_lowest_offset_of_any_manifest() -> None:
 
 
 def test_a_log_that_is_known_is_not_opened() -> None:
-    plan = rebuild_plan(KNOWN, [manifest("b1", 0, 5)], [manifest("b1", 0, 5)])
+    plan = decided(KNOWN, [manifest("b1", 0, 5)], [manifest("b1", 0, 5)])
     assert (plan.opened, names(plan.enter)) == ([], ["b1"])
 
 
@@ -159,7 +166,7 @@ CONTRADICTIONS = {
 
 @pytest.mark.parametrize(("facts", "reason"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
 def test_what_the_ledger_says_is_not_contradicted(facts: LedgerFacts, reason: str | None) -> None:
-    plan = rebuild_plan(facts, [manifest("b1", 5, 9)], [manifest("b1", 5, 9)])
+    plan = decided(facts, [manifest("b1", 5, 9)], [manifest("b1", 5, 9)])
     if reason is None:
         assert (names(plan.enter), plan.left_out) == (["b1"], [])
         return
@@ -172,7 +179,7 @@ def test_what_the_ledger_says_is_not_contradicted(facts: LedgerFacts, reason: st
 
 def test_a_double_is_named_to_the_offset() -> None:
     manifests = [manifest("b1", 0, 10), manifest("b2", 7, 12, hours=1), manifest("b3", 12, 15)]
-    plan = rebuild_plan(NOTHING, manifests, manifests)
+    plan = decided(NOTHING, manifests, manifests)
     assert names(plan.enter) == ["b1", "b3"]
     (found,) = plan.findings
     assert (found.code, found.verdict) == (FindingCode.LANDED_TWICE, Verdict.PROVEN_DUP)
@@ -188,7 +195,7 @@ def test_a_batch_that_the_ledger_has_begun_is_finished() -> None:
         (),
         unfinished=[a_status(planned(5, 9), state=BatchState.LANDING, batch_id=BatchId("b1"))],
     )
-    plan = rebuild_plan(facts, [manifest("b1", 5, 9)], [manifest("b1", 5, 9)])
+    plan = decided(facts, [manifest("b1", 5, 9)], [manifest("b1", 5, 9)])
     assert (names(plan.finish), plan.enter, plan.abandoned) == (["b1"], [], [])
 
 
@@ -208,7 +215,7 @@ def test_what_is_in_the_way_is_given_up(status: BatchStatus, is_in_the_way: bool
         manifest("b1", 5, 9),
         manifest("b2", 0, 5, partition=2, ordinal=2, topic_id="topic-id-2"),
     ]
-    plan = rebuild_plan(facts, manifests, manifests)
+    plan = decided(facts, manifests, manifests)
     assert plan.abandoned == ([status] if is_in_the_way else [])
     assert [(each.batch_id, each.offsets, each.becomes) for each in plan.cuts()] == [
         (status.plan.batch_id, each.offsets, RangeState.RELEASED)
@@ -220,27 +227,29 @@ def test_what_is_in_the_way_is_given_up(status: BatchStatus, is_in_the_way: bool
 def test_a_repair_takes_the_place_of_what_is_on_record() -> None:
     repair = manifest("a1", 0, 5, replaces=["b1"])
     facts = LedgerFacts(logs(an_account(frontier=9)), [manifest("b1", 0, 9).plan])
-    plan = rebuild_plan(facts, [repair], [repair])
-    assert (plan.enter, plan.findings) == ([repair], [])
+    plan = decided(facts, [repair], [repair])
+    assert (plan.enter, plan.findings) == ([PublishedBatch.of(repair)], [])
 
 
 def test_a_repair_of_nothing_on_record_is_a_batch_of_its_own() -> None:
     repair = manifest("a1", 0, 5, replaces=["b1"])
-    (entered,) = rebuild_plan(NOTHING, [repair], [repair]).enter
+    (entered,) = decided(NOTHING, [repair], [repair]).enter
     assert entered.plan == replace(repair.plan, replaces=())
 
 
 def test_a_repair_of_half_of_what_is_on_record_is_left_out() -> None:
     repair = manifest("a1", 0, 5, replaces=["b1", "b2"])
     facts = LedgerFacts(logs(an_account(frontier=9)), [manifest("b1", 0, 9).plan])
-    (left,) = rebuild_plan(facts, [repair], [repair]).left_out
+    (left,) = decided(facts, [repair], [repair]).left_out
     assert left.reasons == ("it replaces files of batches of which the ledger has only some",)
 
 
 def test_a_manifest_takes_the_ledgers_generation_ids() -> None:
     known = logs(an_account(generation_id=7))
-    found = named(manifest("b1", 0, 5), known)
+    wanted = manifest("b1", 0, 5).plan
+    found = named(manifest("b1", 0, 5, replaces=["b0"]), wanted, known)
+    assert found.plan.replaces == ()
     assert {each.generation_id for each in found.plan.ranges} == {GenerationId(7)}
     assert {each.planned.generation_id for each in found.ranges} == {GenerationId(7)}
     with pytest.raises(KeyError):
-        named(manifest("b1", 0, 5, ordinal=2), known)
+        named(manifest("b1", 0, 5, ordinal=2), wanted, known)

@@ -32,7 +32,7 @@ def test_repairs_come_after_what_they_replaced(
     assert report.is_whole
     assert account_of(after) == before
     assert after.published_offsets() == {0: [*range(10)], 1: [*range(7)]}
-    order = [each.manifest.plan for each in report.entered]
+    order = [each.batch.plan for each in report.entered]
     for number, plan in enumerate(order):
         known = {each.batch_id for each in order[:number]}
         assert {each.batch_id for each in plan.replaces} <= known
@@ -65,7 +65,7 @@ def test_a_repair_whose_batch_is_gone_is_a_batch_of_its_own(
     shutil.rmtree(old)
     after = lose(story)
     report = rebuild(after.services())
-    (entered,) = [each for each in report.entered if each.manifest.plan.batch_id == plan.batch_id]
+    (entered,) = [each for each in report.entered if each.batch.plan.batch_id == plan.batch_id]
     assert "what it repaired is not on record: entered as a batch of its own" in entered.notes
     assert report.is_whole
 

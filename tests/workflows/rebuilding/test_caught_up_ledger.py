@@ -35,7 +35,7 @@ def test_a_ledger_from_an_older_backup_is_caught_up(
     known = {each.status.plan.batch_id for each in after.services().ledger.batches(FEED)}
     report = rebuild(after.services())
     assert report.is_whole
-    assert not known & {each.manifest.plan.batch_id for each in report.entered}
+    assert not known & {each.batch.plan.batch_id for each in report.entered}
     now = account_of(after)
     assert now["files"] == before["files"]
     assert now["committed"] == before["committed"]
@@ -56,7 +56,7 @@ def test_an_unfinished_batch_that_is_published_is_finished(
     before = account_of(story)
     after = restored()
     report = rebuild(after.services())
-    assert [each.manifest.plan.batch_id for each in report.entered] == [
+    assert [each.batch.plan.batch_id for each in report.entered] == [
         each.batch_id for each in plan.all_batches
     ]
     assert report.abandoned == ()

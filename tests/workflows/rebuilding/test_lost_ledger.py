@@ -73,7 +73,7 @@ def test_a_dry_run_changes_nothing_and_says_the_same(
     dry = rebuild(after.services(), dry_run=True)
     assert after.services().ledger.generations(FEED) == {}
     real = rebuild(after.services())
-    assert [each.manifest for each in dry.entered] == [each.manifest for each in real.entered]
+    assert [each.batch for each in dry.entered] == [each.batch for each in real.entered]
     assert (dry.opened, dry.left_out) == (real.opened, real.left_out)
 
 

@@ -142,7 +142,7 @@ def test_offsets_that_two_batches_hold_are_named_and_the_lowest_is_kept(
         doubled.setdefault(each.partition, set()).update(range(each.from_offset, each.until_offset))
     assert doubled == {0: set(range(15)), 1: set(range(7))}
     kept = {str(each.evidence["kept_batch"]) for each in report.findings}
-    assert kept <= {each.manifest.plan.batch_id for each in report.entered}
+    assert kept <= {each.batch.plan.batch_id for each in report.entered}
     recorded = {each.finding.key for each in after.services().ledger.findings(FEED)}
     assert {each.key for each in report.findings} <= recorded
     again = rebuild(after.services())

@@ -1,0 +1,163 @@
+"""Enters published batches into the ledger by the steps of any batch, under their own ids.
+
+Claimed, begun, verified, committed, published: each step is a transaction of its own and finds what
+an earlier try has done, so whoever is killed on the way is followed by the next rebuild.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tallystick.domain.batch import Attempt, BatchPlan
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.generation import GenerationState
+from tallystick.domain.identities import AttemptId
+from tallystick.domain.log_changes import (
+    Accounts,
+    EndedGeneration,
+    LogChanges,
+    OpenedGeneration,
+)
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.paths import BatchPath
+from tallystick.domain.rebuilding import LeftOut, Logs, PublishedBatch, RebuildPlan, named
+from tallystick.errors import AttemptFenced, BatchBusy, LedgerRefused
+from tallystick.ports.ledger import PlanningSession
+from tallystick.workflows.published_manifests import manifest_at
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+
+def logs_of(services: Services) -> Logs:
+    """All lives of the feed's logs that the ledger knows."""
+    return {
+        (each.partition.partition, each.ordinal): each
+        for of_partition in services.ledger.generations(services.feed_name).values()
+        for each in of_partition
+    }
+
+
+def require_unheld(accounts: Accounts, plan: RebuildPlan) -> None:
+    """Nobody alive is at work on what is to be finished or given up; raises BatchBusy."""
+    owners = {each.plan.batch_id: each.owner for each in plan.finish}
+    concerned = {*owners, *(each.plan.batch_id for each in plan.abandoned)}
+    for each in accounts.unfinished:
+        batch_id, holder = each.plan.batch_id, each.holder
+        if batch_id in concerned and holder and holder != owners.get(batch_id):
+            raise BatchBusy(batch_id, holder, each.lease_seconds_left)
+
+
+def settle_published(services: Services) -> None:
+    """What was committed by a rebuild that died before it said so is published: it lies there."""
+    for each in services.ledger.unpublished(services.feed_name):
+        there = manifest_at(services, BatchPath.of(each.plan))
+        if isinstance(there, Manifest) and there.attempt.attempt_id == each.attempt_id:
+            services.ledger.mark_published(each.plan.batch_id)
+
+
+def enter(services: Services, plan: RebuildPlan) -> None:
+    """The plan's steps in their order; what can't be entered after all is moved to `left_out`."""
+    finish, plan.finish = plan.finish, []
+    logs = logs_of(services)
+    for batch in finish:
+        refused = _entered(services, batch, logs, is_claimed=True)
+        _note(plan.finish, plan.left_out, batch, refused)
+    _settle_logs(services, plan)
+    wanted, plan.enter = plan.enter, []
+    logs = logs_of(services)
+    for batch in wanted:
+        refused = _entered(services, batch, logs, is_claimed=False)
+        _note(plan.enter, plan.left_out, batch, refused)
+    if plan.findings:
+        services.ledger.record_findings(services.feed_name, plan.findings)
+
+
+def _note(
+    done: list[PublishedBatch], left_out: list[LeftOut], batch: PublishedBatch, refused: str | None
+) -> None:
+    if refused:
+        left_out.append(_left_out(batch.plan, refused))
+    else:
+        done.append(batch)
+
+
+def _entered(
+    services: Services, batch: PublishedBatch, logs: Logs, *, is_claimed: bool
+) -> str | None:
+    """None when the ledger has the batch, else why it has not: nothing of it was changed then."""
+    read = manifest_at(services, BatchPath.of(batch.plan))
+    if isinstance(read, str):
+        return read
+    if replace(read.plan, replaces=batch.plan.replaces) != batch.plan:
+        return "its manifest was changed meanwhile"
+    manifest = named(read, batch.plan, logs)
+    if not is_claimed:
+        try:
+            _claim(services, manifest)
+        except LedgerRefused as error:
+            return error.sentence()
+    _carry(services, manifest)
+    return None
+
+
+def _settle_logs(services: Services, plan: RebuildPlan) -> None:
+    """Give up what is in the way, then open every log that the ledger lacks, the oldest first."""
+    if not plan.opened and not plan.abandoned:
+        return
+    with services.ledger.planning(services.feed_name, services.topic) as session:
+        require_unheld(session.accounts(), plan)
+        session.apply(LogChanges(cuts=tuple(plan.cuts())), None)
+        for ordinal in sorted({each.ordinal for each in plan.opened}):
+            _open(session, [each for each in plan.opened if each.ordinal == ordinal])
+
+
+def _open(session: PlanningSession, opened: Sequence[OpenedGeneration]) -> None:
+    newest = session.accounts().generations
+    closed = [
+        EndedGeneration(
+            account.generation_id,
+            FindingCode.LEDGER_BEHIND,
+            f"a published batch is of generation {each.ordinal}",
+        )
+        for each in opened
+        if (account := newest.get(each.partition.partition))
+        and account.state is not GenerationState.CLOSED
+    ]
+    session.apply(LogChanges(opened=tuple(opened), closed=tuple(closed)), None)
+
+
+def _claim(services: Services, manifest: Manifest) -> None:
+    """The batch's offsets are claimed by a plan of its own; LedgerRefused: nothing has changed."""
+    plan = manifest.plan
+    with services.ledger.planning(services.feed_name, services.topic) as session:
+        session.freeze(plan.window, [plan], [], owner=manifest.attempt.owner, lease=services.lease)
+
+
+def _carry(services: Services, manifest: Manifest) -> None:
+    """The claimed batch to published: the proof is its own, the token is the ledger's."""
+    batch_id = manifest.plan.batch_id
+    try:
+        attempt = _begun(services, manifest, manifest.attempt.attempt_id)
+    except AttemptFenced:
+        # This ledger has seen newer attempts of the batch, none of which has published it.
+        attempt = _begun(services, manifest, AttemptId(services.new_id()))
+    services.ledger.record_verified(attempt, replace(manifest, attempt=attempt))
+    services.ledger.commit(attempt)
+    services.ledger.mark_published(batch_id)
+    log.info("Entered batch %s: %d offsets.", batch_id, manifest.plan.span)
+
+
+def _begun(services: Services, manifest: Manifest, attempt_id: AttemptId) -> Attempt:
+    return services.ledger.begin_attempt(
+        manifest.plan.batch_id,
+        attempt_id=attempt_id,
+        owner=manifest.attempt.owner,
+        lease=services.lease,
+    )
+
+
+def _left_out(plan: BatchPlan, *reasons: str) -> LeftOut:
+    return LeftOut(str(BatchPath.of(plan)), plan.batch_id, reasons)
