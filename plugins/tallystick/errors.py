@@ -1,5 +1,4 @@
-"""Every error that Tallystick raises: what happened, where, what to do next, and if a retry can
-help.
+"""Every error of Tallystick: what happened, where, what to do next, and if a retry can help.
 
 An error is for a story that could not go on. Nothing to land, a batch that is committed already, an
 expired range: these are values, not errors.
@@ -115,9 +114,7 @@ class SourceError(IngestionError):
 class BrokerUnavailable(SourceError):
     """No broker answered in time, or a partition has no leader."""
 
-    next_step = (
-        "Check the brokers, then run again: what is committed stays, the rest is landed then."
-    )
+    next_step = "Check the brokers, then run again: what is committed stays, the rest lands then."
     retry = True
 
     def __init__(self, servers: str, reason: str) -> None:
@@ -366,10 +363,7 @@ class LedgerUnavailable(LedgerError):
 class LedgerRefused(LedgerError):
     """The ledger's schema or its rights refused a statement."""
 
-    next_step = (
-        "The statement changed nothing. This is a defect or a missing right: report it with this"
-        " text."
-    )
+    next_step = "Nothing changed. This is a defect or a missing right: report it with this text."
 
     def __init__(self, statement: str, reason: str) -> None:
         super().__init__(statement, reason)
@@ -470,14 +464,6 @@ class ReportMissing(LedgerError):
     """No report of the feed was stored, or none is as old as was asked for."""
 
     next_step = "Make one: ./tallystick reconcile FEED"
-
-    def __init__(self, feed: str, when: str) -> None:
-        super().__init__(feed, when)
-
-    def sentence(self) -> str:
-        """The feed, and when."""
-        feed, when = self.args
-        return f"feed {feed} has no stored report{when}."
 
 
 class LedgerBehind(LedgerError):

@@ -145,7 +145,8 @@ def _reported(
     with stage.ledger() as ledger:
         found = ledger.report_at(FeedName(name), at)
     if found is None:
-        raise ReportMissing(name, f" at or before {at.isoformat()}" if at else "")
+        when = f" at or before {at.isoformat()}" if at else ""
+        raise ReportMissing(f"feed {name} has no stored report{when}.")
     code = _exit_code(((each.verdict, each.code) for each in found.findings), found.is_complete)
     return _written(found, form, out, code)
 
