@@ -49,9 +49,7 @@ class Payload:
     """Over key, value and headers."""
 
 
-def landed_twice(
-    place: Place, held: Sequence[HeldOffsets], *, level: Level = Level.L2
-) -> tuple[Finding, ...]:
+def landed_twice(place: Place, held: Sequence[HeldOffsets]) -> tuple[Finding, ...]:
     """Offsets that committed files hold more than once, each run with the places that hold it."""
     ordered = sorted(held, key=lambda each: (each.batch_id, each.place))
     once, twice = OffsetRuns(), OffsetRuns()
@@ -67,7 +65,7 @@ def landed_twice(
                 (from_offset, until_offset),
                 FindingCode.LANDED_TWICE,
                 Verdict.PROVEN_DUP,
-                level,
+                Level.L2,
                 cause=(
                     f"these offsets are in more than one row, in {len(holders)} committed place(s)."
                 ),

@@ -20,7 +20,8 @@ from tallystick.domain.content_rules import (
     landed_twice,
     payloads_twice,
 )
-from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode, Level
+from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode
+from tallystick.domain.fingerprint import Fingerprint
 from tallystick.domain.landed import FileSlice
 from tallystick.domain.ledger_rules import overlaps_in_ledger, short_read, skips_in_ledger
 from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation, log_changes
@@ -36,6 +37,8 @@ from tallystick.domain.progress_rules import (
 from tallystick.domain.retention_rules import losses_near
 from tallystick.domain.rule_table import RULES, Rule, RuleClass
 from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.scrub import BoundedRuns, ReadFile, ReadSlice
+from tallystick.domain.scrub_rules import StandingBatch, judged
 from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PastBounds
 from tallystick.domain.states import BatchState, HoleClass, Isolation, Verdict
 from tallystick.domain.storage_rules import (
@@ -43,6 +46,8 @@ from tallystick.domain.storage_rules import (
     ledger_behind,
     missing_or_changed,
     stray_files,
+    stray_rows_twice,
+    unlisted,
 )
 from tests.support.builders import (
     BATCH,
@@ -64,6 +69,7 @@ KNOWN = by_partition(LANDED)
 PLACE = Place(FEED, TOPIC, 1, 0)
 FIVE = OffsetRuns.of([(0, 5)])
 OLD = BatchHead(5, 6, 0, 100, None)
+SUMS, RUNS = Fingerprint(9, 36, (1, 2, 3, 4), 0, 8), BoundedRuns.of(FIVE)
 MANIFEST = a_manifest(files=(a_file("one.parquet", FileSlice(0, 0, 8, 9), length_bytes=1_000),))
 
 
@@ -76,6 +82,13 @@ def with_anchor(check: AnchorCheck) -> tuple[Finding, ...]:
     seen = Observation(a_snapshot({0: bounds(0, 9)}), {0: check}, {})
     changes = change_findings(FEED, KNOWN, log_changes(Accounts(KNOWN, ()), seen), seen)
     return (*changes, *standing_findings(FEED, KNOWN, seen))
+
+
+def read_in_full(found: ReadFile | None) -> tuple[Finding, ...]:
+    """What a scrub says of the manifest's only file; None: it is not there."""
+    batch = StandingBatch(MANIFEST, frozenset({"one.parquet"}), {})
+    absent = frozenset() if found else frozenset({"one.parquet"})
+    return judged(batch, {"one.parquet": found} if found else {}, absent).findings
 
 
 def holes(kind: HoleClass) -> tuple[Finding, ...]:
@@ -91,17 +104,21 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "A5": changed(a_snapshot({0: bounds(0, 9)}, topic_id="topic-id-2")),
     "A6": skips_in_ledger(FEED, LANDED, [a_range(0, 4)]),
     "A7": [short_read(MANIFEST.plan, a_range(5, 6))],
-    "A8": [*missing_or_changed(MANIFEST, "/d", {})],
+    "A8": [*missing_or_changed(MANIFEST, "/d", {}), *read_in_full(None)],
     "A9": stray_files(FEED, TOPIC, ["/d/copy.parquet"]),
     "A10": ledger_behind(FEED, TOPIC, ["/d"]),
     "B1": overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
     "B2": [
-        finding
-        for level in (Level.L2, Level.L3)
-        for finding in landed_twice(PLACE, [HeldOffsets("b", "f", FIVE, FIVE)], level=level)
+        *landed_twice(PLACE, [HeldOffsets("b", "f", FIVE, FIVE)]),
+        *stray_rows_twice(FEED, TOPIC, "/d/gen=1/copy.parquet", {0: FIVE}, {0: [LANDED]}),
+        *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, doubled=RUNS),))),
+        *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, foreign=RUNS),))),
     ],
     "B3": payloads_twice(PLACE, [Payload(0, 0, b"a"), Payload(1, 0, b"a")], timedelta(hours=1)),
-    "C1": [*missing_or_changed(MANIFEST, "/d", {"one.parquet": StoredFile(1, None)})],
+    "C1": [
+        *missing_or_changed(MANIFEST, "/d", {"one.parquet": StoredFile(1, None)}),
+        *read_in_full(ReadFile("one.parquet", failure="CRC", is_damaged=True)),
+    ],
     "C2": aborted_landed(PLACE, FIVE, FIVE, batch_id=BATCH, file="one.parquet"),
     "N1": unread_partitions(FEED, {}, a_snapshot({0: bounds(0, 9)})),
     "N2": stalled_stable_offsets(
@@ -129,10 +146,12 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "Z5": frozen_time_index(
         FEED, KNOWN, a_snapshot({0: bounds(0, 9)}), cuts={0: 5}, after_now={0: 5}
     ),
-    "U1": [could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON)],
+    "U1": [
+        could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON),
+        *unlisted(FEED, TOPIC, {"/d": "no permission."}),
+        *read_in_full(ReadFile("one.parquet", failure="no DataNode")),
+    ],
 }
-# Told by the full read, whose tests have them.
-BY_THE_SCRUB = {"A8", "C1"}
 
 
 def test_every_code_has_one_rule_in_the_order_of_the_codes() -> None:
@@ -144,11 +163,10 @@ def test_every_code_has_one_rule_in_the_order_of_the_codes() -> None:
 def test_a_rule_says_what_the_table_says(rule: Rule) -> None:
     # 1
     told = list(TOLD[rule.code.value])
-    levels = {each.level for each in told}
 
     assert {each.code for each in told} == {rule.code}
     assert {each.verdict for each in told} == set(rule.verdicts)
-    assert levels | ({Level.L3} if rule.code.value in BY_THE_SCRUB else set()) == set(rule.levels)
+    assert {each.level for each in told} == set(rule.levels)
     assert all(each.cause.endswith(".") and len(each.next_step) > 20 for each in told)
 
 
