@@ -15,11 +15,14 @@ from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.states import Verdict
 from tallystick.domain.window import Window
+from tallystick.errors import StorageUnavailable
+from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.checking import check
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.publishing import publish
 from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.run import carry_out, land_feed
 from tallystick.workflows.services import Services
 from tallystick.workflows.verification import verify_and_commit
@@ -337,3 +340,41 @@ def test_a_published_batch_that_the_ledger_never_heard_of_is_a_ledger_behind(
     assert [each.subject.split("/batch=")[0] for each in found] == [
         "/landing/orders/gen=1/dt=2026-11-01/hour=12"
     ]
+
+
+def test_one_file_that_cannot_be_read_hides_no_other_loss(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost block in the first batch; in the second, a file is gone."""
+    land_feed(story.services(), None, OWNER)
+    sick = published_file(story)
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    land_feed(story.services(), None, OWNER)
+    [gone] = [each for each in sick.parents[2].rglob("*.parquet") if each != sick]
+    gone.unlink()
+    really = LocalFileStore.checksum
+
+    def checksum(store: LocalFileStore, path: str) -> str:
+        if path.endswith(sick.name):
+            raise StorageUnavailable(path, "BlockMissingException: could not obtain block")
+        return really(store, path)
+
+    monkeypatch.setattr(LocalFileStore, "checksum", checksum)
+    found = reconcile(story.services()).findings
+    assert told(found) == {
+        ("A8", LOSS, 0, 10, 15),
+        ("A8", LOSS, 1, 10, 15),
+        ("U1", UNKNOWN, 0, 0, 10),
+        ("U1", UNKNOWN, 1, 0, 10),
+    }
+    report = repair_feed(story.services(), (), OWNER)
+    assert {each.finding_id for each in report.plan.not_mended} == {
+        each.finding_id
+        for each in story.services().ledger.findings(FEED)
+        if each.finding.code is FindingCode.COULD_NOT_TELL
+    }
+    named = [each.finding_id for each in story.services().ledger.findings(FEED)]
+    repair_feed(story.services(), named, OWNER)
+    assert reconcile(story.services()).findings == ()
+    assert story.published_offsets() == {0: list(range(15)), 1: list(range(15))}

@@ -194,6 +194,10 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
     match found.code:
         case FindingCode.LANDED_TWICE if "kept_batch" in found.evidence:
             drafts.refuse([number], found.next_step)
+        case FindingCode.COULD_NOT_TELL if facts.is_operators_word and _files_named(found, facts):
+            for file in _files_named(found, facts):
+                damaged = drafts.files.setdefault(file, _Damaged(is_missing=False))
+                damaged.finding_ids.append(number)
         case FindingCode.LANDED_TWICE if "path" in found.evidence:
             drafts.refuse([number], "the other copy is a stray file: its finding A9 moves it.")
         case code if code in _OF_FILES and _files_named(found, facts):

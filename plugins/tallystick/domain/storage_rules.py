@@ -26,7 +26,9 @@ class StoredFile:
 
     length_bytes: int
     checksum: str | None
-    """None when the length differs already, so nobody asked."""
+    """None when the length differs already, so nobody asked; and when nobody could tell."""
+    trouble: str | None = None
+    """Why nobody could tell."""
 
 
 def is_read(name: str) -> bool:
@@ -87,6 +89,14 @@ def missing_or_changed(
                 f"{directory}/{file.name} has {found.length_bytes} bytes,"
                 f" {file.length_bytes} were committed.",
             )
+        elif found.trouble is not None:
+            yield from _per_slice(
+                manifest,
+                file,
+                FindingCode.COULD_NOT_TELL,
+                Verdict.UNKNOWN,
+                f"{directory}/{file.name} is there and can't be read: {found.trouble}",
+            )
         elif found.checksum != file.checksum:
             yield from _per_slice(
                 manifest,
@@ -101,6 +111,7 @@ def missing_or_changed(
 def _per_slice(
     manifest: Manifest, file: LandedFile, code: FindingCode, verdict: Verdict, cause: str
 ) -> Iterator[Finding]:
+    feed, is_known = manifest.plan.feed, code is not FindingCode.COULD_NOT_TELL
     for each in file.slices:
         yield Finding(
             code=code,
@@ -114,10 +125,13 @@ def _per_slice(
             until_offset=each.last_offset + 1,
             cause=cause,
             next_step=(
-                "Land these offsets again while the broker has them:"
-                f" ./tallystick repair {manifest.plan.feed}"
+                f"Land these offsets again while the broker has them: ./tallystick repair {feed}"
+                if is_known
+                else "Bring its blocks back (hdfs fsck); if they are lost, name this finding's"
+                f" number to ./tallystick repair {feed}"
             ),
             evidence={"batch": manifest.plan.batch_id, "file": file.name},
+            subject="" if is_known else file.name,
         )
 
 
@@ -246,3 +260,8 @@ def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding
         )
         for path, reason in sorted(refused.items())
     )
+
+
+def is_unlisted(finding: Finding) -> bool:
+    """True for a finding about a directory that could not be listed."""
+    return finding.code is FindingCode.COULD_NOT_TELL and "path" in finding.evidence

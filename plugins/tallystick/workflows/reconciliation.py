@@ -28,6 +28,7 @@ from tallystick.domain.rules import (
     ledger_findings,
 )
 from tallystick.domain.states import FindingState, HoleClass, Verdict
+from tallystick.domain.storage_rules import is_unlisted
 from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.proofs import CommittedDirectory, LandedCounts
@@ -144,7 +145,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         except StorageError as error:
             silent.append(_unheard(services, "HDFS", error, taken_at))
         else:
-            has_listed = not any(each.code is FindingCode.COULD_NOT_TELL for each in stored)
+            has_listed = not any(is_unlisted(each) for each in stored)
             found += stored
     found = _once(found)
     services.ledger.record_findings(feed, found)

@@ -25,7 +25,7 @@ from tallystick.domain.storage_rules import (
     stray_rows_twice,
     unlisted,
 )
-from tallystick.errors import FileMissing, ManifestMismatch, StorageRefused
+from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.services import Services
@@ -152,26 +152,30 @@ def _compared(
     stored: dict[str, StoredFile] = {}
     for name, file in directory.files.items():
         if name in lengths:
-            checksum = _checksum(services, f"{place}/{name}", file, lengths[name])
-            if checksum is not _GONE:
-                stored[name] = StoredFile(lengths[name], checksum)
+            found = _looked_at(services, f"{place}/{name}", file, lengths[name])
+            if found is not None:
+                stored[name] = found
     as_committed = {
         name: StoredFile(file.length_bytes, file.checksum) for name, file in directory.files.items()
     }
     return None if stored == as_committed else _Unlike(directory, place, stored)
 
 
-_GONE: Final = "gone"
+def _looked_at(services: Services, path: str, file: FileState, length: int) -> StoredFile | None:
+    """The file with its checksum, which is not asked for where the length differs; None if gone.
 
-
-def _checksum(services: Services, path: str, file: FileState, length: int) -> str | None:
-    """The file's checksum now; not asked for where the length differs already."""
+    One that can't be read for itself hides no other. Raises StorageUnavailable when nothing of the
+    file system answers.
+    """
     if length != file.length_bytes:
-        return None
+        return StoredFile(length, None)
     try:
-        return services.store.checksum(path)
+        return StoredFile(length, services.store.checksum(path))
     except FileMissing:
-        return _GONE
+        return None
+    except (StorageError, ManifestMismatch) as error:
+        services.store.status(path.rpartition("/")[0])
+        return StoredFile(length, None, error.sentence())
 
 
 def _file_findings(services: Services, look: _Unlike) -> Iterator[Finding]:
