@@ -28,7 +28,7 @@ HOURS = [NOON + timedelta(hours=each) for each in range(-2, 3)]
 
 def totals(story: LedgerStory) -> LandedTotals:
     return story.ledger.landed_totals(
-        FEED, edges=HOURS, instants=[NOON], ages_seconds=[3600, 86400]
+        FEED, edges=HOURS, looks_at=HOURS[1:], instants=[NOON], ages_seconds=[3600, 86400]
     )
 
 
@@ -37,7 +37,7 @@ def landed(
     from_offset: int,
     until_offset: int,
     *,
-    window: Window = HOUR,
+    window: Window | None = HOUR,
     replaces: tuple[CommittedFile, ...] = (),
     **holes: tuple[int, int],
 ) -> CommittedFile:
@@ -127,6 +127,16 @@ def test_landed_rows_stand_under_the_hour_of_their_window(story: LedgerStory) ->
     # Stretch 0 is everything before the first edge; the window of HOUR begins at 11, stretch 2.
     assert found.windows == {0: WindowTotals(1, 10, 0), 2: WindowTotals(1, 18, 2)}
     assert found.window_holes == {2: {HoleClass.CONTROL: 2}}
+
+
+def test_what_a_run_without_a_window_landed_stands_before_its_look(story: LedgerStory) -> None:
+    story.open({0: (0, 99)})
+    landed(story, 0, 10, window=None, control=(3, 4))  # planned at noon, which is a look
+
+    found = totals(story)
+
+    assert found.windows == {2: WindowTotals(1, 9, 1)}
+    assert found.window_holes == {2: {HoleClass.CONTROL: 1}}
 
 
 def test_batches_that_were_never_read_again_have_no_age(story: LedgerStory) -> None:

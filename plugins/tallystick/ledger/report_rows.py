@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -95,17 +95,19 @@ class PostgresReports:
         feed: FeedName,
         *,
         edges: Sequence[datetime],
+        looks_at: Sequence[datetime],
         instants: Sequence[datetime],
         ages_seconds: Sequence[int],
     ) -> LandedTotals:
         """The feed's history in a few thousand numbers."""
         with self._connection.reading() as transaction:
-            logs, window_holes = _log_totals(transaction, feed, edges)
+            places = {"edges": list(edges), "looks_at": list(looks_at)}
+            logs, window_holes = _log_totals(transaction, feed, places)
             return LandedTotals(
                 logs=logs,
                 windows={
                     row.stretch: WindowTotals(row.batches, row.record_count, row.hole_count or 0)
-                    for row in transaction.rows("window_totals", feed=feed, edges=list(edges))
+                    for row in transaction.rows("window_totals", feed=feed, **places)
                 },
                 window_holes=window_holes,
                 accounted={
@@ -171,12 +173,12 @@ def _look(row: Any) -> Look:
 
 
 def _log_totals(
-    transaction: Transaction, feed: FeedName, edges: Sequence[datetime]
+    transaction: Transaction, feed: FeedName, places: Mapping[str, object]
 ) -> tuple[dict[GenerationId, LogTotals], dict[int, dict[HoleClass, int]]]:
     """By generation, and its holes once more by window."""
     of_logs: dict[GenerationId, dict[HoleClass, int]] = {}
     of_windows: dict[int, dict[HoleClass, int]] = {}
-    for row in transaction.rows("hole_totals", feed=feed, edges=list(edges)):
+    for row in transaction.rows("hole_totals", feed=feed, **places):
         if row.generation_id is not None:
             counts = of_logs.setdefault(GenerationId(row.generation_id), {})
         else:

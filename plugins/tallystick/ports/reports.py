@@ -127,12 +127,14 @@ class ReportsRecord(Protocol):
         feed: FeedName,
         *,
         edges: Sequence[datetime],
+        looks_at: Sequence[datetime],
         instants: Sequence[datetime],
         ages_seconds: Sequence[int],
     ) -> LandedTotals:
         """The feed's history by windows that begin between `edges`, by commits between `instants`.
 
-        All of them ascend.
+        A run without a window has landed what came before its look: it counts in the stretch that
+        the first of `looks_at` ends which is not before that look. All of them ascend.
         """
         ...
 

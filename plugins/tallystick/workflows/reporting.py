@@ -91,6 +91,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     totals = ledger.landed_totals(
         feed,
         edges=edges,
+        looks_at=[each.taken_at for each in shown],
         instants=sorted(each.recorded_at for each in sums),
         ages_seconds=_AGES_SECONDS,
     )
@@ -151,14 +152,14 @@ def _newest_looks(ledger: Ledger, feed: FeedName) -> Iterator[Look]:
 def held_back_by(topic: str, proven: Completeness, instant: datetime) -> tuple[str, ...]:
     """Why not everything up to the instant is proven, the furthest behind first."""
     if proven.blocked_by:
-        return (str(proven.blocked_by),)
+        return (_in_short(topic, None, proven.blocked_by),)
     if not proven.partitions:
         return ("Nothing was planned yet.",)
     behind = proven.holding_back(instant)
     said = []
     for each in behind[:_NAMED_HOLDUPS]:
         if each.blocked_by:
-            said.append(str(each.blocked_by))
+            said.append(_in_short(topic, each.partition, each.blocked_by))
         elif each.short_at:
             said.append(
                 f"{topic}-{each.partition}: not all that was there at"
@@ -167,7 +168,14 @@ def held_back_by(topic: str, proven: Completeness, instant: datetime) -> tuple[s
         else:
             said.append(f"{topic}-{each.partition}: nobody has looked at it since.")
     left = len(behind) - len(said)
-    return (*said, f"{left} more partitions.") if left else tuple(said)
+    return (*said, f"{left} partition(s) more.") if left else tuple(said)
+
+
+def _in_short(topic: str, partition: int | None, found: Finding) -> str:
+    """The finding without its cause, which is told with it elsewhere."""
+    place = topic if partition is None else f"{topic}-{partition}"
+    offsets = "" if found.from_offset is None else f" [{found.from_offset}, {found.until_offset})"
+    return f"{place}{offsets}: {found.code.value} {found.verdict.value}."
 
 
 def _finding_parts(

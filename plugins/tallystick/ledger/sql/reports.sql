@@ -53,40 +53,53 @@ SELECT g.generation_id, g.frontier - g.first_offset - totals.below AS missing_be
          GROUP BY r.generation_id) totals USING (generation_id);
 
 -- name: hole_totals
--- Holes by class, of each generation and of the windows between the edges.
+-- Holes by class, of each generation and of the windows between the edges; a run without a window
+-- counts before the first of these looks that is not older than its own.
 -- Offsets that were landed again are counted once, by the newest proof.
-WITH repaired AS (
+WITH placed AS (
+       SELECT b.batch_id, b.commit_number,
+              CASE WHEN p.window_from IS NULL
+                   THEN width_bucket(coalesce(s.taken_at, b.label) - interval '1 microsecond',
+                                     :looks_at::timestamptz[]) + 1
+                   ELSE width_bucket(b.label, :edges::timestamptz[]) END AS stretch
+         FROM batch b JOIN plan p USING (plan_id)
+         LEFT JOIN broker_snapshot s USING (snapshot_id)
+        WHERE b.feed = :feed AND b.committed_by IS NOT NULL),
+     repaired AS (
        SELECT DISTINCT r.generation_id FROM offset_range r JOIN generation g USING (generation_id)
         WHERE g.feed = :feed AND r.state = 'retracted'),
      proof AS (
-       SELECT h.generation_id, h.class, h.runs, h.hole_count, b.label, b.commit_number,
+       SELECT h.generation_id, h.class, h.runs, h.hole_count, b.stretch, b.commit_number,
               h.generation_id IN (SELECT generation_id FROM repaired) AS is_repaired
-         FROM hole h JOIN batch b USING (batch_id)
-        WHERE b.feed = :feed),
+         FROM hole h JOIN placed b USING (batch_id)),
      layered AS (
-       SELECT generation_id, class, label, runs,
+       SELECT generation_id, class, stretch, runs,
               range_agg(runs) OVER (PARTITION BY generation_id ORDER BY commit_number DESC
                                     GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newer
          FROM proof WHERE is_repaired),
      counted AS (
-       SELECT generation_id, class, label, hole_count FROM proof WHERE NOT is_repaired
+       SELECT generation_id, class, stretch, hole_count FROM proof WHERE NOT is_repaired
         UNION ALL
-       SELECT generation_id, class, label,
+       SELECT generation_id, class, stretch,
               (SELECT coalesce(sum(upper(run) - lower(run)), 0)::bigint
                  FROM unnest(runs - coalesce(newer, '{}')) AS left_over(run))
          FROM layered)
 SELECT generation_id, stretch, class::text AS hole_class, sum(hole_count)::bigint AS hole_count
-  FROM (SELECT generation_id, class, hole_count,
-               width_bucket(label, :edges::timestamptz[]) AS stretch
-          FROM counted) placed
+  FROM counted
  GROUP BY GROUPING SETS ((generation_id, class), (stretch, class));
 
 -- name: window_totals
--- What was landed for the windows that begin between the edges, without files that were retracted.
-SELECT width_bucket(b.label, :edges::timestamptz[]) AS stretch, count(*) AS batches,
+-- What was landed for the windows that begin between the edges, without files that were retracted;
+-- a run without a window counts before the first of these looks that is not older than its own.
+SELECT CASE WHEN p.window_from IS NULL
+            THEN width_bucket(coalesce(s.taken_at, b.label) - interval '1 microsecond',
+                              :looks_at::timestamptz[]) + 1
+            ELSE width_bucket(b.label, :edges::timestamptz[]) END AS stretch,
+       count(*) AS batches,
        sum(b.record_count - coalesce(gone.record_count, 0))::bigint AS record_count,
        sum(b.hole_count) FILTER (WHERE NOT is_repair)::bigint AS hole_count
-  FROM batch b
+  FROM batch b JOIN plan p USING (plan_id)
+  LEFT JOIN broker_snapshot s USING (snapshot_id)
  CROSS JOIN LATERAL (
        SELECT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = b.batch_id) AS is_repair) kind
   LEFT JOIN (SELECT f.batch_id, sum(f.record_count) AS record_count
