@@ -15,6 +15,7 @@ from typing import Final
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import BatchId
+from tallystick.domain.offset_rules import OF_ROWS
 from tallystick.domain.states import Verdict
 
 # Told again by every look at this witness, for as long as they last.
@@ -56,6 +57,8 @@ class Heard:
     """True when every directory was listed."""
     read_in_full: Mapping[BatchId, bool] = field(default_factory=dict)
     """Batches that a scrub read as a whole, and if each was clean."""
+    offsets_read: Mapping[BatchId, bool] = field(default_factory=dict)
+    """Batches whose offset columns were read, and if each was clean."""
     replaced: Collection[tuple[str, str]] = ()
     """Files by batch and name whose place a repair has taken."""
 
@@ -89,6 +92,8 @@ def _reason(
     file = (str(each.evidence.get("batch")), str(each.evidence.get("file")))
     if file in heard.replaced:
         return f"A repair took the place of {file[1]}."
+    if each.subject == OF_ROWS:
+        return gone if heard.offsets_read.get(BatchId(file[0])) else None
     if each.level is Level.L3:
         return gone if heard.read_in_full.get(BatchId(file[0])) else None
     account = generations.get(-1 if each.partition is None else each.partition)

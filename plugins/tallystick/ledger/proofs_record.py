@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from tallystick.domain.batch import CommittedFile
@@ -12,7 +13,13 @@ from tallystick.domain.paths import BatchPath
 from tallystick.domain.states import BatchState, HoleClass
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.rows import in_utc
-from tallystick.ports.proofs import CommittedDirectory, FileState, HoleSpan, LandedCounts
+from tallystick.ports.proofs import (
+    CommittedDirectory,
+    DueOffsets,
+    FileState,
+    HoleSpan,
+    LandedCounts,
+)
 
 
 class PostgresProofs:
@@ -62,6 +69,17 @@ class PostgresProofs:
                 until_offset=until_offset,
             )
         return [BatchId(row.batch_id) for row in rows]
+
+    def offsets_due(self, feed: FeedName, every: timedelta, most: int) -> Sequence[DueOffsets]:
+        """Published batches whose rows were not looked at for so long."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("offsets_due", feed=feed, every=every, most=most)
+        return [DueOffsets(BatchId(row.batch_id), row.record_count) for row in rows]
+
+    def record_offsets_look(self, batch_id: BatchId, *, is_clean: bool) -> None:
+        """Keep that the batch's offset columns were read again."""
+        with self._connection.writing() as transaction:
+            transaction.change("record_offsets_look", batch_id=batch_id, is_clean=is_clean)
 
     def newest_look(self, feed: FeedName, root: str) -> int | None:
         """How far the readers' directories were compared."""

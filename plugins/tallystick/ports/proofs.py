@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Protocol
 
 from tallystick.domain.batch import CommittedFile
@@ -61,6 +62,14 @@ class LandedCounts:
     holes: Mapping[HoleClass, HoleSpan] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class DueOffsets:
+    """A published batch whose offset columns are due to be read again."""
+
+    batch_id: BatchId
+    record_count: int
+
+
 class ProofsRecord(Protocol):
     """The part of the ledger that reconciliation and repair ask; raises what `Ledger` raises."""
 
@@ -80,6 +89,16 @@ class ProofsRecord(Protocol):
         self, feed: FeedName, generation: int, partition: int, from_offset: int, until_offset: int
     ) -> Sequence[BatchId]:
         """Batches with a file that holds one of these offsets; `generation` is the ordinal."""
+        ...
+
+    def offsets_due(self, feed: FeedName, every: timedelta, most: int) -> Sequence[DueOffsets]:
+        """Published batches whose rows were not looked at for so long, by the ledger's clock, or
+        were not clean then: these first, then never-read ones, then by age; at most so many.
+        """
+        ...
+
+    def record_offsets_look(self, batch_id: BatchId, *, is_clean: bool) -> None:
+        """Keep that the batch's offset columns were read again."""
         ...
 
     def newest_look(self, feed: FeedName, root: str) -> int | None:

@@ -34,6 +34,7 @@ from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.proofs import CommittedDirectory, LandedCounts
 from tallystick.workflows.aborted_check import aborted_findings
 from tallystick.workflows.observing import observe
+from tallystick.workflows.offsets_check import OffsetsLook, look_at_offsets
 from tallystick.workflows.outlooks import outlook, terms
 from tallystick.workflows.overlap_check import doubled_findings
 from tallystick.workflows.payload_check import payload_findings
@@ -135,18 +136,19 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         *_ledger_findings(services, accounts, unsound),
         *(look.standing if look else ()),
     ]
-    has_listed = False
+    has_listed, rows = False, OffsetsLook()
     if level >= Level.L2:
         try:
             stored = [
                 *storage_findings(services, directories),
                 *doubled_findings(services, unsound, directories),
             ]
+            rows = look_at_offsets(services)
         except StorageError as error:
             silent.append(_unheard(services, "HDFS", error, taken_at))
         else:
             has_listed = not any(is_unlisted(each) for each in stored)
-            found += stored
+            found += [*stored, *rows.findings]
     found = _once(found)
     services.ledger.record_findings(feed, found)
     found = _once([*found, *(look.foreseen if look else ())])
@@ -163,6 +165,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         broker=look is not None,
         storage=has_listed,
         read_in_full=read,
+        offsets_read=rows.read,
         replaced={(each.batch_id, each.name) for each in services.ledger.replacements(feed)},
     )
     found = _settled(services, accounts, found, heard)

@@ -67,3 +67,25 @@ SELECT together.generation_id, together.hole_class, counted.hole_count, lower(to
  CROSS JOIN LATERAL (
        SELECT sum(upper(run) - lower(run))::bigint AS hole_count
          FROM unnest(together.runs) run) counted;
+
+-- name: offsets_due
+-- Published batches whose rows were not looked at for so long, or were not as they should be then:
+-- these first, then never-read ones, then by age.
+SELECT b.batch_id, b.record_count
+  FROM batch b
+  LEFT JOIN LATERAL (
+       SELECT c.checked_at, c.is_clean FROM batch_check c
+        WHERE c.batch_id = b.batch_id ORDER BY c.check_id DESC LIMIT 1) newest ON true
+ WHERE b.feed = :feed AND b.state = 'published' AND b.record_count > 0
+   AND EXISTS (SELECT FROM file f
+                WHERE f.batch_id = b.batch_id AND f.record_count > 0
+                  AND NOT EXISTS (SELECT FROM file_retraction gone
+                                   WHERE gone.batch_id = f.batch_id AND gone.name = f.name))
+   AND (newest.checked_at IS NULL OR NOT newest.is_clean
+        OR newest.checked_at <= clock_timestamp() - :every::interval)
+ ORDER BY coalesce(newest.is_clean, true), newest.checked_at NULLS FIRST, b.commit_number
+ LIMIT :most;
+
+-- name: record_offsets_look
+-- The batch's offset columns were read again.
+INSERT INTO batch_check (batch_id, level, is_clean) VALUES (:batch_id, 'L2', :is_clean);
