@@ -27,8 +27,10 @@ class Held:
 class Coverage:
     """The offsets of some batches, while one after the other is added."""
 
-    def __init__(self, plans: Iterable[BatchPlan] = ()) -> None:
+    def __init__(self, plans: Iterable[BatchPlan] = (), held: Iterable[Held] = ()) -> None:
         self._held: defaultdict[tuple[TopicPartition, int], list[Held]] = defaultdict(list)
+        for each in held:
+            self._put(each)
         for plan in plans:
             self.add(plan)
 
@@ -45,12 +47,15 @@ class Coverage:
     def add(self, plan: BatchPlan) -> None:
         """The plan's batch holds its offsets from now on."""
         for planned in plan.ranges:
-            pieces = self._held[planned.offsets.partition, plan.ordinal]
-            for old in self._over(planned.offsets, plan.ordinal):
-                pieces.remove(old)
-                for left in subtract(old.offsets, [planned.offsets]):
-                    insort(pieces, Held(left, old.ordinal, old.batch_id))
-            insort(pieces, Held(planned.offsets, plan.ordinal, plan.batch_id))
+            self._put(Held(planned.offsets, plan.ordinal, plan.batch_id))
+
+    def _put(self, held: Held) -> None:
+        pieces = self._held[held.offsets.partition, held.ordinal]
+        for old in self._over(held.offsets, held.ordinal):
+            pieces.remove(old)
+            for left in subtract(old.offsets, [held.offsets]):
+                insort(pieces, Held(left, old.ordinal, old.batch_id))
+        insort(pieces, held)
 
     def _over(self, offsets: OffsetRange, ordinal: int) -> list[Held]:
         """The pieces that share an offset with the range."""

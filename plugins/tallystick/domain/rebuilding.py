@@ -21,7 +21,7 @@ from tallystick.domain.identities import BatchId, GenerationId, Owner
 from tallystick.domain.log_changes import CutClaim, OpenedGeneration
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath
-from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.ranges import OffsetRange, subtract, union_of
 from tallystick.domain.states import HoleClass, RangeState, Verdict
 
 Logs = Mapping[tuple[int, int], GenerationAccount]
@@ -33,8 +33,10 @@ class LedgerFacts:
     """What the ledger knows of the feed before it is rebuilt."""
 
     logs: Logs
-    committed: Sequence[BatchPlan]
-    """In the order of their commits."""
+    committed: Collection[BatchId] = ()
+    """Committed batches among those that the published ones replace files of."""
+    held: Sequence[Held] = ()
+    """What of the published batches' offsets is committed already: `committed_in` tells which."""
     lost: Mapping[tuple[int, int], Sequence[OffsetRange]] = field(default_factory=dict)
     """By partition and ordinal."""
     unfinished: Sequence[BatchStatus] = ()
@@ -132,8 +134,8 @@ def rebuild_plan(
     plan = RebuildPlan(opened=_opened(facts.logs, readable))
     logs = _with_opened(facts.logs, plan.opened)
     unfinished = {each.plan.batch_id: each for each in facts.unfinished}
-    coverage = Coverage(facts.committed)
-    committed = {each.batch_id for each in facts.committed}
+    coverage = Coverage(held=facts.held)
+    committed = set(facts.committed)
     published = {each.plan.batch_id: each for each in proven}
     for batch in in_order(each.plan for each in proven):
         batch_id = batch.batch_id
@@ -156,6 +158,29 @@ def rebuild_plan(
         steps.append(replace(published[batch_id], plan=wanted))
     plan.abandoned = list(_in_the_way(facts, plan))
     return plan
+
+
+def committed_in(facts: LedgerFacts, plan: BatchPlan) -> list[OffsetRange]:
+    """The offsets of the batch that the ledger has committed: accounted for, neither lost nor
+    claimed.
+    """
+    claimed = [
+        each.offsets
+        for batch in facts.unfinished
+        if batch.plan.ordinal == plan.ordinal and not batch.plan.is_repair
+        for each in batch.plan.ranges
+    ]
+    found: list[OffsetRange] = []
+    for planned in plan.ranges:
+        account = facts.logs.get(_log(plan, planned))
+        if account is None:
+            continue
+        lost = facts.lost.get(_log(plan, planned), ())
+        prefix = planned.offsets.clipped(account.first_offset, account.frontier)
+        beyond = (planned.offsets.intersection(each) for each in account.beyond)
+        for settled in union_of(each for each in (prefix, *beyond) if each):
+            found += subtract(settled, [*lost, *claimed])
+    return found
 
 
 def named(manifest: Manifest, wanted: BatchPlan, logs: Logs) -> Manifest:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from tallystick.domain.batch import BatchPlan, BatchStatus
+from tallystick.domain.coverage import Held
 from tallystick.domain.findings import Finding
+from tallystick.domain.identities import BatchId
 from tallystick.domain.log_changes import (
     OpenedGeneration,
 )
@@ -22,6 +25,7 @@ from tallystick.domain.rebuilding import (
     LeftOut,
     PublishedBatch,
     RebuildPlan,
+    committed_in,
     rebuild_plan,
 )
 from tallystick.workflows.entering import enter, logs_of, require_unheld, settle_published
@@ -35,6 +39,8 @@ from tallystick.workflows.published_manifests import (
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
+
+_UNNAMED: Final = BatchId("(of the ledger)")
 
 # What no manifest holds. Said after every rebuild: a ledger that looks whole is no proof of it.
 NOT_IN_MANIFESTS = (
@@ -99,7 +105,7 @@ def rebuild(
         places = feed_roots(services, roots)
         published = read_manifests(services, unknown_batches(services, places))
         wanted = tuple(published.batches.values()) if damaged else published.proven
-        plan = rebuild_plan(_facts(services), published.plans, wanted)
+        plan = rebuild_plan(_facts(services, wanted), published.plans, wanted)
         plan.left_out += [*published.left_out, *(() if damaged else _unproven(published))]
         require_unheld(services.ledger.accounts(services.feed_name), plan)
         if not dry_run:
@@ -110,17 +116,33 @@ def rebuild(
     return report
 
 
-def _facts(services: Services) -> LedgerFacts:
+def _facts(services: Services, batches: Sequence[PublishedBatch]) -> LedgerFacts:
+    """What the ledger says of these batches' offsets; the proofs of its history are not read."""
     ledger, feed = services.ledger, services.feed_name
     lost: dict[tuple[int, int], list[OffsetRange]] = {}
     for account, offsets, _ in ledger.lost(feed):
         lost.setdefault((account.partition.partition, account.ordinal), []).append(offsets)
-    return LedgerFacts(
+    replaced = {old.batch_id for each in batches for old in each.plan.replaces}
+    facts = LedgerFacts(
         logs=logs_of(services),
-        committed=[each.plan for each in ledger.committed_manifests(feed)],
+        committed=frozenset(ledger.committed_among(feed, sorted(replaced))),
         lost=lost,
         unfinished=ledger.accounts(feed).unfinished,
     )
+    held = [
+        Held(offsets, each.plan.ordinal, _holder(services, each.plan.ordinal, offsets))
+        for each in batches
+        if not each.plan.is_repair
+        for offsets in committed_in(facts, each.plan)
+    ]
+    return replace(facts, held=held)
+
+
+def _holder(services: Services, ordinal: int, offsets: OffsetRange) -> BatchId:
+    """A batch with a row among these offsets; holes alone are in no file."""
+    partition, bounds = offsets.partition.partition, (offsets.from_offset, offsets.until_offset)
+    found = services.ledger.batches_holding(services.feed_name, ordinal, partition, *bounds)
+    return found[0] if found else _UNNAMED
 
 
 def _unproven(published: PublishedManifests) -> list[LeftOut]:

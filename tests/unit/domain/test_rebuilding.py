@@ -6,19 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
 from tallystick.domain.batch import BatchPlan, BatchStatus, CommittedFile
+from tallystick.domain.coverage import Held
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.manifest import AccountedRange, Manifest
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.rebuilding import (
     LedgerFacts,
     Logs,
     PublishedBatch,
     RebuildPlan,
+    committed_in,
     in_order,
     named,
     rebuild_plan,
@@ -79,8 +83,8 @@ def decided(
     return rebuild_plan(facts, plans, [PublishedBatch.of(each) for each in proven])
 
 
-NOTHING = LedgerFacts(logs={}, committed=())
-KNOWN = LedgerFacts(logs=logs(an_account()), committed=())
+NOTHING = LedgerFacts(logs={})
+KNOWN = LedgerFacts(logs=logs(an_account()))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -123,42 +127,42 @@ CONTRADICTIONS = {
     # id: what the ledger knows, the reason; an empty ledger's neighbour differs in one fact
     "none": (KNOWN, None),
     "a later life": (
-        LedgerFacts(logs(an_account(ordinal=2)), ()),
+        LedgerFacts(logs(an_account(ordinal=2))),
         "orders-0, generation 1: the ledger has a later life of this log, and not this one",
     ),
     "another log": (
-        LedgerFacts(logs(an_account(topic_id="another")), ()),
+        LedgerFacts(logs(an_account(topic_id="another"))),
         "orders-0, generation 1 is topic id another of cluster cluster-1 in the ledger,"
         " topic-id-1 of cluster cluster-1 in the manifest",
     ),
     "stopped": (
-        LedgerFacts(logs(an_account(state=GenerationState.STOPPED)), ()),
+        LedgerFacts(logs(an_account(state=GenerationState.STOPPED))),
         "orders-0, generation 1 is stopped in the ledger",
     ),
     "a later beginning": (
-        LedgerFacts(logs(an_account(first_offset=6, frontier=6)), ()),
+        LedgerFacts(logs(an_account(first_offset=6, frontier=6))),
         "orders-0, generation 1 is accounted for from offset 6 on",
     ),
     "a loss": (
-        LedgerFacts(logs(an_account()), (), lost={(0, 1): [a_range(0, 7)]}),
+        LedgerFacts(logs(an_account()), lost={(0, 1): [a_range(0, 7)]}),
         "orders-0 [5, 7) is recorded as lost",
     ),
     "a loss of another life": (
-        LedgerFacts(logs(an_account()), (), lost={(0, 2): [a_range(0, 7)]}), None
+        LedgerFacts(logs(an_account()), lost={(0, 2): [a_range(0, 7)]}), None
     ),
-    "a loss beside it": (LedgerFacts(logs(an_account()), (), lost={(0, 1): [a_range(0, 5)]}), None),
+    "a loss beside it": (LedgerFacts(logs(an_account()), lost={(0, 1): [a_range(0, 5)]}), None),
     "an unfinished batch of this id with other claims": (
         LedgerFacts(
-            logs(an_account()), (), unfinished=[a_status(planned(6, 9), batch_id=BatchId("b1"))]
+            logs(an_account()), unfinished=[a_status(planned(6, 9), batch_id=BatchId("b1"))]
         ),
         "the ledger's batch of this id is unfinished and claims orders-0 [6, 9)",
     ),
     "an unfinished batch of this id without claims": (
-        LedgerFacts(logs(an_account()), (), unfinished=[a_status(batch_id=BatchId("b1"))]),
+        LedgerFacts(logs(an_account()), unfinished=[a_status(batch_id=BatchId("b1"))]),
         "the ledger's batch of this id is unfinished and claims nothing",
     ),
     "a double": (
-        LedgerFacts(logs(an_account()), [manifest("b0", 8, 20).plan]),
+        LedgerFacts(logs(an_account()), held=[Held(a_range(8, 9), 1, BatchId("b0"))]),
         "orders-0 [8, 9) is in batch b0 already",
     ),
 }  # fmt: skip
@@ -192,7 +196,6 @@ def test_a_double_is_named_to_the_offset() -> None:
 def test_a_batch_that_the_ledger_has_begun_is_finished() -> None:
     facts = LedgerFacts(
         logs(an_account()),
-        (),
         unfinished=[a_status(planned(5, 9), state=BatchState.LANDING, batch_id=BatchId("b1"))],
     )
     plan = decided(facts, [manifest("b1", 5, 9)], [manifest("b1", 5, 9)])
@@ -210,7 +213,7 @@ IN_THE_WAY: dict[str, tuple[BatchStatus, bool]] = {
 @pytest.mark.parametrize(("status", "is_in_the_way"), IN_THE_WAY.values(), ids=IN_THE_WAY)
 def test_what_is_in_the_way_is_given_up(status: BatchStatus, is_in_the_way: bool) -> None:
     known = logs(an_account(), an_account(partition=1), an_account(partition=2))
-    facts = LedgerFacts(known, (), unfinished=[status])
+    facts = LedgerFacts(known, unfinished=[status])
     manifests = [
         manifest("b1", 5, 9),
         manifest("b2", 0, 5, partition=2, ordinal=2, topic_id="topic-id-2"),
@@ -226,7 +229,7 @@ def test_what_is_in_the_way_is_given_up(status: BatchStatus, is_in_the_way: bool
 
 def test_a_repair_takes_the_place_of_what_is_on_record() -> None:
     repair = manifest("a1", 0, 5, replaces=["b1"])
-    facts = LedgerFacts(logs(an_account(frontier=9)), [manifest("b1", 0, 9).plan])
+    facts = LedgerFacts(logs(an_account(frontier=9)), committed={BatchId("b1")})
     plan = decided(facts, [repair], [repair])
     assert (plan.enter, plan.findings) == ([PublishedBatch.of(repair)], [])
 
@@ -239,7 +242,7 @@ def test_a_repair_of_nothing_on_record_is_a_batch_of_its_own() -> None:
 
 def test_a_repair_of_half_of_what_is_on_record_is_left_out() -> None:
     repair = manifest("a1", 0, 5, replaces=["b1", "b2"])
-    facts = LedgerFacts(logs(an_account(frontier=9)), [manifest("b1", 0, 9).plan])
+    facts = LedgerFacts(logs(an_account(frontier=9)), committed={BatchId("b1")})
     (left,) = decided(facts, [repair], [repair]).left_out
     assert left.reasons == ("it replaces files of batches of which the ledger has only some",)
 
@@ -253,3 +256,25 @@ def test_a_manifest_takes_the_ledgers_generation_ids() -> None:
     assert {each.planned.generation_id for each in found.ranges} == {GenerationId(7)}
     with pytest.raises(KeyError):
         named(manifest("b1", 0, 5, ordinal=2), wanted, known)
+
+
+@pytest.mark.parametrize(
+    ("account", "more", "expected"),
+    [
+        (an_account(), {}, []),
+        (an_account(frontier=5), {}, []),
+        (an_account(frontier=7), {}, [a_range(5, 7)]),
+        (an_account(first_offset=6, frontier=7), {}, [a_range(6, 7)]),
+        (an_account(frontier=20), {}, [a_range(5, 9)]),
+        (an_account(beyond=[(7, 12)]), {}, [a_range(7, 9)]),
+        (an_account(frontier=6, beyond=[(8, 12)]), {}, [a_range(5, 6), a_range(8, 9)]),
+        (an_account(frontier=9), {"lost": {(0, 1): [a_range(0, 6)]}}, [a_range(6, 9)]),
+        (an_account(beyond=[(7, 12)]), {"unfinished": [a_status(planned(7, 12))]}, []),
+        (an_account(ordinal=2, frontier=9), {}, []),
+    ],
+)
+def test_what_the_ledger_has_committed_of_a_batch(
+    account: GenerationAccount, more: dict[str, Any], expected: list[OffsetRange]
+) -> None:
+    facts = LedgerFacts(logs(account), **more)
+    assert committed_in(facts, manifest("b1", 5, 9).plan) == expected

@@ -108,3 +108,12 @@ def test_a_loss_on_record_is_not_contradicted(
     report = rebuild(after.services())
     reasons = [reason for each in report.left_out for reason in each.reasons]
     assert "orders-1 [7, 10) is recorded as lost" in reasons
+    (double,) = report.findings
+    assert (double.partition, double.from_offset, double.until_offset) == (1, 10, 12)
+    (kept,) = [
+        each.plan.batch_id
+        for each in after.services().ledger.files(FEED)
+        if (1, 10) in {(one.partition, one.first_offset) for one in each.file.slices}
+    ]
+    assert double.evidence["kept_batch"] == kept
+    assert f"orders-1 [10, 12) is in batch {kept} already" in reasons
