@@ -89,3 +89,21 @@ def test_rows_that_were_written_past_the_schema_are_told_exactly(story: LedgerSt
         ("B1", 3, 5),
         ("A6", 7, 9),
     ]
+
+
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["constraint stands", "constraint gone"])
+def test_a_frontier_that_was_moved_by_hand_is_told(story: LedgerStory, is_guarded: bool) -> None:
+    story.open({0: (2, 9), 1: (0, 9)})
+    story.committed((0, 2, 5), (1, 0, 5))
+    story.committed((0, 7, 9))
+    with story.raw() as hand:
+        hand.execute("ALTER TABLE generation DISABLE TRIGGER USER")
+        if not is_guarded:
+            hand.execute("ALTER TABLE offset_range DROP CONSTRAINT offset_range_no_overlap")
+    assert story.ledger.unsound(FEED) == []
+    with story.raw() as hand:
+        hand.execute("UPDATE generation SET frontier = 8 WHERE partition = 0")
+    [unsound] = story.ledger.unsound(FEED)
+    [found] = skips_in_ledger(FEED, unsound.account, unsound.ranges)
+    assert (found.partition, found.from_offset, found.until_offset) == (0, 5, 7)
+    assert overlaps_in_ledger(FEED, unsound.account, unsound.ranges) == ()

@@ -9,6 +9,25 @@ SELECT s.taken_at, shown.partition, shown.high_watermark, shown.last_stable_offs
  WHERE shown.partition = ANY(:partitions::integer[])
  ORDER BY s.snapshot_id;
 
+-- name: has_overlap_constraint
+-- If the schema's own constraint against overlaps stands: then no two rows overlap.
+SELECT EXISTS (SELECT FROM pg_constraint
+                WHERE conname = 'offset_range_no_overlap' AND convalidated
+                  AND conrelid = 'offset_range'::regclass) AS is_there;
+
+-- name: generations_with_gaps
+-- Generations whose committed and lost ranges do not add up to all that is below the frontier. Where
+-- no two overlap, that is a gap.
+SELECT g.generation_id
+  FROM generation g
+  LEFT JOIN (
+       SELECT r.generation_id, sum(least(upper(r.offsets), mine.frontier) - lower(r.offsets)) AS spans
+         FROM offset_range r JOIN generation mine USING (generation_id)
+        WHERE mine.feed = :feed AND r.state IN ('committed', 'lost')
+          AND lower(r.offsets) < mine.frontier
+        GROUP BY r.generation_id) settled USING (generation_id)
+ WHERE g.feed = :feed AND coalesce(settled.spans, 0) <> g.frontier - g.first_offset;
+
 -- name: unsound_generations
 -- Generations whose committed and lost ranges add up to more than they cover together, or do not
 -- cover everything below the frontier.
