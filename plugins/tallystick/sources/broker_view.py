@@ -110,7 +110,7 @@ class KafkaBrokerView:
         walk = HoleWalk(holes.clipped(offsets.from_offset, offsets.until_offset), isolation)
         self._walk(offsets.partition, walk)
         explained = walk.explained()
-        bare = OffsetRuns.of(walk.bare)
+        bare = walk.bare()
         if bare and self._topics.policy(offsets.partition.topic).is_compacted:
             known = explained.get(HoleClass.COMPACTED, OffsetRuns())
             explained[HoleClass.COMPACTED] = known.union(bare)

@@ -14,14 +14,13 @@ here, asking is done elsewhere. A hole is explained by what lies in the log, nev
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.runs import GrowingRuns, OffsetRuns
 from tallystick.domain.states import HoleClass, Isolation
 from tallystick.sources.record_batches import RecordBatch, batches_in, is_abort_marker, offsets_in
-
-Pairs = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,9 @@ class HoleWalk:
 
     holes: OffsetRuns
     isolation: Isolation
-    bare: Pairs = field(default_factory=list)
-    """Offsets that no batch covers."""
-    _explained: dict[HoleClass, Pairs] = field(
-        default_factory=lambda: {kind: [] for kind in HoleClass}
+    _bare: GrowingRuns = field(default_factory=GrowingRuns)
+    _explained: dict[HoleClass, GrowingRuns] = field(
+        default_factory=lambda: {kind: GrowingRuns() for kind in HoleClass}
     )
     _run: int = 0
     """Index of the first run that is not done."""
@@ -71,7 +69,12 @@ class HoleWalk:
 
     def explained(self) -> dict[HoleClass, OffsetRuns]:
         """What headers prove, by class; `bare` offsets are not in it."""
-        return {kind: OffsetRuns.of(pairs) for kind, pairs in self._explained.items() if pairs}
+        found = {kind: grown.taken() for kind, grown in self._explained.items()}
+        return {kind: runs for kind, runs in found.items() if runs}
+
+    def bare(self) -> OffsetRuns:
+        """Offsets that no batch covers."""
+        return self._bare.taken()
 
     def pass_over(self, until_offset: int) -> None:
         """Leave the holes below this offset unexplained: they can't be looked at any more."""
@@ -86,45 +89,37 @@ class HoleWalk:
         aborts = _Aborts(answer.aborted) if self.isolation is Isolation.READ_COMMITTED else None
         for batch in batches_in(answer.records):
             is_aborted = aborts.is_aborted(batch) if aborts else False
-            self.bare.extend(self._holes_below(batch.base_offset))
-            pairs = self._holes_below(batch.until_offset)
-            if pairs:
-                self._explain(batch, pairs, is_aborted=is_aborted)
+            self._bare.add(self._holes_below(batch.base_offset))
+            holes = self._holes_below(batch.until_offset)
+            if holes:
+                self._explain(batch, holes, is_aborted=is_aborted)
         if not answer.records:
             # No batch from here up to what may be read.
-            self.bare.extend(self._holes_below(answer.readable_until))
+            self._bare.add(self._holes_below(answer.readable_until))
         if self._position == asked:
             # What may be read ends before the hole: the log was cut, or the hole is in the future.
             self.pass_over(self.holes.until_offsets[-1])
         return self._run - first_run
 
-    def _holes_below(self, until_offset: int) -> Pairs:
+    def _holes_below(self, until_offset: int) -> OffsetRuns:
         """The holes from the position up to the offset; the position moves there."""
-        found: Pairs = []
         if until_offset <= self._position:
-            return found
-        starts, untils, run = self.holes.from_offsets, self.holes.until_offsets, self._run
-        while run < len(starts) and starts[run] < until_offset:
-            lower, upper = max(self._position, starts[run]), min(until_offset, untils[run])
-            if lower < upper:
-                found.append((lower, upper))
-            if untils[run] > until_offset:
-                break
-            run += 1
-        self._run, self._position = run, until_offset
+            return OffsetRuns()
+        found = self.holes.clipped(self._position, until_offset)
+        self._run = bisect_right(self.holes.until_offsets, until_offset, self._run)
+        self._position = until_offset
         return found
 
-    def _explain(self, batch: RecordBatch, pairs: Pairs, *, is_aborted: bool) -> None:
+    def _explain(self, batch: RecordBatch, holes: OffsetRuns, *, is_aborted: bool) -> None:
         if batch.is_control:
-            self._explained[HoleClass.CONTROL].extend(pairs)
+            self._explained[HoleClass.CONTROL].add(holes)
             return
         if not batch.is_complete:
-            holes = OffsetRuns.of(pairs)
             present = OffsetRuns.of((offset, offset + 1) for offset in offsets_in(batch))
-            self._explained[HoleClass.COMPACTED].extend(holes.difference(present))
-            pairs = list(holes.intersection(present))
+            self._explained[HoleClass.COMPACTED].add(holes.difference(present))
+            holes = holes.intersection(present)
         if is_aborted:
-            self._explained[HoleClass.ABORTED].extend(pairs)
+            self._explained[HoleClass.ABORTED].add(holes)
 
 
 class _Aborts:

@@ -7,6 +7,7 @@ transaction cost nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Final
 
 from tallystick.domain.content_rules import Place, aborted_landed
@@ -73,7 +74,7 @@ def _retained(part: AccountedRange, snapshot: BrokerSnapshot) -> OffsetRuns:
     bounds = snapshot.partitions.get(offsets.partition.partition)
     if bounds is None:
         return OffsetRuns()
-    holes = OffsetRuns.of(run for runs in part.holes.values() for run in runs)
+    holes = reduce(OffsetRuns.union, part.holes.values(), OffsetRuns())
     rows = holes.complement(offsets.from_offset, offsets.until_offset)
     return rows.clipped(bounds.log_start_offset, bounds.high_watermark)
 

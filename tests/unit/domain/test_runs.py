@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 
-from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.runs import GrowingRuns, OffsetRuns
 from tests.support.strategies import offset_runs, pair_lists, small_offsets
 
 
@@ -89,3 +91,40 @@ def test_ten_million_dense_offsets_are_one_run() -> None:
     runs = OffsetRuns.of((start, start + 100_000) for start in range(0, 10_000_000, 100_000))
 
     assert (len(runs), runs.count) == (1, 10_000_000)
+
+
+@given(offset_runs, small_offsets)
+def test_offsets_that_come_in_order_are_gathered(runs: OffsetRuns, cut: int) -> None:
+    grown, lowest, highest = GrowingRuns(), runs.first_offset or 0, (runs.last_offset or 0) + 1
+    grown.add(runs.clipped(lowest, cut))
+    below = grown.taken()
+    grown.add(runs.clipped(max(lowest, cut), highest))
+
+    assert below == runs.clipped(lowest, cut)
+    assert grown.taken() == runs
+
+
+def test_offsets_that_come_out_of_order_are_refused() -> None:
+    grown = GrowingRuns()
+    grown.add(OffsetRuns.of([(5, 8)]))
+
+    with pytest.raises(ValueError, match="7"):
+        grown.add(OffsetRuns.of([(7, 9)]))
+
+
+def test_memory_is_that_of_two_machine_arrays() -> None:
+    count = 200_000
+    tracemalloc.start()
+    try:
+        runs = OffsetRuns.of((start, start + 1) for start in range(0, 2 * count, 2))
+        missing = runs.complement(0, 2 * count)
+        nothing = runs.intersection(missing)
+        everything = runs.union(missing)
+        rest = everything.difference(runs)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (nothing, len(everything), rest) == (OffsetRuns(), 1, missing)
+    # A set is 16 bytes a run; a tuple of two numbers would be 120.
+    assert peak < 6 * 16 * count
