@@ -51,7 +51,8 @@ SELECT 'orders', timestamptz '{start}' + (run + 1) * interval '1 hour' + interva
   FROM generate_series(0, {runs} - 1) run
  CROSS JOIN LATERAL (
        SELECT array_agg(p), array_agg(greatest(p * 0, run - 168)::bigint * {span}),
-              array_agg((p * 0 + run + 1)::bigint * {span}), array_agg((p * 0 + run + 1)::bigint * {span}),
+              array_agg((p * 0 + run + 1)::bigint * {span}),
+              array_agg((p * 0 + run + 1)::bigint * {span}),
               array_agg(0)
          FROM generate_series(0, {partitions} - 1) p) shown;
 INSERT INTO plan (feed, window_from, window_until, revision, owner, planned_at)
@@ -130,6 +131,9 @@ def _ask(dsn: str, admin_dsn: str) -> None:
     total = 0.0
     for name, question in (
         ("accounts, as a plan asks", lambda: ledger.accounts(FEED)),
+        ("sound ranges, as L1 asks", lambda: ledger.unsound(FEED)),
+        ("files, as L2 asks", lambda: ledger.directories(FEED)),
+        ("rows and holes", lambda: ledger.landed_counts(FEED)),
         ("complete", lambda: feed_completeness(ledger, FEED)),
         ("report", lambda: _report(ledger)),
     ):
