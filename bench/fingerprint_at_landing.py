@@ -1,0 +1,185 @@
+"""What fingerprints would cost in the landing: `.venv/bin/python bench/fingerprint_at_landing.py`.
+
+Starts a Kafka of its own and fills one topic. Then one warm Spark session lands the same records in
+turn: as the landing does; with the sums of the row hash observed on the way, over everything and
+slice by slice; and with a full read of the written files after it. It prints the medians of CPU and
+wall time and their ratios to the plain landing. docs/adr/0012 rests on these figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.functions import expr
+
+from bench.landing_overhead import TOPIC, _fill, _print_environment
+from bench.scrub import _cpu_seconds, _jvm_of
+from sandbox import Sandbox
+from tallystick.domain.landing import LandingPlan, Scan
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.scrub import ExpectedSlice, ScrubFile, ScrubPlan
+from tallystick.domain.states import Isolation
+from tallystick.spark import landing, scrubbing
+from tallystick.spark.command import SparkPlace, landing_conf
+from tallystick.spark.session_settings import session_settings
+
+ROOT = Path(__file__).resolve().parents[1]
+Until = Mapping[int, int]
+
+
+def main() -> None:
+    """Start, fill, measure, print."""
+    arguments = _arguments()
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.directory) as scratch,
+        _kafka(Path(scratch) / "sandbox") as servers,
+    ):
+        _print_environment()
+        until = _fill(servers, arguments.records, arguments.bytes, arguments.partitions)
+        spark = _session()
+        _compare(spark, servers, Path(scratch), until, arguments.rounds)
+        spark.stop()
+
+
+def _compare(spark: SparkSession, servers: str, scratch: Path, until: Until, rounds: int) -> None:
+    def land(name: str, watched: Callable[[DataFrame], DataFrame] = lambda rows: rows) -> Path:
+        plan = _plan(servers, scratch / name, until)
+        with session_settings(spark, landing.SESSION_SETTINGS):
+            frames = [landing._read(spark, plan, each) for each in plan.scans]
+            rows = watched(reduce(lambda left, right: left.unionAll(right), frames))
+            rows.write.options(**landing.writer_options(plan)).parquet(plan.output)
+        return scratch / name
+
+    ways: dict[str, Callable[[str], object]] = {
+        "as it is": land,
+        "observed, one sum": lambda name: land(name, lambda rows: _observed(rows, [])),
+        "observed, by slice": lambda name: land(name, lambda rows: _observed(rows, [*until])),
+        "read again": lambda name: _read_again(spark, land(name)),
+    }
+    jvm = _jvm_of(spark)
+    walls: dict[str, list[float]] = {way: [] for way in ways}
+    cpus: dict[str, list[float]] = {way: [] for way in ways}
+    for number in range(rounds + 1):
+        for place, (way, work) in enumerate(ways.items()):
+            wall, cpu = time.perf_counter(), _cpu_seconds(jvm)
+            work(f"out-{number}-{place}")
+            walls[way].append(time.perf_counter() - wall)
+            cpus[way].append(_cpu_seconds(jvm) - cpu)
+        print(f"round {number}: load {os.getloadavg()[0]:.1f}", flush=True)
+    plain = {
+        kind: statistics.median(each["as it is"][1:]) for kind, each in (("w", walls), ("c", cpus))
+    }
+    for way in ways:
+        wall, cpu = (statistics.median(each[way][1:]) for each in (walls, cpus))
+        print(
+            f"{way:>20}: {cpu:5.2f} CPU-s (+{100 * (cpu / plain['c'] - 1):.0f} %),"
+            f" {wall:5.2f} s (+{100 * (wall / plain['w'] - 1):.0f} %)"
+        )
+
+
+def _observed(rows: DataFrame, partitions: list[int]) -> DataFrame:
+    """The rows, with the fingerprint's sums taken while they pass: of all, or of each partition."""
+    sums = {
+        f"q{half}{part}": each.format(text.rsplit(" AS ", 1)[0].replace("timestamp,", _MICROS, 1))
+        for half, text in enumerate(scrubbing._HALVES)
+        for part, each in enumerate(("shiftrightunsigned({0}, 32)", "({0}) & 4294967295L"))
+    } | {"offsets": "offset & 4294967295L", "rows": "1L"}
+    if not partitions:
+        return rows.observe(Observation(), *(expr(f"sum({s}) AS {n}") for n, s in sums.items()))
+    by_slice = (
+        expr(f"sum(if(partition = {each}, {text}, 0L)) AS {name}_{each}")
+        for each in partitions
+        for name, text in sums.items()
+    )
+    return rows.observe(Observation(), *by_slice)
+
+
+_MICROS = "unix_micros(timestamp),"
+
+
+def _read_again(spark: SparkSession, directory: Path) -> None:
+    files = tuple(
+        ScrubFile(each.name, each.as_uri(), each.stat().st_size, (_slice_of(each),))
+        for each in sorted(directory.glob("*.parquet"))
+    )
+    result = scrubbing.scrub(spark, ScrubPlan("bench", files, "", None))
+    if not all(each.has_its_offsets for file in result.files for each in file.slices):
+        raise SystemExit(f"not what was landed: {result}")
+
+
+def _slice_of(path: Path) -> ExpectedSlice:
+    """A landed file here holds one partition, in the order of the log."""
+    rows = pq.read_table(path, columns=["partition", "offset"])
+    offsets = rows["offset"]
+    whole = (offsets[0].as_py(), offsets[-1].as_py())
+    return ExpectedSlice(rows["partition"][0].as_py(), *whole, OffsetRuns())
+
+
+def _plan(servers: str, output: Path, until: Until) -> LandingPlan:
+    ranges = tuple(OffsetRange(TopicPartition(TOPIC, p), 0, u) for p, u in until.items())
+    return LandingPlan(
+        batch_id="bench",
+        attempt_id=output.name,
+        topic=TOPIC,
+        isolation=Isolation.READ_COMMITTED,
+        scans=(Scan(ranges, None, len(ranges)),),
+        output=output.as_uri(),
+        kafka_options={"kafka.bootstrap.servers": servers},
+        compression="zstd",
+        compression_level=1,
+        replication=None,
+        leader_epochs={},
+    )
+
+
+def _session() -> SparkSession:
+    jars = ",".join(
+        str(each) for each in sorted((ROOT / ".sandbox/jars/spark-kafka").glob("*.jar"))
+    )
+    place = SparkPlace("local[2,4]")
+    builder = SparkSession.builder.master(place.master).config("spark.driver.memory", "3g")
+    for name, value in (landing_conf(place, {}) | {"spark.jars": jars}).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+@contextmanager
+def _kafka(directory: Path) -> Iterator[str]:
+    sandbox = Sandbox(directory)
+    try:
+        sandbox.up(only=["kafka"], report=print)
+        yield sandbox.env()["KAFKA_BOOTSTRAP_SERVERS"]
+    finally:
+        sandbox.down(purge=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--bytes", type=int, default=200)
+    parser.add_argument("--partitions", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--directory", help="where Kafka and the files lie meanwhile")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
