@@ -1,13 +1,13 @@
 """Reads what published directories say of themselves, and proves it from their files.
 
-The newest repairs are proven first: only a repair that is proven excuses a file that its older
-batch lacks.
+A file that a batch lacks is excused by the repair that replaced it, if that is proven itself: so
+the newest repairs come first.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tallystick.domain.batch import BatchPlan
@@ -46,8 +46,9 @@ class PublishedManifests:
 def read_manifests(services: Services, paths: Sequence[BatchPath]) -> PublishedManifests:
     """What the directories' manifests say, each proven from its files."""
     batches: dict[BatchId, PublishedBatch] = {}
+    proofs: dict[BatchId, DirectoryProof] = {}
     left_out: list[LeftOut] = []
-    for path in paths:
+    for number, path in enumerate(paths, start=1):
         found = manifest_at(services, path)
         if isinstance(found, str):
             left_out.append(LeftOut(str(path), path.batch_id, (found,)))
@@ -56,27 +57,29 @@ def read_manifests(services: Services, paths: Sequence[BatchPath]) -> PublishedM
             left_out.append(LeftOut(str(path), path.batch_id, (f"{other} is the same batch",)))
         else:
             batches[path.batch_id] = PublishedBatch.of(found)
-    plans = [each.plan for each in batches.values()]
-    return PublishedManifests(batches, _proofs(services, plans), left_out)
+            proofs[path.batch_id] = proof_of(found, (), _look(services, str(path)))
+        log.info("Read back %d of %d: %s.", number, len(paths), path)
+    proofs |= _excused(services, [each.plan for each in batches.values()], proofs)
+    return PublishedManifests(batches, proofs, left_out)
 
 
-def _proofs(services: Services, plans: Sequence[BatchPlan]) -> Mapping[BatchId, DirectoryProof]:
-    proofs: dict[BatchId, DirectoryProof] = {}
+def _excused(
+    services: Services, plans: Sequence[BatchPlan], proofs: Mapping[BatchId, DirectoryProof]
+) -> dict[BatchId, DirectoryProof]:
+    """The proofs of batches that lack what proven repairs have replaced, without these files."""
     gone: dict[BatchId, set[str]] = {}
-    for number, plan in enumerate(reversed(in_order(plans)), start=1):
-        proof = _proof(services, plan, gone.get(plan.batch_id, ()))
-        proofs[plan.batch_id] = proof
+    again: dict[BatchId, DirectoryProof] = {}
+    for plan in reversed(in_order(plans)):
+        proof = proofs[plan.batch_id]
+        if plan.batch_id in gone and not proof.is_proven:
+            path = BatchPath.of(plan)
+            manifest = manifest_at(services, path)
+            if isinstance(manifest, Manifest):
+                proof = proof_of(manifest, gone[plan.batch_id], _look(services, str(path)))
+                again[plan.batch_id] = proof
         for each in plan.replaces if proof.is_proven else ():
             gone.setdefault(each.batch_id, set()).add(each.name)
-        log.info("Read back %d of %d: %s.", number, len(plans), BatchPath.of(plan))
-    return proofs
-
-
-def _proof(services: Services, plan: BatchPlan, gone: Collection[str]) -> DirectoryProof:
-    manifest = manifest_at(services, BatchPath.of(plan))
-    if isinstance(manifest, str):
-        return DirectoryProof((manifest,), ())
-    return proof_of(manifest, gone, _look(services, str(BatchPath.of(plan))))
+    return again
 
 
 def staged_batches(services: Services, roots: Iterable[str]) -> list[str]:
