@@ -259,6 +259,18 @@ def test_a_report_without_its_ledger_is_an_error_that_names_the_step(feed: Feed)
     assert "at report" in str(caught.value)
 
 
+def test_a_range_that_somebody_has_deleted_is_missed(feed: Feed) -> None:
+    feed.produce(10, 5)
+    feed.land()
+    with psycopg.connect(feed.story.dsn, autocommit=True) as hand:
+        hand.execute("ALTER TABLE offset_range DISABLE TRIGGER USER")
+        hand.execute("DELETE FROM offset_range WHERE offsets @> 0::bigint")
+
+    part = feed.report().partitions[0]
+
+    assert (part.gap_offsets, part.rows) == (10, 0)
+
+
 def test_holes_and_rows_are_of_all_generations(feed: Feed) -> None:
     feed.produce(10, 5)
     feed.produce(2, 0, kind=Kind.CONTROL)

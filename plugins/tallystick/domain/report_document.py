@@ -56,6 +56,7 @@ class PartitionPart:
     lost: int
     """Offsets recorded as lost, of all generations."""
     gap_offsets: int
+    """In `gaps`, and below a frontier: there are none, or the ledger is damaged."""
     gaps: tuple[GapPart, ...]
     """The first ones."""
     checked_at: Mapping[str, datetime | None]

@@ -75,7 +75,8 @@ def _part(
         rows=sum(each.rows for each in logs),
         holes={kind.value: sum(each.holes.get(kind, 0) for each in logs) for kind in HoleClass},
         lost=sum(each.lost for each in logs),
-        gap_offsets=sum(each.until_offset - each.from_offset for each in gaps),
+        gap_offsets=sum(each.until_offset - each.from_offset for each in gaps)
+        + sum(max(0, each.missing_below) for each in logs),
         gaps=tuple(gaps[:MOST_GAPS]),
         checked_at={Level.L1.value: now if is_heard else None, **checked},
     )

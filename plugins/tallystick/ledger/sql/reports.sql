@@ -38,10 +38,10 @@ SELECT taken_at, topic_id, retention_ms, partitions, log_start_offsets, last_sta
 
 -- name: log_totals
 -- What each generation's ranges add up to; what a repair has retracted counts no more.
-SELECT g.generation_id, g.frontier - g.first_offset - totals.below AS missing_below,
-       totals.record_count, totals.lost
+SELECT g.generation_id, g.frontier - g.first_offset - coalesce(totals.below, 0) AS missing_below,
+       coalesce(totals.record_count, 0) AS record_count, coalesce(totals.lost, 0) AS lost
   FROM generation g
-  JOIN (SELECT r.generation_id,
+  LEFT JOIN (SELECT r.generation_id,
                coalesce(sum(r.record_count) FILTER (WHERE r.state = 'committed'), 0)::bigint
                  AS record_count,
                coalesce(sum(upper(r.offsets) - lower(r.offsets)) FILTER (WHERE r.state = 'lost'), 0)
@@ -50,7 +50,8 @@ SELECT g.generation_id, g.frontier - g.first_offset - totals.below AS missing_be
                  FILTER (WHERE upper(r.offsets) <= g.frontier), 0)::bigint AS below
           FROM offset_range r JOIN generation g USING (generation_id)
          WHERE g.feed = :feed AND r.state IN ('committed', 'lost')
-         GROUP BY r.generation_id) totals USING (generation_id);
+         GROUP BY r.generation_id) totals USING (generation_id)
+ WHERE g.feed = :feed;
 
 -- name: hole_totals
 -- Holes by class, of each generation and of the windows between the edges; a run without a window
