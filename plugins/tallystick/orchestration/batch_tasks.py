@@ -11,6 +11,7 @@ from tallystick.orchestration.land_operator import LandOperator
 from tallystick.settings.feed import Feed
 
 # In client mode each is a JVM on the machine that runs the tasks; a pool limits all runs together.
+# Proofs are bound alike: each holds the offsets of its batch in memory.
 DRIVERS_PER_RUN: Final = 4
 _BATCH: Final = "{{ task.op_kwargs['batch_id'] }}"
 
@@ -18,7 +19,11 @@ _BATCH: Final = "{{ task.op_kwargs['batch_id'] }}"
 def batch_tasks(feed: Feed) -> Any:
     """A task group, `batch`, to be expanded over the ids of a run's batches."""
 
-    @task(task_id="verify_and_commit", map_index_template=_BATCH)
+    @task(
+        task_id="verify_and_commit",
+        map_index_template=_BATCH,
+        max_active_tis_per_dagrun=DRIVERS_PER_RUN,
+    )
     def verify_and_commit(batch_id: str, attempt: dict[str, Any] | None) -> None:
         ingest_tasks.verify_and_commit(feed, attempt)
 
