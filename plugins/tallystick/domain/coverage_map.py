@@ -6,7 +6,8 @@ timestamps of records, which are labels.
 
 1. A cell is in order only when all its offsets are below the frontier and no finding touches them.
 2. What no look shows, or no plan has landed, is UNKNOWN.
-3. A block of several partitions shows its worst verdict, and how many of them have it.
+3. Without one of the witnesses nothing is in order: every cell is UNKNOWN at best.
+4. A block of several partitions shows its worst verdict, and how many of them have it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tallystick.domain.completeness import Look
-from tallystick.domain.findings import Finding
+from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.states import Verdict
 
@@ -32,6 +33,7 @@ _STEPS: Final = (
 )
 # A feed runs hourly as a rule: shorter columns only where there is little to show.
 _SHORT_HISTORY: Final = timedelta(hours=3)
+_WITNESS_MISSING: Final = frozenset({FindingCode.COULD_NOT_TELL, FindingCode.LEDGER_BEHIND})
 _WORST_LAST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 
 
@@ -122,12 +124,18 @@ def coverage_map(
 ) -> CoverageMap:
     """The map over these edges; `looks` are those of the inner borders, in their order.
 
-    Findings of the whole feed are not in it: they name no offsets.
+    Findings of the whole feed name no offsets: they are not in it, but for a witness that is
+    missing.
     """
     if not edges:
         return CoverageMap((), ())
     columns = len(edges) - 1
     reach = [_Shown(each) for each in looks]
+    best = (
+        Verdict.UNKNOWN
+        if any(each.partition is None and each.code in _WITNESS_MISSING for each in findings)
+        else Verdict.PROVEN_OK
+    )
     mine: dict[int, list[Finding]] = {}
     for each in findings:
         if each.partition is not None:
@@ -139,6 +147,7 @@ def coverage_map(
         tuple(
             _block(
                 columns,
+                best,
                 {
                     p: _cells(columns, p, reach, generations.get(p, ()), mine.get(p, ()))
                     for p in partitions[at : at + size]
@@ -149,10 +158,12 @@ def coverage_map(
     )
 
 
-def _block(columns: int, cells: Mapping[int, Sequence[Verdict]]) -> CoverageBlock:
+def _block(columns: int, best: Verdict, cells: Mapping[int, Sequence[Verdict]]) -> CoverageBlock:
     verdicts, counts = [], []
     for column in range(columns):
         seen = [each[column] for each in cells.values()]
+        if best is not Verdict.PROVEN_OK:
+            seen = [max(each, best, key=_WORST_LAST.__getitem__) for each in seen]
         worst = max(set(seen), key=_WORST_LAST.__getitem__)
         verdicts.append(worst)
         counts.append(seen.count(worst))

@@ -19,7 +19,7 @@ from tallystick.domain.coverage_map import (
     edges_of,
     step_of,
 )
-from tallystick.domain.findings import Finding
+from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.states import Verdict
 from tests.support.builders import NOON, TOPIC_ID, an_account
@@ -75,6 +75,14 @@ NO_INTERVAL = replace(finding_of(verdict=UNKNOWN), from_offset=None, until_offse
 )
 def test_a_cell(frontier: int, findings: list[Finding], cells: list[Verdict], why: str) -> None:
     assert row(an_account(frontier=frontier, last_seen_until=30), findings=findings) == cells, why
+
+
+def test_without_a_witness_nothing_is_in_order_and_a_loss_is_still_a_loss() -> None:
+    silent = replace(NO_INTERVAL, code=FindingCode.COULD_NOT_TELL, partition=None, generation=None)
+
+    found = row(an_account(frontier=30), findings=[silent, finding_of(20, 21)])
+
+    assert found == [UNKNOWN, UNKNOWN, LOSS]
 
 
 def test_what_nobody_has_planned_is_unknown() -> None:
