@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationState
-from tallystick.domain.identities import FeedName
+from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.log_changes import LogChanges, LostRange
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.states import BatchState
@@ -243,6 +243,22 @@ def test_a_run_without_a_window_plans_anew(story: LedgerStory) -> None:
     story.planned((0, 5, 9))
     revisions = story.ask("SELECT revision FROM plan WHERE window_from IS NULL ORDER BY plan_id")
     assert revisions == [(1,), (2,)]
+
+
+def test_a_run_is_told_when_it_first_planned_the_feed(story: LedgerStory) -> None:
+    def first(owner: Owner) -> datetime | None:
+        with story.ledger.planning(FEED, TOPIC) as session:
+            return session.first_planned_at(owner)
+
+    story.open({0: (0, 100)})
+    assert first(OWNER) is None
+    frozen = [story.freeze(window=window, owner=OWNER) for window in (None, HOUR, None)]
+    assert first(OWNER) == frozen[0].planned_at < frozen[1].planned_at
+    assert first(RIVAL) is None
+    elsewhere = LedgerStory(story.dsn, FeedName("payments"))
+    with elsewhere.ledger.planning(elsewhere.feed, TOPIC) as session:
+        assert session.first_planned_at(OWNER) is None
+    elsewhere.ledger.close()
 
 
 # Adoption -----------------------------------------------------------------------------------------

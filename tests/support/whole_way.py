@@ -112,7 +112,7 @@ class Way:
         **changes: Any,
     ) -> RunReport:
         with self.services(runner, feed, **changes) as services:
-            return land_feed(services, window, Owner("test"))
+            return land_feed(services, window, Owner(f"run {uuid4()}"))
 
     def landed(self, runner: SessionRunner | None = None, **more: Any) -> RunReport:
         """A run in which no batch failed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -31,7 +32,8 @@ def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
 
 
 def land(story: Story, window: Window | None = None, **plan: object) -> RunReport:
-    report = land_feed(story.services(**plan), window, OWNER)
+    """One run, which is an owner of its own."""
+    report = land_feed(story.services(**plan), window, Owner(token_hex(4)))
     assert not report.errors
     return report
 

@@ -84,6 +84,11 @@ class PostgresPlanningSession:
         is_open = any(each.state.is_unfinished and not each.state.is_committed for each in batches)
         return found if is_open else None
 
+    def first_planned_at(self, owner: Owner) -> datetime | None:
+        """When this owner first froze a plan of the feed; None if it never did."""
+        found = self._transaction.one("first_plan", feed=self._feed, owner=owner).planned_at
+        return in_utc(found) if found else None
+
     def accounts(self) -> Accounts:
         """Generations and unfinished batches of the feed, as of this transaction."""
         return read_accounts(self._transaction, self._feed)

@@ -126,6 +126,13 @@ class PlanningSession(Protocol):
         """
         ...
 
+    def first_planned_at(self, owner: Owner) -> datetime | None:
+        """When this owner first froze a plan of the feed; None if it never did.
+
+        All tries of a run are one owner: what an earlier one found, and died, is this run's news.
+        """
+        ...
+
     def accounts(self) -> Accounts:
         """Generations and unfinished batches of the feed, as of this transaction."""
         ...

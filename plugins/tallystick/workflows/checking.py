@@ -6,8 +6,9 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
+from tallystick.domain.closing import Heard, ended_findings
 from tallystick.domain.findings import FAILING_VERDICTS, PLANNING_CODES, Finding
-from tallystick.domain.ledger_rules import is_over
+from tallystick.domain.ledger_rules import standing_short_reads
 from tallystick.domain.log_rules import recorded_stops
 from tallystick.domain.rules import lasting_findings
 from tallystick.errors import CheckFailed
@@ -37,12 +38,19 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
             *lasting_findings(services.feed_name, known, seen, around, terms(services)),
         )
         services.ledger.record_findings(services.feed_name, standing)
+    # A run that is run again tells what its first life has found, but for what has passed since.
+    over = ended_findings(
+        {each.finding_id: each.finding for each in recorded},
+        (*standing, *standing_short_reads(known, told)),
+        Heard(seen.snapshot.taken_at, broker=True, storage=False),
+        known,
+    )
     news = [
         each.finding
         for each in recorded
         if each.first_seen_at >= since
         and each.finding.code in PLANNING_CODES
-        and not is_over(known, each.finding)
+        and each.finding_id not in over
     ]
     keys = {each.key for each in news}
     found = [*news, *(each for each in standing if each.key not in keys)]

@@ -45,6 +45,7 @@ class PlanReport:
     plan_id: PlanId | None
     """None for a dry run."""
     planned_at: datetime
+    """When this run first planned, by the ledger's clock: what was found since then is its news."""
     is_resumed: bool
     """True when this window's plan was frozen before, and is read again."""
     batches: Sequence[BatchPlan]
@@ -80,11 +81,14 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
         at(services, "plan"),
         services.ledger.planning(services.feed_name, services.topic) as session,
     ):
+        earlier = session.first_planned_at(owner)
         frozen = session.open_plan(window)
         if frozen and not _has_failed(frozen):
             report = _resumed(services, window, frozen)
         else:
             report = _looked_at_and_frozen(services, session, window, owner)
+    if earlier:
+        report = replace(report, planned_at=min(earlier, report.planned_at))
     _tell(report)
     return report
 
@@ -104,6 +108,9 @@ def _looked_at_and_frozen(
     session.record_findings(findings)
     still_open = session.open_plan(window)
     if still_open:
+        if findings:
+            # The plan may be another run's: without one of its own, this run could forget them.
+            session.freeze(None, (), (), owner=owner, lease=services.lease)
         return _resumed(services, window, still_open)
     run = _run_plan(services, applied.accounts, seen, cuts, halves.groups)
     frozen = session.freeze(

@@ -59,6 +59,10 @@ SELECT plan_id, planned_at FROM plan
  WHERE feed = :feed AND window_from = :window_from AND window_until = :window_until
  ORDER BY revision DESC LIMIT 1;
 
+-- name: first_plan
+-- When this owner first planned the feed; null if it never did.
+SELECT min(planned_at) AS planned_at FROM plan WHERE feed = :feed AND owner = :owner;
+
 -- name: plan_batches
 -- The batches of a plan, own ones first, each in its order.
 SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,

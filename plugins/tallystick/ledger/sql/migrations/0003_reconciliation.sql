@@ -272,3 +272,7 @@ CREATE TABLE storage_look (
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE storage_look IS
   'Newest change of a readers'' directory that was compared with this ledger, by the NameNode''s clock.';
+
+-- What all tries of a run have found is that run's news ------------------------------------------
+
+CREATE INDEX plan_by_owner ON plan (feed, owner, planned_at);
