@@ -84,11 +84,15 @@ class FeedUnknown(ConfigurationError):
 
     next_step = "List the feeds: ./tallystick feed list"
 
+    def sentence(self) -> str:
+        """The name, the folder, and the names that are there."""
+        return f"there is no feed {self.value!r} in {self.where}; {self.accepted}."
+
 
 class ConnectionMissing(ConfigurationError):
     """A connection that a feed names does not exist."""
 
-    next_step = "Create the connection in Airflow, or set one of these variables, and run again."
+    next_step = "Create it in Airflow, or set one of these variables, or: ./tallystick sandbox up"
 
     def sentence(self) -> str:
         """The connection's id, and every place that was looked at."""
@@ -98,7 +102,7 @@ class ConnectionMissing(ConfigurationError):
 class WindowIncomplete(ConfigurationError):
     """A run that needs a window has none, or only half of one."""
 
-    next_step = "Give both --window-start and --window-end, or none of them."
+    next_step = "Give both ends of the window, or none."
 
 
 class WindowMissing(ConfigurationError):
@@ -228,10 +232,7 @@ class RenameOutcomeUnknown(StorageUnavailable):
 class StorageRefused(StorageError):
     """HDFS answered, and said no: permission, quota, or a read-only directory."""
 
-    next_step = (
-        "Mend the permission or the quota, then run again: what is committed stays,"
-        " the rest is landed then."
-    )
+    next_step = "Mend the permission or the quota, then run again: what is committed stays."
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
@@ -346,10 +347,7 @@ class LedgerError(IngestionError):
 class LedgerUnavailable(LedgerError):
     """The ledger's database can't be reached."""
 
-    next_step = (
-        "Check the database (./tallystick ledger status names it), then run again: the ledger knows"
-        " how far this came, nothing is done twice."
-    )
+    next_step = "Check the database and connection ledger_default, then run again: nothing is lost."
     retry = True
 
     def __init__(self, reason: str) -> None:

@@ -192,8 +192,13 @@ def _hours(seconds: float) -> str:
     return f"{seconds / 3600:.1f}"
 
 
-def could_not_tell(feed: str, topic: str, *, what: str, reason: str, seen_at: datetime) -> Finding:
-    """A witness did not answer: everything it would have said is unknown."""
+def could_not_tell(
+    feed: str, topic: str, *, what: str, reason: str, seen_at: datetime, remedy: str = ""
+) -> Finding:
+    """A witness did not answer: everything it would have said is unknown.
+
+    `remedy` is for what waiting alone does not mend.
+    """
     return Finding(
         code=FindingCode.COULD_NOT_TELL,
         verdict=Verdict.UNKNOWN,
@@ -201,6 +206,6 @@ def could_not_tell(feed: str, topic: str, *, what: str, reason: str, seen_at: da
         feed=feed,
         topic=topic,
         cause=f"{what} could not be asked: {reason}",
-        next_step=f"Run again when it answers: ./tallystick reconcile {feed}",
+        next_step=remedy or f"Run again when it answers: ./tallystick reconcile {feed}",
         evidence={"seen_at": seen_at.isoformat()},
     )

@@ -22,6 +22,7 @@ from tallystick.settings.yaml_lines import YamlDocument, parse
 FOLDER_VARIABLE: Final = "TALLYSTICK_FEEDS"
 DEFAULT_FOLDER: Final = Path(__file__).resolve().parents[3] / "dags" / "feeds"
 _SUFFIXES: Final = (".yaml", ".yml")
+_FEW: Final = 12
 _VERBATIM: Final = (("spark", "conf"),)
 
 
@@ -82,13 +83,20 @@ def feed_file(folder: Path, name: str) -> Path:
     mine = [path for path in files if path.stem == name]
     if not mine:
         names = [path.stem for path in files]
-        near = get_close_matches(name, names, n=3) or names
-        accepted = ", ".join(near) if near else f"none, {shown_path(folder)} holds no feed file"
-        raise FeedUnknown("the feed's name", name, accepted, where=shown_path(folder))
+        raise FeedUnknown("the feed's name", name, _others(name, names), where=shown_path(folder))
     if len(mine) > 1:
         words = f"{shown_path(mine[0])} declares the same feed: keep one of them"
         raise FeedFileInvalid([f"{shown_path(mine[1])}: {words}"])
     return mine[0]
+
+
+def _others(name: str, names: Sequence[str]) -> str:
+    """The names that resemble a wrong one, and all of them while they are few."""
+    if not names:
+        return "the folder holds no feed file"
+    near = ", ".join(get_close_matches(name, names, n=3))
+    there = ", ".join(names) if len(names) <= _FEW else f"{len(names)} others"
+    return (f"nearest: {near}; " if near else "") + f"there are: {there}"
 
 
 def _feed_files(folder: Path) -> list[Path]:

@@ -188,7 +188,12 @@ def _unheard(
     services: Services, what: str, error: SourceError | StorageError, seen_at: datetime
 ) -> Finding:
     return could_not_tell(
-        services.feed_name, services.topic, what=what, reason=error.describe(), seen_at=seen_at
+        services.feed_name,
+        services.topic,
+        what=what,
+        reason=error.describe(),
+        seen_at=seen_at,
+        remedy="" if error.retry else error.next_step,
     )
 
 

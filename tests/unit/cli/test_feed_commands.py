@@ -94,7 +94,7 @@ def test_an_unknown_feed_is_wrong_use(cli: CommandLine) -> None:
     assert told.code == 2
     assert told.out == ""
     assert told.err.splitlines() == [
-        "error: feeds: the feed's name is 'ordrs'; accepted: orders.",
+        "error: there is no feed 'ordrs' in feeds; nearest: orders; there are: orders.",
         "next: List the feeds: ./tallystick feed list",
     ]
 

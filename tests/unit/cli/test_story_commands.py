@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.errors import ApplicationFailed, BrokerUnavailable
+from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.settings.feed import Feed
@@ -206,7 +206,8 @@ def test_reconcile_could_not_tell_when_the_broker_is_silent(
     assert told.code == 3
     document = told.json
     assert (document["verdict"], document["is_complete"]) == ("UNKNOWN", False)
-    assert [each["code"] for each in document["findings"]] == ["U1"]
+    (finding,) = document["findings"]
+    assert (finding["code"], finding["next_step"]) == ("U1", TopicUnknown.next_step)
     assert {each["lag"] for each in document["partitions"]} == {None}
 
 

@@ -14,7 +14,7 @@ from tallystick.cli.answers import exit_code_of
 from tests.unit.cli.conftest import CommandLine
 
 ACCEPTED = "an instant such as 2026-11-01T06:00:00Z, or a date such as 2026-11-01 (midnight UTC)"
-NEXT_WINDOW = "next: Give both --window-start and --window-end, or none of them."
+NEXT_WINDOW = "next: Give both ends of the window, or none."
 NEXT_SETTING = "next: Correct the setting and run again."
 EARLY, LATE = "2026-11-01T06:00:00Z", "2026-11-01T07:00:00Z"
 
@@ -60,7 +60,7 @@ def test_an_unknown_feed_is_told_before_anything_is_opened(cli: CommandLine, com
         "format": "tallystick-error-1",
         "error": {
             "kind": "FeedUnknown",
-            "what": "feeds: the feed's name is 'orders'; accepted: none, feeds holds no feed file.",
+            "what": "there is no feed 'orders' in feeds; the folder holds no feed file.",
             "next_step": "List the feeds: ./tallystick feed list",
             "may_retry": False,
             "problems": [],

@@ -370,3 +370,12 @@ def test_a_silent_witness_is_unknown() -> None:
     assert _told([found]) == {"U1": UNKNOWN}
     assert found.cause == "HDFS could not be asked: in safe mode."
     assert found.evidence == {"seen_at": "2026-11-01T12:00:00+00:00"}
+    assert found.next_step == f"Run again when it answers: ./tallystick reconcile {FEED}"
+
+
+def test_a_witness_that_says_no_is_not_waited_for() -> None:
+    found = could_not_tell(
+        FEED, TOPIC, what="Kafka", reason="no.", seen_at=NOON, remedy="Create the topic."
+    )
+
+    assert found.next_step == "Create the topic."
