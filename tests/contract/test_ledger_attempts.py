@@ -121,10 +121,12 @@ def test_a_batch_that_is_over_takes_no_attempt(
         story.ledger.commit(attempt)
     if state == "published":
         story.ledger.mark_published(batch)
-    with pytest.raises(LedgerRefused, match=f"batch {batch} is {state}"):
-        story.begin(batch)
-    with pytest.raises(LedgerRefused):
-        story.begin(batch, attempt_id=attempt.attempt_id)
+    for attempt_id in (AttemptId("e" * 16), attempt.attempt_id):
+        assert not story.ledger.begin_attempt(
+            batch, attempt_id=attempt_id, owner=OWNER, lease=MINUTE
+        )
+    assert story.status(batch).state is BatchState(state)
+    assert [token for _, token, _, _ in attempts_of(story)] == [1]
 
 
 # Every change by an older token is refused --------------------------------------------------------

@@ -204,10 +204,12 @@ class LedgerStory:
         lease: timedelta = MINUTE,
         attempt_id: str | None = None,
     ) -> Attempt:
-        """A new attempt."""
-        return self.ledger.begin_attempt(
+        """A new attempt of a batch that is not over."""
+        attempt = self.ledger.begin_attempt(
             batch_id, attempt_id=AttemptId(attempt_id or token_hex(8)), owner=owner, lease=lease
         )
+        assert attempt, f"batch {batch_id} is over"
+        return attempt
 
     def verify(self, attempt: Attempt, **holes: object) -> Manifest:
         """Verify all that the batch claims now; `holes` as `manifest_of` takes them."""

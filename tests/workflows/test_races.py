@@ -6,13 +6,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tallystick.domain.batch import Attempt
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.ranges import overlaps_in
 from tallystick.domain.states import BatchState
 from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
+from tallystick.ledger.postgres import PostgresLedger
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import dry_run, plan_feed
 from tallystick.workflows.publishing import finish, publish, sweep
@@ -90,6 +93,26 @@ def test_a_zombie_that_wakes_up_before_the_rival_commits_is_fenced_too(story: St
     publish(rival, batch.batch_id)
     assert sweep(story.services()) == 2
     assert story.staged() == []
+    assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}
+
+
+def test_a_commit_between_look_and_attempt_leaves_nothing_to_land(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zombie, rival = story.services(), story.services()
+    batch = plan_feed(zombie, None, ONE).batches[0]
+    asleep = land_batch(zombie, batch.batch_id, FIRST, ONE)
+    assert asleep
+    assert plan_feed(rival, None, OTHER).adopted
+    begin = PostgresLedger.begin_attempt
+
+    def begin_too_late(*args: Any, **more: Any) -> Attempt | None:
+        verify_and_commit(zombie, asleep)  # it wakes up, and its token is still the newest
+        return begin(*args, **more)
+
+    monkeypatch.setattr(PostgresLedger, "begin_attempt", begin_too_late)
+    assert land_batch(rival, batch.batch_id, SECOND, OTHER) is None
+    publish(rival, batch.batch_id)
     assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}
 
 

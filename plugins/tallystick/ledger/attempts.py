@@ -32,8 +32,10 @@ def begin_attempt(
     attempt_id: AttemptId,
     owner: Owner,
     lease: timedelta,
-) -> Attempt:
-    """A new attempt with the next token, or the same one again while it is the newest."""
+) -> Attempt | None:
+    """A new attempt with the next token, or the same one again while it is the newest; None when
+    the batch is over.
+    """
     batch = locked_batch(transaction, batch_id)
     known = transaction.row("attempt", attempt_id=attempt_id)
     if known is not None and known.batch_id != batch_id:
@@ -44,7 +46,7 @@ def begin_attempt(
     if known is not None and known.token != batch.newest_token:
         raise AttemptFenced(batch_id, known.token, batch.newest_token)
     if not _may_land(batch):
-        raise LedgerRefused("make_attempt", f"batch {batch_id} is {batch.state}")
+        return None
     if known is not None:
         attempt = Attempt(attempt_id, batch_id, FencingToken(known.token), Owner(known.owner))
         transaction.change("renew_lease", **_named(attempt), lease=lease)

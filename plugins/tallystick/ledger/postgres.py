@@ -61,8 +61,8 @@ class PostgresLedger(
 
     def begin_attempt(
         self, batch_id: BatchId, *, attempt_id: AttemptId, owner: Owner, lease: timedelta
-    ) -> Attempt:
-        """A new attempt with the next token."""
+    ) -> Attempt | None:
+        """A new attempt with the next token; None when the batch is over."""
         with self._connection.writing() as transaction:
             return attempts.begin_attempt(
                 transaction, batch_id, attempt_id=attempt_id, owner=owner, lease=lease

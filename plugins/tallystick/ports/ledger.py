@@ -187,13 +187,13 @@ class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Scrubs
 
     def begin_attempt(
         self, batch_id: BatchId, *, attempt_id: AttemptId, owner: Owner, lease: timedelta
-    ) -> Attempt:
+    ) -> Attempt | None:
         """A new attempt with the next token; every older token of the batch is dead from here on.
 
-        Raises BatchBusy while another owner's lease runs; the same owner takes over at once (a
-        retry of a task that was killed). Calling it again with the same attempt id gives the same
-        attempt while it is the newest, else AttemptFenced. A batch that is committed, published or
-        abandoned is refused with LedgerRefused: ask `batch` first.
+        None when the batch is over by now: committed, published or abandoned. Raises BatchBusy
+        while another owner's lease runs; the same owner takes over at once (a retry of a task that
+        was killed). Calling it again with the same attempt id gives the same attempt while it is
+        the newest, else AttemptFenced.
         """
         ...
 

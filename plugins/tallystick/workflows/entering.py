@@ -151,12 +151,16 @@ def _carry(services: Services, manifest: Manifest) -> None:
 
 
 def _begun(services: Services, manifest: Manifest, attempt_id: AttemptId) -> Attempt:
-    return services.ledger.begin_attempt(
+    """The attempt; raises LedgerRefused when somebody else has ended the batch meanwhile."""
+    attempt = services.ledger.begin_attempt(
         manifest.plan.batch_id,
         attempt_id=attempt_id,
         owner=manifest.attempt.owner,
         lease=services.lease,
     )
+    if attempt is None:
+        raise LedgerRefused("make_attempt", f"batch {manifest.plan.batch_id} is over")
+    return attempt
 
 
 def _left_out(plan: BatchPlan, *reasons: str) -> LeftOut:

@@ -72,6 +72,9 @@ def begin(
     attempt = services.ledger.begin_attempt(
         batch_id, attempt_id=attempt_id, owner=owner, lease=services.lease
     )
+    if attempt is None:
+        log.info("Batch %s is over since a moment ago: nothing to land.", batch_id)
+        return None
     log.info(
         "Batch %s: attempt %s has token %d. %s",
         batch_id,
