@@ -168,9 +168,9 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         offsets_read=rows.read,
         replaced={(each.batch_id, each.name) for each in services.ledger.replacements(feed)},
     )
+    is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)
     found = _settled(services, accounts, found, heard)
     counts = services.ledger.landed_counts(feed)
-    is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)
     findings = (*found, *silent)
     return ReconcileReport(
         feed=feed,
@@ -200,7 +200,10 @@ def _unheard(
 def _settled(
     services: Services, accounts: Accounts, found: Sequence[Finding], heard: Heard
 ) -> list[Finding]:
-    """The findings with accepted ones as WAIVED, after what this look has ended is closed."""
+    """The findings with accepted ones as WAIVED, after what this look has ended is closed.
+
+    What stands on record and was not looked for this time is told too: it is not OK by that.
+    """
     ledger, feed = services.ledger, services.feed_name
     standing = ledger.findings(feed)
     open_ones = {each.finding_id: each.finding for each in standing}
@@ -209,8 +212,10 @@ def _settled(
     for number, reason in sorted(ended.items()):
         log.info("Finding %d, %s, is closed: %s", number, open_ones[number].code.value, reason)
     waived = {each.finding.key for each in standing if each.state is FindingState.WAIVED}
+    left = [each.finding for each in standing if each.finding_id not in ended]
     judged = [
-        replace(each, verdict=Verdict.WAIVED) if each.key in waived else each for each in found
+        replace(each, verdict=Verdict.WAIVED) if each.key in waived else each
+        for each in (*found, *left)
     ]
     return _once(judged)
 
