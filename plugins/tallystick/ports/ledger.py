@@ -298,6 +298,13 @@ class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Scrubs
         """All generations by partition, oldest first."""
         ...
 
+    def fold(self, feed: FeedName) -> int:
+        """How many ranges now stand for several: contiguous, published, below their frontier.
+
+        Offsets, counts and proofs stay as they are; the history only takes fewer rows.
+        """
+        ...
+
     def close(self) -> None:
         """Give the connection back; the ledger opens another one when it is used again."""
         ...

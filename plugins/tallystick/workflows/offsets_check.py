@@ -15,6 +15,7 @@ from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offset_rules import offset_findings
 from tallystick.domain.paths import BatchPath
+from tallystick.domain.progress_rules import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
 from tallystick.workflows.services import Services
 
@@ -32,6 +33,8 @@ class OffsetsLook:
     findings: Sequence[Finding] = ()
     read: Mapping[BatchId, bool] = field(default_factory=dict)
     """Batches that were read, and if each was clean."""
+    unheard: Sequence[Finding] = ()
+    """What could not be told, and why: UNKNOWN, not on record."""
 
 
 def look_at_offsets(services: Services) -> OffsetsLook:
@@ -42,13 +45,19 @@ def look_at_offsets(services: Services) -> OffsetsLook:
     """
     feed, ledger = services.feed_name, services.ledger
     found: list[Finding] = []
+    unheard: list[Finding] = []
     read: dict[BatchId, bool] = {}
     rows = 0
     for due in ledger.offsets_due(feed, services.feed.reconcile.scrub_every, _MOST_BATCHES):
         if rows and rows + due.record_count > _MOST_ROWS:
             break
         rows += due.record_count
-        told = _of_batch(services, due.batch_id)
+        try:
+            told = _of_batch(services, due.batch_id)
+        except StorageError as error:
+            services.store.status(services.root)
+            unheard.append(_unread(services, due.batch_id, error.describe()))
+            continue
         if told is None:
             continue
         read[due.batch_id] = not told
@@ -58,11 +67,24 @@ def look_at_offsets(services: Services) -> OffsetsLook:
         ledger.record_offsets_look(due.batch_id, is_clean=not told)
     if read:
         log.info("Feed %s: the offsets of %d batches were read again.", feed, len(read))
-    return OffsetsLook(found, read)
+    return OffsetsLook(found, read, unheard)
+
+
+def _unread(services: Services, batch_id: BatchId, reason: str) -> Finding:
+    return could_not_tell(
+        services.feed_name,
+        services.topic,
+        what=f"the rows of batch {batch_id}",
+        reason=reason,
+        seen_at=services.clock.now(),
+    )
 
 
 def _of_batch(services: Services, batch_id: BatchId) -> Sequence[Finding] | None:
-    """What the batch's rows say; None when it can't be told now."""
+    """What the batch's rows say; None where its files are not as committed, or change just now.
+
+    Raises StorageError when they can't be read.
+    """
     batch = services.ledger.committed_batch(batch_id)
     if batch is None:
         return None
@@ -71,9 +93,6 @@ def _of_batch(services: Services, batch_id: BatchId) -> Sequence[Finding] | None
     try:
         read = services.store.read_back(directory)
     except (FileMissing, ManifestMismatch):
-        return None
-    except StorageError:
-        services.store.status(services.root)
         return None
     names = {each.name for each in batch.manifest.files}
     gone = {each.name for each in before if each.batch_id == batch_id}

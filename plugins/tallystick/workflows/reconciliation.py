@@ -59,6 +59,8 @@ class PartitionAccount:
     readable_until: int | None
     record_count: int
     holes: Mapping[HoleClass, int]
+    lost_count: int
+    """Offsets recorded as lost: rows + holes + these make the span up to the frontier."""
     verdict: Verdict
     """The worst of the partition's findings, those of its earlier generations included; PROVEN_OK
     up to the frontier when there is none."""
@@ -149,6 +151,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         else:
             has_listed = not any(is_unlisted(each) for each in stored)
             found += [*stored, *rows.findings]
+            silent += rows.unheard
     found = _once(found)
     services.ledger.record_findings(feed, found)
     found = _once([*found, *(look.foreseen if look else ())])
@@ -172,6 +175,9 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     found = _settled(services, accounts, found, heard)
     counts = services.ledger.landed_counts(feed)
     findings = (*found, *silent)
+    if not unsound:
+        # Years of hourly runs over thousands of partitions stay a few rows for each partition.
+        services.ledger.fold(feed)
     return ReconcileReport(
         feed=feed,
         topic=services.topic,
@@ -348,6 +354,7 @@ def _partition(
         holes={kind: landed.holes[kind].count if kind in landed.holes else 0 for kind in HoleClass}
         if landed.holes or landed.record_count
         else {},
+        lost_count=landed.lost_count,
         verdict=worst([Verdict.PROVEN_OK, *mine]),
     )
 
@@ -364,7 +371,7 @@ def _tell(report: ReconcileReport) -> None:
     for each in report.partitions:
         counted = sum(each.holes.values())
         log.info(
-            "%s generation %d [%d, %d): %s, %d rows + %d proven holes, lag %s.",
+            "%s generation %d [%d, %d): %s, %d rows + %d proven holes + %d lost, lag %s.",
             each.account.partition,
             each.account.ordinal,
             each.account.first_offset,
@@ -372,6 +379,7 @@ def _tell(report: ReconcileReport) -> None:
             each.verdict.value,
             each.record_count,
             counted,
+            each.lost_count,
             "unknown" if each.lag is None else each.lag,
         )
     for finding in report.findings:

@@ -61,7 +61,7 @@ BEGIN
     IF NEW.state = 'claimed' AND NEW.replaces AND NOT coalesce((
          SELECT NEW.offsets <@ range_agg(r.offsets) FROM offset_range r
           WHERE r.generation_id = NEW.generation_id AND r.state = 'committed'
-            AND r.offsets && NEW.offsets), false) THEN
+            AND NOT r.replaces AND r.offsets && NEW.offsets), false) THEN
       RAISE EXCEPTION '%-% %: only what is committed can be replaced',
         log.topic, log.partition, NEW.offsets USING ERRCODE = 'TS002';
     END IF;
@@ -103,7 +103,8 @@ CREATE FUNCTION guard_retraction() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT coalesce((SELECT NEW.offsets <@ range_agg(r.offsets) FROM offset_range r
                     WHERE r.generation_id = NEW.generation_id
-                      AND r.state IN ('committed', 'lost') AND r.offsets && NEW.offsets), false) THEN
+                      AND r.state IN ('committed', 'lost') AND NOT r.replaces
+                      AND r.offsets && NEW.offsets), false) THEN
     RAISE EXCEPTION 'range % % of generation % is retracted, and nothing has taken its place',
       NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
   END IF;
@@ -117,7 +118,24 @@ CREATE CONSTRAINT TRIGGER offset_range_retraction AFTER UPDATE ON offset_range
   EXECUTE FUNCTION guard_retraction();
 
 CREATE INDEX hole_by_generation ON hole (generation_id);
-CREATE INDEX offset_range_committed ON offset_range (generation_id) WHERE state = 'committed';
+
+CREATE OR REPLACE FUNCTION guard_folding() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  gone record;
+BEGIN
+  -- Spelled as the predicate of the exclusion constraint, whose index then finds the holder at once.
+  SELECT * INTO gone FROM old_rows o
+   WHERE o.state <> 'committed'
+      OR NOT EXISTS (SELECT FROM offset_range r
+                      WHERE r.generation_id = o.generation_id AND r.state = 'committed'
+                        AND NOT r.replaces AND r.offsets @> o.offsets)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten',
+      gone.offsets, gone.generation_id USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NULL;
+END $$;
 
 -- Files that are replaced, and files that are retracted ------------------------------------------
 
