@@ -50,12 +50,19 @@ def test_the_ledger_goes_down_within_the_plan_s_transaction(scene: Scene) -> Non
     scene.recovers()
 
 
-@pytest.mark.parametrize("verb", ["begin_attempt", "record_application"])
-def test_the_ledger_goes_down_at_land(scene: Scene, verb: str) -> None:
+def test_the_ledger_goes_down_at_land(scene: Scene) -> None:
     gate = scene.place.ledger_gate
-    error = scene.fails(ledger=Before(verb, gate.shut))
+    error = scene.fails(ledger=Before("begin_attempt", gate.shut))
     gate.open()
     tells_where(scene, error, "land", "batch ", f"{scene.topic}-0 [0, 10)")
+    scene.recovers()
+
+
+def test_the_ledger_goes_down_while_spark_works(scene: Scene) -> None:
+    gate = scene.place.ledger_gate
+    error = scene.fails(ledger=Before("record_application", gate.shut))
+    gate.open()
+    tells_where(scene, error, "verify", "batch ")
     scene.recovers()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
@@ -19,6 +20,7 @@ from tallystick.errors import (
     BrokerUnavailable,
     CommitOutcomeUnknown,
     IngestionError,
+    LedgerUnavailable,
     SourceChanged,
 )
 from tallystick.ports.spark_runner import LandingOrder
@@ -51,12 +53,8 @@ def land_batch(
             return None
         with failing(services, attempt), held(services, attempt):
             order = prepare(services, attempt)
-            services.spark.run(
-                order, started=lambda found: services.ledger.record_application(attempt, found)
-            )
-        # Whoever verifies may have to wait for a worker: what was read in time must not be taken
-        # for abandoned meanwhile. If this run is dead, another one takes the batch over later.
-        services.ledger.renew_lease(attempt, services.lease * _LEASES_UNTIL_VERIFIED)
+            services.spark.run(order, started=partial(_note_application, services, attempt))
+        _hold_until_verified(services, attempt)
     log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
     return attempt
 
@@ -152,6 +150,29 @@ def _landing_plan(
             for each in ranges
         },
     )
+
+
+def _note_application(services: Services, attempt: Attempt, application_id: str) -> None:
+    """The id is for people who look; without it Spark goes on all the same."""
+    with _borne("The application's id could not be noted"):
+        services.ledger.record_application(attempt, application_id)
+
+
+def _hold_until_verified(services: Services, attempt: Attempt) -> None:
+    """Whoever verifies may have to wait for a worker: what was read in time must not be taken for
+    abandoned meanwhile. If this run is dead, another one takes the batch over later.
+    """
+    with _borne("The batch could not be held for the task that verifies it"):
+        services.ledger.renew_lease(attempt, services.lease * _LEASES_UNTIL_VERIFIED)
+
+
+@contextmanager
+def _borne(what: str) -> Iterator[None]:
+    """A ledger that can't be reached is told in the log: what Spark writes is worth more."""
+    try:
+        yield
+    except LedgerUnavailable as error:
+        log.warning("%s, and the story goes on: %s", what, error)
 
 
 @contextmanager
