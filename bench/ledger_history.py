@@ -161,7 +161,7 @@ def _report(ledger: PostgresLedger) -> Any:
         findings=(),
         benign=(),
         partitions=[
-            PartitionAccount(each, 0, each.frontier, 0, {}, Verdict.PROVEN_OK)
+            PartitionAccount(each, 0, each.frontier, 0, {}, 0, Verdict.PROVEN_OK)
             for _, each in sorted(accounts.generations.items())
         ],
         is_complete=True,

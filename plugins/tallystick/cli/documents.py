@@ -304,6 +304,7 @@ class PartitionPart(Part):
     lag: int | None
     rows: int
     holes: Mapping[str, int]
+    lost: int
 
 
 class ReconcileDocument(Document):

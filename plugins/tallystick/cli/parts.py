@@ -206,6 +206,7 @@ def partition_part(account: PartitionAccount) -> PartitionPart:
         lag=account.lag,
         rows=account.record_count,
         holes=holes_part(account.holes),
+        lost=account.lost_count,
     )
 
 

@@ -147,7 +147,7 @@ def reconcile_view(document: ReconcileDocument) -> list[Block]:
             str(each.generation),
             f"[{number(each.first_offset)}, {number(each.frontier)})",
             each.verdict,
-            f"{number(each.rows)} rows{_hole_words(each.holes)}",
+            f"{number(each.rows)} rows{_other_words({**each.holes, 'lost': each.lost})}",
             number(each.lag),
         ]
         for each in document.partitions
@@ -240,6 +240,6 @@ def _hole_count(holes: Mapping[str, int] | None) -> str:
     return "-" if holes is None else number(sum(holes.values()))
 
 
-def _hole_words(holes: Mapping[str, int]) -> str:
-    words = [f"{number(count)} {kind}" for kind, count in holes.items() if count]
+def _other_words(counts: Mapping[str, int]) -> str:
+    words = [f"{number(count)} {kind}" for kind, count in counts.items() if count]
     return " + " + " + ".join(words) if words else ""

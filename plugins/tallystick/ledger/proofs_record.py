@@ -33,7 +33,7 @@ class PostgresProofs:
             return [_directory(row) for row in transaction.rows("directories", feed=feed)]
 
     def landed_counts(self, feed: FeedName) -> Mapping[GenerationId, LandedCounts]:
-        """Rows and holes of each generation that has any."""
+        """Rows, holes and losses of each generation that has any."""
         with self._connection.reading() as transaction:
             rows = transaction.rows("row_counts", feed=feed)
             holes = transaction.rows("hole_counts", feed=feed)
@@ -41,10 +41,14 @@ class PostgresProofs:
         for row in holes:
             span = HoleSpan(row.hole_count, row.from_offset, row.until_offset)
             spans[GenerationId(row.generation_id)][HoleClass(row.hole_class)] = span
-        records = {GenerationId(row.generation_id): row.record_count for row in rows}
+        counts = {GenerationId(row.generation_id): row for row in rows}
         return {
-            each: LandedCounts(records.get(each, 0), spans.get(each, {}))
-            for each in sorted({*records, *spans})
+            each: LandedCounts(
+                counts[each].record_count if each in counts else 0,
+                spans.get(each, {}),
+                counts[each].lost_count if each in counts else 0,
+            )
+            for each in sorted({*counts, *spans})
         }
 
     def replacements(self, feed: FeedName) -> Mapping[CommittedFile, BatchId]:

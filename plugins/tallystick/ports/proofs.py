@@ -56,10 +56,15 @@ class HoleSpan:
 
 @dataclass(frozen=True, slots=True)
 class LandedCounts:
-    """What is landed of one generation; what a repair has replaced is counted once."""
+    """What became of one generation's offsets; what a repair has replaced is counted once.
+
+    Up to the frontier, rows + holes + lost offsets = span.
+    """
 
     record_count: int = 0
     holes: Mapping[HoleClass, HoleSpan] = field(default_factory=dict)
+    lost_count: int = 0
+    """Offsets recorded as lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class ProofsRecord(Protocol):
         ...
 
     def landed_counts(self, feed: FeedName) -> Mapping[GenerationId, LandedCounts]:
-        """Rows and holes of each generation that has any."""
+        """Rows, holes and losses of each generation that has any."""
         ...
 
     def replacements(self, feed: FeedName) -> Mapping[CommittedFile, BatchId]:

@@ -195,6 +195,11 @@ def test_what_is_lost_is_accounted_for_and_not_proven(landing: CommandLine, stor
     assert headers.split() == ["partition", "generation", "accounted", "verdict", "evidence", "lag"]
     assert "[0, 35)" in partition
     assert "PROVEN_LOSS" in partition
+    assert "20 rows + 1 control + 4 aborted + 10 lost" in partition
+    account = next(
+        each for each in landing("reconcile", "orders", "--json").json["partitions"] if each["lost"]
+    )
+    assert account["rows"] + sum(account["holes"].values()) + account["lost"] == 35
 
 
 def test_reconcile_could_not_tell_when_the_broker_is_silent(

@@ -40,10 +40,12 @@ SELECT feed, :root, :changed_ms FROM feed WHERE feed = :feed
     ON CONFLICT (feed, root) DO UPDATE SET changed_ms = greatest(l.changed_ms, excluded.changed_ms);
 
 -- name: row_counts
--- Landed rows of each generation.
-SELECT r.generation_id, sum(r.record_count)::bigint AS record_count
+-- Landed rows and lost offsets of each generation.
+SELECT r.generation_id, coalesce(sum(r.record_count), 0)::bigint AS record_count,
+       coalesce(sum(upper(r.offsets) - lower(r.offsets)) FILTER (WHERE r.state = 'lost'), 0)::bigint
+         AS lost_count
   FROM offset_range r JOIN generation g USING (generation_id)
- WHERE g.feed = :feed AND r.state = 'committed'
+ WHERE g.feed = :feed AND r.state IN ('committed', 'lost')
  GROUP BY r.generation_id;
 
 -- name: hole_counts
