@@ -26,6 +26,8 @@ from tallystick.errors import (
     SourceRefused,
 )
 from tallystick.settings.feed import Feed
+from tallystick.workflows import planning, publishing, verification
+from tallystick.workflows.landing import land_batch
 from tallystick.workflows.services import Services
 from tests.orchestration.test_connections import CONNECTIONS
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
@@ -233,8 +235,6 @@ def test_what_may_pass_is_tried_again_and_lands_once(stage: Stage, dags: Any) ->
 def test_a_batch_that_another_run_holds_is_skipped(
     stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tallystick.workflows import planning
-
     really = planning.plan_feed
 
     def plan_then_lose_one(services: Services, *rest: Any) -> planning.PlanReport:
@@ -254,8 +254,6 @@ def test_a_batch_that_another_run_holds_is_skipped(
 def test_a_batch_that_was_taken_over_is_skipped_before_its_commit(
     stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tallystick.workflows import verification
-
     really, lost = verification.verify_and_commit, []
 
     def lose_the_first(services: Services, attempt: Any) -> Any:
@@ -274,11 +272,53 @@ def test_a_batch_that_was_taken_over_is_skipped_before_its_commit(
         assert services.ledger.committed_batch(lost[0]) is None
 
 
+def committed_only(stage: Stage) -> list[BatchId]:
+    """A run that died before it could publish its three batches."""
+    with stage.services_of(None) as services:  # type: ignore[arg-type]
+        batch_ids = [each.batch_id for each in planning.plan_feed(services, None, OTHER).batches]
+        for batch_id in batch_ids:
+            attempt = land_batch(services, batch_id, AttemptId(services.new_id()), OTHER)
+            assert attempt
+            verification.verify_and_commit(services, attempt)
+    return batch_ids
+
+
+def test_what_a_dead_run_has_left_to_publish_is_told_to_the_asset(stage: Stage, dags: Any) -> None:
+    committed_only(stage)
+    stage.story.broker.logs[1].append(Kind.RECORD, 5)
+    found = run(dags["ingest_orders"])
+    assert found.state == "success"
+    [event] = found.events
+    assert event["batches"] == 4
+    assert [(each["partition"], each["until_offset"]) for each in event["ranges"]] == [
+        (0, 10),
+        (1, 15),
+        (2, 10),
+    ]
+    assert run(dags["ingest_orders"]).events == []
+
+
+def test_one_batch_that_cannot_be_published_hushes_up_no_other(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sick = committed_only(stage)[1]
+    really = publishing.publish
+
+    def publish(services: Services, batch_id: BatchId) -> str:
+        if batch_id == sick:
+            raise PublishedDataMissing(batch_id, "/landing/_staging/b", "/landing/orders/b")
+        return really(services, batch_id)
+
+    monkeypatch.setattr(publishing, "publish", publish)
+    found = run(dags["ingest_orders"])
+    assert found.state == "failed"
+    assert (found.tasks["finish"], found.tasks["announce"]) == ("failed", "success")
+    assert [each["partition"] for each in found.events[0]["ranges"]] == [0, 2]
+
+
 def test_trouble_of_an_earlier_batch_does_not_stop_the_landing(
     stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tallystick.workflows import publishing
-
     def missing(services: Services) -> None:
         raise PublishedDataMissing("b", "/landing/_staging/b", "/landing/orders/b")
 

@@ -50,7 +50,7 @@ def ingest_dag(feed: Feed) -> DAG:
 def _tasks(feed: Feed) -> None:
     # A story that can go on does: a task that needs only the end of others waits for ALL_DONE, and
     # `check` is the one leaf, which fails the run when any of them has failed.
-    @task(task_id="finish")
+    @task(task_id=ingest_tasks.FINISH_TASK)
     def finish(**context: Any) -> None:
         ingest_tasks.finish(feed, context)
 
@@ -95,7 +95,7 @@ Lands the topic `{source.topic}` ({source.isolation}, from `{source.connection}`
 | batch.land | lets Spark write one batch into its own staging directory |
 | batch.verify_and_commit | reads it back from HDFS, accounts for every offset, commits |
 | batch.publish | renames the directory to where readers look |
-| announce | tells the asset `tallystick://{feed.name}` the landed ranges |
+| announce | tells the asset `tallystick://{feed.name}` what was published, by finish too |
 | sweep | deletes what dead attempts left in staging |
 | check | fails when something is lost, doubled or unknown, or when a batch failed |
 

@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import (
 
 from tallystick.domain.batch import Attempt
 from tallystick.domain.identities import BatchId
+from tallystick.domain.states import BatchState
 from tallystick.orchestration.announcement import asset_of, landed_extra
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
@@ -32,11 +33,13 @@ from tallystick.workflows import checking, planning, publishing, verification
 
 log = logging.getLogger(__name__)
 
+FINISH_TASK: Final = "finish"
 PLAN_TASK: Final = "plan"
 PUBLISH_TASK: Final = "batch.publish"
 ANNOUNCE_TASK: Final = "announce"
 SWEEP_TASK: Final = "sweep"
 CHECK_TASK: Final = "check"
+WAITING: Final = "waiting"
 PLANNED_AT: Final = "planned_at"
 # Airflow expands a mapped task into 1,024 at most ([core] max_map_length).
 MOST_BATCHES: Final = 1000
@@ -51,6 +54,9 @@ def finish(feed: Feed, context: Context) -> None:
         log.info("A dry run: nothing is finished, swept or checked.")
         raise DownstreamTasksSkipped(tasks=[ANNOUNCE_TASK, SWEEP_TASK, CHECK_TASK])
     with in_airflow_terms(), services_of(feed) as services:
+        waiting = services.ledger.unpublished(services.feed_name)
+        # Pushed before the first is published: one that fails must not hush up the others.
+        context["ti"].xcom_push(WAITING, [str(each.plan.batch_id) for each in waiting])
         finished = publishing.finish(services)
         log.info("%d batches of earlier runs were left to publish.", len(finished))
 
@@ -98,14 +104,19 @@ def publish(feed: Feed, batch_id: str) -> str:
 
 
 def announce(feed: Feed, context: Context) -> None:
-    """Tell the asset what this run has published; skipped when that is nothing."""
+    """Tell the asset what this run has published, for earlier runs too; skipped when that is
+    nothing.
+    """
+    ti = context["ti"]
     # Asked for by a list: a single task's single answer would come without one.
-    published = [each for each in context["ti"].xcom_pull(task_ids=[PUBLISH_TASK]) if each]
+    own = [each for each in ti.xcom_pull(task_ids=[PUBLISH_TASK]) if each]
+    told = dict.fromkeys([*(ti.xcom_pull(task_ids=FINISH_TASK, key=WAITING) or ()), *own])
+    with in_airflow_terms(), services_of(feed) as services:
+        found = [services.ledger.committed_batch(BatchId(each)) for each in told]
+    published = [each.plan for each in found if each and each.state is BatchState.PUBLISHED]
     if not published:
         raise AirflowSkipException("This run has published nothing.")
-    with in_airflow_terms(), services_of(feed) as services:
-        found = [services.ledger.committed_batch(BatchId(each)) for each in published]
-    extra = landed_extra([each.plan for each in found if each])
+    extra = landed_extra(published)
     context["outlet_events"][asset_of(feed.name)].extra = extra
     log.info(
         "Told %s of %d batches: %s", asset_of(feed.name).uri, extra["batches"], extra["ranges"]
