@@ -11,10 +11,8 @@ import pytest
 
 from tallystick import errors
 from tallystick.domain.findings import FindingCode
-from tallystick.domain.log_changes import EndedGeneration, LogChanges
 from tallystick.domain.states import TRANSITIONS, BatchState, HoleClass, RangeState, Verdict
 from tallystick.errors import IngestionError
-from tests.support.ledger_story import LedgerStory
 from tests.support.repository import DOCS, ROOT, sections_of, tracked_files
 
 RUNBOOK = DOCS / "runbook.md"
@@ -114,20 +112,3 @@ def test_files_that_a_text_names_are_there(path: Path) -> None:
 
 def _text(path: Path) -> str:
     return (ROOT / path).read_text()
-
-
-def test_the_runbooks_statement_opens_a_generation_after_a_truncation(ledger_dsn: str) -> None:
-    story = LedgerStory(ledger_dsn)
-    story.open({0: (0, 9), 1: (0, 9)})
-    story.committed((0, 0, 9))
-    stopped = EndedGeneration(story.account().generation_id, FindingCode.TRUNCATED, "cut")
-    story.change(LogChanges(stopped=[stopped]))
-    (statement,) = re.findall(r"```sql\n(.+?)```", RUNBOOK.read_text(), re.DOTALL)
-    query = re.sub(r":([a-z_]+)", r"%(\1)s", statement)
-
-    with story.raw() as connection:
-        connection.execute(query, {"feed": story.feed, "partition": 0, "from_offset": 4})
-
-    assert (story.account().ordinal, story.account().frontier) == (2, 4)
-    assert story.account(1).ordinal == 1
-    assert story.planned((0, 4, 7))

@@ -122,7 +122,7 @@ def stopped_finding(
         cause=f"the log was cut: {reason}.",
         next_step=(
             "This partition has stopped, all others go on. Its landed rows are kept."
-            " Open a new generation when you know what happened (docs/runbook.md, A3)."
+            f" When you know what happened, name this finding: ./tallystick repair {feed} NUMBER"
         ),
         evidence={"reason": reason},
     )
