@@ -15,6 +15,7 @@ from tallystick.domain.states import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import VerificationFailed, WindowMissing
 from tallystick.workflows.checking import require_clean
+from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.run import RunReport, land_feed
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
@@ -208,6 +209,23 @@ def test_windows_in_any_order_land_every_offset_once(story: Story) -> None:
     for number in (1, 0, 1, 2, 0, 2):
         land(story, hours(number), until="window_end")
     assert story.published_offsets() == {0: list(range(30)), 1: list(range(30))}
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "until", "is_told"),
+    [(1, "now", False), (48, "now", True), (48, "window_end", False)],
+)
+def test_new_records_under_an_old_window_are_told(
+    story: Story, caplog: pytest.LogCaptureFixture, hours_ago: int, until: str, *, is_told: bool
+) -> None:
+    story.broker.logs[0].append(Kind.RECORD, 5)
+    end = NOW - timedelta(hours=hours_ago)
+    window = Window(end - timedelta(hours=1), end)
+
+    plan_feed(story.services(until=until), window, Owner("backfill"))
+    said = [each for each in caplog.messages if "plan.until: now" in each]
+    assert len(said) == is_told
+    assert all(str(window) in each for each in said)
 
 
 def test_a_window_lands_up_to_its_end_only(story: Story) -> None:

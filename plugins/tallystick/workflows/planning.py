@@ -90,7 +90,22 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
     if earlier:
         report = replace(report, planned_at=min(earlier, report.planned_at))
     _tell(report)
+    if _is_of_an_older_window(services, report):
+        log.warning(
+            "The feed says plan.until: now, so what is readable now lands under the past window %s,"
+            " however new it is; plan.until: window_end would land a window's own records alone.",
+            window,
+        )
     return report
+
+
+def _is_of_an_older_window(services: Services, report: PlanReport) -> bool:
+    """True when new records go under a window that is over for longer than it lasted."""
+    window = report.window
+    if window is None or not report.batches or services.feed.plan.until != "now":
+        return False
+    length = window.until_instant - window.from_instant
+    return services.clock.now() - window.until_instant > length
 
 
 def _looked_at_and_frozen(
