@@ -18,6 +18,8 @@ from sandbox.entry.jars import SERVICES, ensure_jars
 from sandbox.entry.layout import JARS, ROOT, SPARK_CONF, VENV, connections_file, state_dir
 from sandbox.entry.system import ensure_java, java_home
 
+_KINDS: Final = ("unit", "all")
+
 
 def main(argv: Sequence[str]) -> int:
     """The exit code of the command; set-up that fails is told in plain words and gives 2."""
@@ -32,6 +34,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     command, rest = (argv[0], argv[1:]) if argv else ("--help", [])
+    if command == "test":
+        _require_tests(rest)
     python = str(ensure_environment())
     if command == "test":
         return _test(python, rest)
@@ -49,9 +53,20 @@ def _dispatch(argv: list[str]) -> int:
     os.execve(python, run, env)
 
 
+def _require_tests(arguments: Sequence[str]) -> None:
+    """Return if the first argument is a kind of test, an option, or a path that is there."""
+    first = arguments[0] if arguments else "all"
+    if first in _KINDS or first.startswith("-") or (ROOT / first.partition("::")[0]).exists():
+        return
+    raise SetupFailed(
+        f"there are no tests {first!r}; accepted: unit, all, a path such as tests/unit/cli, and"
+        " options of pytest. Next: ./tallystick test unit"
+    )
+
+
 def _test(python: str, arguments: list[str]) -> int:
     """Run the tests: checks first, then pytest; the first failing check ends it."""
-    which = arguments.pop(0) if arguments and arguments[0] in ("unit", "all") else "all"
+    which = arguments.pop(0) if arguments and arguments[0] in _KINDS else "all"
     env = _environment(connected=False)
     tool = VENV / "bin"
     steps: list[list[str]] = []

@@ -199,3 +199,27 @@ def test_a_second_setup_says_what_it_waits_for(
         with console.only_one(tmp_path / "lock", meanwhile="the jars come next"):
             assert holder.wait(10) == 0
     assert said == ["the jars come next"]
+
+
+@pytest.mark.parametrize("words", [["foo"], ["tests/unit/nowhere"], ["Unit", "-x"]])
+def test_tests_that_do_not_exist_are_told_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    monkeypatch.setattr(dispatch, "ensure_environment", lambda: pytest.fail("it began"))
+    assert dispatch.main(["test", *words]) == 2
+    said = capsys.readouterr().err
+    assert f"there are no tests {words[0]!r}; accepted: unit, all, a path such as" in said
+    assert "options of pytest" in said
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["unit"], ["all", "-x"], ["-k", "foo"], ["tests/unit/cli/test_text.py::test_x"]]
+)
+def test_kinds_paths_and_options_of_tests_are_accepted(
+    monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(dispatch, "ensure_environment", lambda: Path("python"))
+    monkeypatch.setattr(dispatch, "_test", lambda python, rest: asked.append(rest) or 0)
+    assert dispatch.main(["test", *words]) == 0
+    assert asked == [words]
