@@ -23,6 +23,8 @@ from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import Isolation
 from tallystick.domain.window import Window
 from tallystick.errors import VerificationFailed
+from tallystick.sources.broker_view import KafkaBrokerView
+from tallystick.workflows.payload_check import payload_findings
 from tallystick.workflows.planning import plan_feed
 from tests.support.detector_scene import (
     DUP,
@@ -301,6 +303,43 @@ def frozen(scene: Scene) -> Way:
     return way
 
 
+def repeated(scene: Scene) -> Way:
+    """A producer that has sent part of its records twice, and a feed that wants to know."""
+    way = scene.way("repeated")
+    produce(scene.servers, way.topic, [*messages(6), *messages(4, of="w")])
+    scene.landed(way)
+    produce(scene.servers, way.topic, [*messages(3, of="w"), *messages(2, of="x")])
+    scene.landed(way)
+    with way.services(feed=way.feed(reconcile={"payload_horizon": "1h"})) as services:
+        scene.heard(way, payload_findings(services))
+    scene.inject(way, "B3", SUSPECTED, 0, 10, 13)
+    return way
+
+
+class Mute:
+    """One of two partitions loses its only broker."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.way = scene.way("mute", partitions=2, replicas=[(2,), (3,)])
+
+    def land(self) -> None:
+        for partition in (0, 1):
+            produce(self.scene.servers, self.way.topic, messages(3), partition=partition)
+        self.scene.landed(self.way)
+
+    def inject_and_reconcile(self) -> None:
+        """At the very end: the broker does not come back."""
+        scene = self.scene
+        scene.cluster.brokers[3].stop()
+        properties = {"bootstrap.servers": scene.servers}
+        with KafkaBrokerView(
+            properties, now=lambda: datetime.now(UTC), patience_seconds=10
+        ) as impatient:
+            scene.reconciled(self.way, broker=impatient)
+        scene.inject(self.way, "U1", UNKNOWN, 1)
+
+
 class Cut:
     """Two logs that an unclean election cuts at 100; one grows again, past what was read."""
 
@@ -428,6 +467,8 @@ def scene(
     calm.land()
     faulty.land()
     faulty.inject()
+    mute = Mute(scene)
+    mute.land()
     ways = [
         each(scene)
         for each in (
@@ -437,6 +478,7 @@ def scene(
             written_past_the_schema,
             left_behind,
             frozen,
+            repeated,
         )
     ]
     expiring.settle()
@@ -453,6 +495,7 @@ def scene(
     for way in (*ways, expiring.way, cut.visible, cut.regrown):
         scene.reconciled(way)
     scene.reconciled(faulty.way, clock=LateClock(TOO_LONG))
+    mute.inject_and_reconcile()
     return scene
 
 

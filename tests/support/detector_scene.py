@@ -91,7 +91,7 @@ class Scene:
         *,
         partitions: int = 1,
         config: Mapping[str, str] | None = None,
-        replicas: Sequence[int] = (2, 3),
+        replicas: Sequence[Sequence[int]] | None = None,
         database: str | None = None,
     ) -> Way:
         """A new feed with a topic of its own."""
@@ -100,7 +100,7 @@ class Scene:
             name,
             partitions=partitions,
             config=config,
-            replicas=[list(replicas)] * partitions,
+            replicas=[list(each) for each in replicas or [(2, 3)] * partitions],
         )
         dsn = self.ledgers.dsn(database or self.ledgers.fresh())
         self.found[name], self.normal[name] = set(), set()
