@@ -29,6 +29,7 @@ pytestmark = pytest.mark.integration
 
 FEEDS = {
     "landed": a_feed("landed"),
+    "mended": a_feed("mended"),
     "killed": a_feed("killed", spark={}),
     "stopped": a_feed("stopped", spark={}),
     "windowed": a_feed("windowed", plan={"until": "window_end"}),
@@ -89,6 +90,30 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
     logs = [each.log(task) for each in (dry, run, reconciled) for task in each.ran()]
     assert len(logs) > 10
     assert not any(password in log for log in logs)
+
+
+def test_a_repair_lands_again_what_is_missing_from_hdfs(place: AirflowPlace) -> None:
+    create_topic(place.kafka, "mended", partitions=2, config=ANY_TIME)
+    for partition in range(2):
+        produce(place.kafka, "mended", messages(300), partition=partition)
+    place.start("ingest_mended").succeeds()
+    produced = place.produced("mended", {0: 300, 1: 300})
+    assert place.rows("mended") == produced
+
+    lost = place.lose_a_file("mended")
+    run = place.start("reconcile_mended")
+    assert run.end() == "failed"
+    assert run.states() == {"reconcile": "success", "judge": "failed"}
+    assert lost in run.log("reconcile")
+    assert "./tallystick repair mended" in run.log("judge")
+
+    dry = place.start("repair_mended").succeeds()
+    assert "A dry run: nothing was changed" in dry.log("begin")
+    assert place.rows("mended") != produced
+    repaired = place.start("repair_mended", dry_run=False).succeeds()
+    assert "findings are closed" in repaired.log("settle")
+    assert place.rows("mended") == produced
+    place.start("reconcile_mended").succeeds()
 
 
 def test_a_form_filled_in_wrongly_is_refused_before_a_run_starts(place: AirflowPlace) -> None:

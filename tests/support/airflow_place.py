@@ -135,6 +135,18 @@ class AirflowPlace:
         ranges = {partition: (0, end) for partition, end in until_offsets.items()}
         return records_in(self.kafka, topic, ranges, isolation)
 
+    def lose_a_file(self, feed: str) -> str:
+        """The path of a landed file that was there a moment ago."""
+        directory = next(self._directories(feed))
+        name = next(each for each in self._names(directory) if each.endswith(".parquet"))
+        answer = requests.delete(
+            f"{self._web}/webhdfs/v1{directory}/{name}",
+            params={"op": "DELETE", "user.name": "root"},
+            timeout=30,
+        )
+        answer.raise_for_status()
+        return f"{directory}/{name}"
+
     def _directories(self, feed: str) -> Iterator[str]:
         """The directories of published batches: gen=, dt=, hour=, batch=."""
         found = [f"{ROOT}/{feed}"]

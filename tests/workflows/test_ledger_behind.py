@@ -14,6 +14,7 @@ from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.errors import LedgerBehind
 from tallystick.ports.file_store import StoredEntry
+from tallystick.workflows.planning import dry_run
 from tallystick.workflows.published_batches import require_ledger_not_behind
 from tallystick.workflows.run import land_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
@@ -77,6 +78,16 @@ def test_nothing_is_landed_by_a_ledger_that_was_lost(
     [stored] = lost.services().ledger.findings(FEED)
     assert stored.finding.code is FindingCode.LEDGER_BEHIND
     assert stored.finding.subject.startswith("/landing/orders/gen=1/")
+
+
+def test_a_dry_run_says_so_too_and_leaves_nothing_on_record(
+    story: Story, ledger_databases: Callable[[], str]
+) -> None:
+    land_feed(story.services(), None, OWNER)
+    lost = Story(ledger_databases(), story.directory, story.broker)
+    with pytest.raises(LedgerBehind):
+        dry_run(lost.services(), None)
+    assert lost.services().ledger.findings(FEED) == []
 
 
 def test_a_ledger_that_knows_all_goes_on(story: Story) -> None:

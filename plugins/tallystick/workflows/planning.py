@@ -149,8 +149,9 @@ def _has_failed(frozen: FrozenPlan) -> bool:
 
 
 def dry_run(services: Services, window: Window | None) -> PlanReport:
-    """What `plan_feed` would decide now. Takes no lock, changes nothing."""
+    """What `plan_feed` would decide now; raises what it raises. Takes no lock, changes nothing."""
     _require_window(services, window)
+    require_ledger_not_behind(services, is_dry_run=True)
     with at(services, "plan"):
         accounts = services.ledger.accounts(services.feed_name)
         seen = observe(services, accounts)

@@ -47,8 +47,10 @@ def _unknown(services: Services, paths: Collection[BatchPath]) -> list[BatchPath
     ]
 
 
-def require_ledger_not_behind(services: Services) -> None:
+def require_ledger_not_behind(services: Services, *, is_dry_run: bool = False) -> None:
     """Raise LedgerBehind, with its finding on record, for published batches that the ledger lacks.
+
+    A dry run raises the same, and leaves nothing on record.
 
     Hours in which nothing has changed since they were compared with this very ledger are passed: a
     ledger that was restored remembers an older look, and one that is new remembers none.
@@ -64,10 +66,11 @@ def require_ledger_not_behind(services: Services) -> None:
                 looks[root] = listing.newest_ms
         if behind:
             directories = [str(each) for each in behind]
-            found = ledger_behind(services.feed_name, services.topic, directories)
-            services.ledger.record_findings(services.feed_name, found)
+            if not is_dry_run:
+                found = ledger_behind(services.feed_name, services.topic, directories)
+                services.ledger.record_findings(services.feed_name, found)
             raise LedgerBehind(services.feed_name, directories)
-        for root, newest_ms in looks.items():
+        for root, newest_ms in looks.items() if not is_dry_run else ():
             services.ledger.note_look(services.feed_name, root, newest_ms)
 
 
