@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from kafka import errors as kafka_errors
+from kafka.protocol.broker_version_data import BrokerVersionData
+from kafka.protocol.consumer import FetchRequest
 
 from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.states import Isolation
@@ -102,6 +104,14 @@ def test_an_empty_answer_is_believed_only_when_it_stays(reads_of: Reads) -> None
     assert answer is not None
     assert answer.records == b""
     assert len(client.fetches()) == 3
+
+
+def test_no_leader_may_send_us_to_a_replica(reads_of: Reads) -> None:
+    """From version 11 on it may (KIP-392): without records, and only a new field says why."""
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(DATA)])
+    reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+    [request] = [each for _, each in client.sent if isinstance(each, FetchRequest)]
+    assert BrokerVersionData((4, 0)).api_version(request) == 10
 
 
 def test_an_empty_answer_at_the_readable_end_is_believed_at_once(reads_of: Reads) -> None:
