@@ -8,18 +8,23 @@ the output may be used.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 
 PR_SET_PDEATHSIG, SIGKILL = 1, 9
 
 
-def die_with_jvm() -> None:
+def die_with_jvm(jvm: int) -> None:
     """Have Linux kill this process with the JVM that started it.
 
-    Without it, a driver that is busy in plain Python code outlives its killed JVM.
+    Without it, a driver that is busy in plain Python code outlives its killed JVM. `jvm` is its
+    process id: one that died before Linux knew what to do then is the parent no more. One that was
+    dead even before it was asked for is found out by its gateway, which does not answer.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
+        if os.getppid() != jvm:
+            os.kill(os.getpid(), SIGKILL)
 
 
 def say(line: str) -> None:
@@ -57,5 +62,5 @@ def main(plan_uri: str) -> int:
 
 
 if __name__ == "__main__":
-    die_with_jvm()
+    die_with_jvm(os.getppid())
     sys.exit(main(*sys.argv[1:]))

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def connect_server(tmp_path: Path) -> Iterator[str]:
             env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
             stdout=out,
             stderr=subprocess.STDOUT,
-            preexec_fn=die_with_parent,
+            preexec_fn=partial(die_with_parent, os.getpid()),
         ) as server,
     ):
         try:

@@ -5,8 +5,10 @@ Overrides private methods of the provider, so the provider is pinned, and a test
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ class BoundSparkSubmitHook(SparkSubmitHook):
         """As the provider does it; Linux ends the child with the thread that called this."""
         return super().submit(
             application,
-            preexec_fn=die_with_parent,
+            preexec_fn=partial(die_with_parent, os.getpid()),
             cwd=self.directory,
             stdin=subprocess.DEVNULL,
             **kwargs,

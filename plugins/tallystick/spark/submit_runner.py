@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
@@ -125,7 +126,7 @@ def _process(
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=partial(die_with_parent, os.getpid()),
         )
     except FileNotFoundError as error:
         raise ConfigurationError(
@@ -144,7 +145,13 @@ def _process(
                 process.wait()
 
 
-def die_with_parent() -> None:
-    """In the child, before it becomes another program: killed when its parent's thread ends."""
+def die_with_parent(parent: int) -> None:
+    """In the child, before it becomes another program: killed when its parent's thread ends.
+
+    `parent` is its process id, taken before the fork: one that died before Linux was told what to
+    do then is no parent any more.
+    """
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
