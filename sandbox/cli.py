@@ -18,7 +18,10 @@ TABLE_WIDTH = 500
 app = typer.Typer(
     name="sandbox",
     no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Kafka, HDFS, PostgreSQL and Airflow on this machine, on loopback.",
 )
 narrator = Console(stderr=True, soft_wrap=True, highlight=False)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from tallystick import __version__
 from tallystick.cli import (
     feed_commands,
     finding_commands,
@@ -34,6 +37,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"tallystick {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    is_version_asked: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Kafka to HDFS, exactly once, with proof."""
+
+
 app.add_typer(feed_commands.app, name="feed")
 app.command("plan")(run_commands.plan)
 app.command("land")(run_commands.land)

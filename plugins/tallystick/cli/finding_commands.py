@@ -33,7 +33,7 @@ from tallystick.cli.finding_documents import (
 from tallystick.cli.finding_views import explain_view, findings_view, repair_view
 from tallystick.cli.options import FeedArgument, JsonOption, instant_of
 from tallystick.cli.parts import finding_part
-from tallystick.cli.progress import told
+from tallystick.cli.progress import first_word, told
 from tallystick.cli.run_commands import outcome_of
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.findings import FAILING_VERDICTS
@@ -166,6 +166,7 @@ def _finding(ledger: Ledger, number: int) -> StoredFinding:
 def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: bool) -> Answer:
     feed = stage.feed(name)
     with told(f"repairing {name}"), stage.services(feed) as services:
+        first_word(services)
         report = (
             dry_repair(services, numbers)
             if dry_run

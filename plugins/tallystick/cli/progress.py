@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tallystick.workflows.services import Services
+
 _STORY: Final = "tallystick"
 _MILLISECONDS: Final = re.compile(r"\d+ms")
+
+
+def first_word(services: Services) -> None:
+    """Say who is asked now: it may be long silent. On a terminal, the live line says enough."""
+    if not sys.stderr.isatty():
+        print(f"asking Kafka at {services.servers}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 @contextlib.contextmanager

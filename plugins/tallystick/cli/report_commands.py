@@ -23,7 +23,7 @@ from tallystick.cli.options import (
     instant_of,
 )
 from tallystick.cli.parts import finding_part, partition_part
-from tallystick.cli.progress import told
+from tallystick.cli.progress import first_word, told
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.views import complete_view, reconcile_view
 from tallystick.domain.completeness import Proof
@@ -117,6 +117,7 @@ def _reconciled(
 ) -> Answer | WrittenAnswer:
     feed = stage.feed(name)
     with told(f"reconciling {name}", logging.ERROR), stage.services(feed) as services:
+        first_word(services)
         found = reconciliation.reconcile(services, level)
         kept = reporting.report_of(services, found)
         reporting.store_report(services, kept)

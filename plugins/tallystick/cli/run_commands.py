@@ -25,7 +25,7 @@ from tallystick.cli.parts import (
     planned_batch_part,
     window_part,
 )
-from tallystick.cli.progress import told
+from tallystick.cli.progress import first_word, told
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.views import land_view, plan_view
 from tallystick.domain.findings import FAILING_VERDICTS
@@ -65,6 +65,7 @@ def land(
 def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
     feed = stage.feed(name)
     with told(f"planning {name}", logging.ERROR), stage.services(feed) as services:
+        first_word(services)
         report = dry_run(services, window)
     document = PlanDocument(
         feed=report.feed,
@@ -84,6 +85,7 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
 def _landed(stage: Stage, name: str, window: Window | None) -> Answer:
     feed = stage.feed(name)
     with told(f"landing {name}"), stage.services(feed) as services:
+        first_word(services)
         report = land_feed(services, window, stage.new_owner())
     document = LandDocument(
         feed=report.plan.feed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, timedelta
 
 from tallystick.cli.documents import (
     BatchesDocument,
@@ -97,20 +98,29 @@ def batches_view(document: BatchesDocument) -> list[Block]:
     """All batches, one row each."""
     if not document.batches:
         return [f"Feed {document.feed} has no batch yet."]
-    headers = ("batch", "state", "generation#", "window", "partitions#", "offsets#", "rows#",
-               "control#", "aborted#", "compacted#", "attempts#")  # fmt: skip
-    rows = []
-    for each in document.batches:
-        holes = each.holes
-        counts = [number(holes[kind]) if holes else "-" for kind in
-                  ("control", "aborted", "compacted")]  # fmt: skip
-        state = each.state + (f" (held by {each.held_by})" if each.held_by else "")
-        rows.append(
-            [each.batch, state, str(each.generation), _window(each.window).strip() or "-",
-             number(len(each.ranges)), number(each.offsets), number(each.rows), *counts,
-             str(len(each.attempts))]
-        )  # fmt: skip
-    return [Table(headers, rows)]
+    headers = (
+        "batch", "state", "gen#", "window (UTC)", "parts#", "offsets#", "rows#", "holes#", "tries#"
+    )  # fmt: skip
+    rows = [
+        [
+            each.batch,
+            each.state,
+            str(each.generation),
+            _short_window(each.window),
+            number(len(each.ranges)),
+            number(each.offsets),
+            number(each.rows),
+            _hole_count(each.holes),
+            str(len(each.attempts)),
+        ]
+        for each in document.batches
+    ]
+    held = [
+        f"Batch {each.batch} is held by {each.held_by}."
+        for each in document.batches
+        if each.held_by
+    ]
+    return [Table(headers, rows), *held]
 
 
 def files_view(document: FilesDocument) -> list[Block]:
@@ -230,6 +240,17 @@ def _window(window: WindowPart | None) -> str:
     if window is None:
         return ""
     return f" [{window.from_instant.isoformat()}, {window.until_instant.isoformat()})"
+
+
+def _short_window(window: WindowPart | None) -> str:
+    """The window in UTC; its end's day is left out while it is the start's, up to 24:00."""
+    if window is None:
+        return "-"
+    start, end = window.from_instant.astimezone(UTC), window.until_instant.astimezone(UTC)
+    clock = f"{end:%H:%M}" if end.date() == start.date() else "24:00"
+    if (end - timedelta(microseconds=1)).date() != start.date():
+        clock = f"{end:%Y-%m-%d %H:%M}"
+    return f"{start:%Y-%m-%d %H:%M}-{clock}"
 
 
 def _batches(count: int) -> str:

@@ -7,6 +7,7 @@ with "no such file".
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -57,6 +58,8 @@ class NameNodes:
         answer_seconds: float,
         retry_seconds: float,
     ) -> None:
+        # It tells each client that is made, by its address.
+        logging.getLogger("hdfs").setLevel(logging.WARNING)
         self._retry_seconds = retry_seconds
         self._first = 0
         self._clients = []

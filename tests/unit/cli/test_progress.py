@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from unittest.mock import Mock
 
 import pytest
 
-from tallystick.cli.progress import told
+from tallystick.cli.progress import first_word, told
 
 LOG = logging.getLogger("tallystick.somewhere")
 
@@ -49,3 +50,15 @@ def test_the_loggers_are_left_as_they_were() -> None:
     with told("x", logging.ERROR):
         assert logger.level == logging.ERROR
     assert (logger.level, logger.propagate, list(logger.handlers)) == before
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "said"), [(False, "asking Kafka at kafka:9092\n"), (True, "")]
+)
+def test_who_is_asked_is_said_at_once(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, said: str
+) -> None:
+    stream = Stream(is_terminal)
+    monkeypatch.setattr(sys, "stderr", stream)
+    first_word(Mock(servers="kafka:9092"))
+    assert stream.getvalue() == said

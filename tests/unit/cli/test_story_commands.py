@@ -5,11 +5,15 @@ from __future__ import annotations
 import shutil
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 import pyarrow.parquet as pq
+import pytest
 
+from tallystick.cli.documents import BatchesDocument, BatchPart, WindowPart
+from tallystick.cli.text import Table, plain_lines
+from tallystick.cli.views import batches_view
 from tallystick.domain.identities import Owner
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
@@ -138,6 +142,28 @@ def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> No
     lines = landing("batches", "orders").out.splitlines()
     assert len(lines) == 4
     assert "published" in lines[1]
+    assert max(len(line) for line in lines) <= 120
+
+
+@pytest.mark.parametrize(
+    ("hours", "shown"),
+    [(1, "2026-11-01 00:00-01:00"), (24, "2026-11-01 00:00-24:00"),
+     (25, "2026-11-01 00:00-2026-11-02 01:00"), (48, "2026-11-01 00:00-2026-11-03 00:00")],
+)  # fmt: skip
+def test_a_batch_is_one_short_line_with_its_window(hours: int, shown: str) -> None:
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    batch = BatchPart(
+        batch="f" * 32, generation=1, state="landing", planned_at=start, committed_at=None,
+        published_at=None, held_by="ingest_orders/scheduled__2026-11-01", directory="/d",
+        window=WindowPart(from_instant=start, until_instant=start + timedelta(hours=hours)),
+        offsets=10_000_000, rows=None, holes=None, ranges=[], attempts=[],
+    )  # fmt: skip
+    table, held = batches_view(BatchesDocument(feed="orders", batches=[batch]))
+    assert isinstance(table, Table)
+    _, line = plain_lines(table)
+    assert shown in line
+    assert len(line) <= 120
+    assert held == f"Batch {'f' * 32} is held by ingest_orders/scheduled__2026-11-01."
 
 
 def test_reconcile_is_clean_after_landing(landing: CommandLine) -> None:

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from tallystick import errors
+from tallystick import __version__, errors
 from tallystick.cli.answers import exit_code_of
 from tests.unit.cli.conftest import CommandLine
 
@@ -175,3 +175,16 @@ def test_every_error_has_its_exit_code() -> None:
         wanted = 2 if issubclass(kind, errors.ConfigurationError) else 3
         code = exit_code_of(kind.__new__(kind))
         assert code == (1 if kind is errors.CheckFailed else wanted), kind
+
+
+def test_the_version_is_told(cli: CommandLine) -> None:
+    told = cli("--version")
+    assert (told.code, told.out) == (0, f"tallystick {__version__}\n")
+
+
+def test_broken_feed_files_are_told_line_by_line_between_error_and_next(cli: CommandLine) -> None:
+    cli.write("orders", "feed: orders\nsorce: {}\n")
+    lines = cli("plan", "orders").err.splitlines()
+    assert lines[0].startswith("error: feeds/orders.yaml:")
+    assert lines[-1] == f"next: {errors.FeedFileInvalid.next_step}"
+    assert all(line.startswith("feeds/orders.yaml:") for line in lines[1:-1])
