@@ -28,7 +28,9 @@ from tests.support.store_server import (
 
 DONE = Answer.json({"boolean": True})
 RENAMED = Answer()
-STATUS = Answer.json({"FileStatus": {"type": "DIRECTORY", "length": 0, "pathSuffix": ""}})
+STATUS = Answer.json(
+    {"FileStatus": {"type": "DIRECTORY", "length": 0, "pathSuffix": "", "modificationTime": 0}}
+)
 STANDBY = Answer.remote("StandbyException")
 RETRIABLE = Answer.remote("RetriableException")
 OCCUPIED = Answer.remote("FileAlreadyExistsException")
