@@ -22,7 +22,6 @@ from tallystick.domain.scrub import (
     ScrubPlan,
     ScrubResult,
 )
-from tallystick.spark import scrubbing
 from tallystick.spark.landing import SESSION_SETTINGS as LANDING_SETTINGS
 from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
 from tallystick.spark.session_settings import session_settings
@@ -243,28 +242,3 @@ def test_the_result_is_one_small_file_and_settings_are_put_back(
     [written] = [each for each in (tmp_path / "result").iterdir() if each.name[0] != "."]
     assert ScrubResult.from_json(written.read_text()) == result
     assert result.files[0].slices[0].fingerprint != EMPTY
-
-
-def test_a_big_file_is_summed_up_by_itself_and_says_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [a_row(each) for each in range(300)]
-    kinds = {
-        "whole": rows,
-        "doubled": [*rows[:-1], rows[7]],
-        "empty": [],
-        "mixed": [*rows, a_row(5, partition=3), a_row(9, partition=2)],
-    }
-    files = [
-        a_file(write(tmp_path / f"{name}.parquet", content), (0, 0, 299))
-        for name, content in kinds.items()
-    ]
-    together = read(spark, *files)
-
-    monkeypatch.setattr(scrubbing, "_ALONE_BYTES", 0)
-
-    assert read(spark, *files) == together
-    assert [each.failure for each in together] == [None] * 4
-    assert together[0].slices[0].has_its_offsets
-    assert together[1].slices[0].doubled == runs((7, 8))
-    assert [each.partition for each in together[3].slices] == [0, 2, 3]

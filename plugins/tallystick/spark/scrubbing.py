@@ -11,7 +11,6 @@ with the plan, offset by offset, and written down; what that means is said elsew
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -101,7 +100,6 @@ _HALVES: Final = tuple(
 _AGGREGATES: Final = (
     "count(*) AS record_count",
     "count(if(offset IS NULL, NULL, partition)) AS placed_count",
-    "max(partition) AS last_partition",
     # Rows of a file that are as far from their offsets as one another have different offsets.
     "min(offset - row_index) AS least_shift",
     "max(offset - row_index) AS largest_shift",
@@ -115,8 +113,6 @@ _AGGREGATES: Final = (
     "sum(low_half & 4294967295L) AS fourth",
 )
 _CONTENT: Final = ("partition", "offset", "_metadata.row_index AS row_index", *_HALVES)
-# A file of this size with one slice is summed up by itself: grouping costs a third of the time.
-_ALONE_BYTES: Final = 16 << 20
 _BIT: Final = ("offset >> 6 AS place", "1L << cast(offset & 63 AS INT) AS bit")
 _WORD: Final = "bit_or(bit) AS word"
 
@@ -245,45 +241,15 @@ class _Taken(NamedTuple):
 
 def _taken(spark: SparkSession, files: Sequence[ScrubFile]) -> dict[str, dict[int, _Taken]]:
     """By file name and partition."""
-    alone = [each for each in files if len(each.slices) == 1 and each.length_bytes >= _ALONE_BYTES]
-    found, mixed = _summed(spark, files, alone), list[ScrubFile]()
-    for each in alone:
-        if len(found.get(each.name, {})) > 1:
-            mixed.append(each)
-    return found | (_summed(spark, mixed, ()) if mixed else {})
-
-
-def _summed(
-    spark: SparkSession, files: Sequence[ScrubFile], alone: Sequence[ScrubFile]
-) -> dict[str, dict[int, _Taken]]:
-    """The sums of all files, those `alone` file by file: more than one partition there means that
-    it must be summed up again with the others.
-    """
-    together = [each for each in files if each not in alone]
-    sums = [_sums_of(spark, [each]) for each in alone]
-    sums += [_sums_by_slice(spark, together)] if together else []
+    rows = _rows(spark, SCHEMA, files).selectExpr(_FILE, *_CONTENT)
     names = _names(files)
     found: dict[str, dict[int, _Taken]] = {}
-    for row in reduce(lambda left, right: left.unionByName(right), sums).collect():
+    for row in _aggregated(rows, ("file", "partition"), _AGGREGATES).collect():
         name = names[row["file"]]
         if row["placed_count"] != row["record_count"]:
             raise ValueError(f"{name} holds rows without partition or offset")
-        if row["record_count"]:
-            slices = found.setdefault(name, {})
-            slices[row["partition"]] = slices[row["last_partition"]] = _taken_from(row)
+        found.setdefault(name, {})[row["partition"]] = _taken_from(row)
     return found
-
-
-def _sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> DataFrame:
-    [number] = _names(files)
-    rows = _rows(spark, SCHEMA, files).selectExpr(*_CONTENT)
-    sums = _aggregated(rows, (), ("min(partition) AS partition", *_AGGREGATES))
-    return sums.selectExpr(f"{number}L AS file", "*")
-
-
-def _sums_by_slice(spark: SparkSession, files: Sequence[ScrubFile]) -> DataFrame:
-    rows = _rows(spark, SCHEMA, files).selectExpr(_FILE, *_CONTENT)
-    return _aggregated(rows, ("file", "partition"), _AGGREGATES)
 
 
 def _taken_from(row: Any) -> _Taken:
