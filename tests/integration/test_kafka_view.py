@@ -116,6 +116,29 @@ def test_a_purged_log_starts_later(kafka: str, view: KafkaBrokerView) -> None:
     assert found == {0: PartitionBounds(0, 0, 0, 0), 1: PartitionBounds(10, 10, 10, 0)}
 
 
+def test_a_batch_head_tells_a_purge_an_age_and_a_producer(
+    kafka: str, view: KafkaBrokerView
+) -> None:
+    topic = create_topic(kafka, partitions=3, config={"retention.ms": "-1"})
+    sent = [Message(b"v", timestamp_ms=at) for at in (5_000, 9_000, 7_000)]
+    produce(kafka, topic, sent)
+    purge(kafka, topic, {0: 2})
+    TransactionalProducer(kafka, topic).open(messages(4), partition=1)
+    assert view.snapshot(topic).partitions[0].log_start_offset == 2
+    heads = view.batch_heads(topic, {0: 2, 1: 0, 2: 0})
+    assert heads.keys() == {0, 1}
+    purged, opened = heads[0], heads[1]
+    assert (purged.base_offset, purged.until_offset, purged.max_timestamp_ms) == (0, 3, 9_000)
+    assert purged.producer_id is None
+    assert (opened.base_offset, opened.until_offset) == (0, 4)
+    assert opened.producer_id is not None
+    assert view.batch_heads(topic, {0: 1, 1: 4}) == {}
+
+
+def test_the_brokers_say_how_long_a_transaction_may_take(view: KafkaBrokerView) -> None:
+    assert view.longest_transaction() == timedelta(minutes=15)
+
+
 def test_added_partitions_are_in_the_next_snapshot(kafka: str, view: KafkaBrokerView) -> None:
     topic = create_topic(kafka)
     first = view.snapshot(topic)
