@@ -21,6 +21,7 @@ import psycopg
 from psycopg import sql
 
 from tallystick.ledger.migrations import migrate
+from tests.support.clearing_up import LEDGER, Watcher
 
 _SERVER_USER: Final = "embedded_postgres"
 _START_SECONDS: Final = 30
@@ -47,7 +48,9 @@ class LedgerServer:
         self.admin_password, self.password = token_hex(12), token_hex(12)
         self.port = _free_port()
         self._user = _SERVER_USER if os.geteuid() == 0 else None
-        self._area = Path(tempfile.mkdtemp(prefix="tallystick-ledger-", dir=_fast_directory()))
+        self.area = Path(tempfile.mkdtemp(prefix="tallystick-ledger-", dir=_fast_directory()))
+        """Everything of it lies there."""
+        self._watcher = Watcher(LEDGER, self.area)
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = count(1)
 
@@ -55,17 +58,17 @@ class LedgerServer:
         """Initialise, start, and make the migrated template."""
         if self._user:
             _ensure_user(self._user)
-            shutil.chown(self._area, self._user, self._user)
+            shutil.chown(self.area, self._user, self._user)
         self._initialise()
         options = [
             option
             for name, value in {**_SETTINGS, "port": str(self.port)}.items()
             for option in ("-c", f"{name}={value}")
         ]
-        with (self._area / "log").open("ab") as log:
+        with (self.area / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self._program("postgres"), "-D", str(self._area / "data"), *options],
-                cwd=self._area,
+                [self._program("postgres"), "-D", str(self.area / "data"), *options],
+                cwd=self.area,
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -89,7 +92,8 @@ class LedgerServer:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        shutil.rmtree(self._area, ignore_errors=True)
+        shutil.rmtree(self.area, ignore_errors=True)
+        self._watcher.call_off()
 
     def dsn(self, database: str, *, port: int | None = None) -> str:
         """The URL of a database for its owner; another port for a proxy in between."""
@@ -123,7 +127,7 @@ class LedgerServer:
             admin.execute(statement.format(sql.Identifier(database)))
 
     def _initialise(self) -> None:
-        password_file = self._area / "password"
+        password_file = self.area / "password"
         password_file.write_text(self.admin_password)
         if self._user:
             shutil.chown(password_file, self._user, self._user)
@@ -131,7 +135,7 @@ class LedgerServer:
             [
                 self._program("initdb"),
                 "-D",
-                str(self._area / "data"),
+                str(self.area / "data"),
                 "-U",
                 "postgres",
                 f"--pwfile={password_file}",
@@ -142,7 +146,7 @@ class LedgerServer:
             ],
             check=True,
             capture_output=True,
-            cwd=self._area,
+            cwd=self.area,
             user=self._user,
             group=self._user,
             extra_groups=[] if self._user else None,
@@ -157,7 +161,7 @@ class LedgerServer:
                 return
             except psycopg.OperationalError as error:
                 if time.monotonic() > deadline:
-                    log = (self._area / "log").read_text(errors="replace")[-2000:]
+                    log = (self.area / "log").read_text(errors="replace")[-2000:]
                     raise RuntimeError(f"PostgreSQL does not answer:\n{log}") from error
                 time.sleep(0.02)
 
@@ -168,7 +172,7 @@ class LedgerServer:
         original = Path(package.origin).parent / "pginstall"
         if self._user is None or _may_enter(original / "bin"):
             return str(original / "bin" / name)
-        copied = self._area / "programs"
+        copied = self.area / "programs"
         if not copied.exists():
             shutil.copytree(original, copied, symlinks=True)
             for path in (copied, *copied.rglob("*")):

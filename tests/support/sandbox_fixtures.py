@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from sandbox import Sandbox
+from tests.support.clearing_up import SANDBOX, Watcher
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,11 +32,20 @@ class HdfsPlace:
 def sandbox() -> Iterator[Sandbox]:
     """A sandbox of the test run's own, beside any other; nothing is started in it yet."""
     directory = os.environ.get("TALLYSTICK_TEST_SANDBOX") or ROOT / ".sandbox" / "tests"
+    with watched_sandbox(directory) as sandbox:
+        yield sandbox
+
+
+@contextmanager
+def watched_sandbox(directory: Path | str) -> Iterator[Sandbox]:
+    """A sandbox that is gone after the block, and after a kill of this process."""
     sandbox = Sandbox(directory)
+    watcher = Watcher(SANDBOX, sandbox.directory)
     try:
         yield sandbox
     finally:
         sandbox.down(purge=True)
+        watcher.call_off()
 
 
 @pytest.fixture(scope="session")
