@@ -93,7 +93,9 @@ def test_landing_waits_in_the_feeds_own_pool(bag: Any) -> None:
     assert bag.dags["ingest_orders"].task_dict["batch.land"].pool == "default_pool"
     assert bag.dags["ingest_windowed"].task_dict["batch.land"].pool == "spark_local"
     assert bag.dags["ingest_windowed"].task_dict["batch.publish"].pool == "default_pool"
-    assert bag.dags["ingest_orders"].task_dict["batch.land"].max_active_tis_per_dagrun == 4
+    tasks = bag.dags["ingest_orders"].task_dict
+    assert tasks["batch.land"].max_active_tis_per_dagrun == 4
+    assert tasks["batch.verify_and_commit"].max_active_tis_per_dagrun == 4
 
 
 def test_an_ingest_run_has_an_interval_as_wide_as_its_schedule(bag: Any) -> None:
