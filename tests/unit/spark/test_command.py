@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.spark.command import SubmitCommand, SparkPlace, submit_command, landing_conf
+from tallystick.spark.command import SparkPlace, SubmitCommand, landing_conf, submit_command
 
 LOCAL = SparkPlace("local[2,4]", jars=("/jars/a.jar", "/jars/b.jar"))
 YARN = SparkPlace("yarn", deploy_mode="cluster")
