@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 from sandbox import Sandbox
 from sandbox.entry.system import ensure_java
 from sandbox.services.kafka import KafkaNode
+from tests.support.clearing_up import SANDBOX, watched
 
 HOST = "127.0.0.1"
 READER, GUEST = "reader", "guest"
@@ -84,8 +85,7 @@ def guarded_kafka(directory: Path) -> Iterator[GuardedKafka]:
         controller_port="kafka-controller",
         settings=_settings(addresses, _keystore(directory)),
     )
-    try:
-        node.start()
+    with watched(SANDBOX, directory), _started(node):
         _add_scram_users(addresses["kafka"])
         yield GuardedKafka(
             open_servers=addresses["kafka"],
@@ -93,9 +93,16 @@ def guarded_kafka(directory: Path) -> Iterator[GuardedKafka]:
             tls_servers=addresses["kafka-tls"],
             ca=directory / "ca.pem",
         )
+
+
+@contextmanager
+def _started(node: KafkaNode) -> Iterator[None]:
+    try:
+        node.start()
+        yield
     finally:
         node.stop()
-        home.ports.release(*_PORTS)
+        node.home.ports.release(*_PORTS)
 
 
 def _settings(addresses: Mapping[str, str], keystore: Path) -> dict[str, str]:
