@@ -13,10 +13,16 @@ SERVICES = {"ledger_server", "sandbox"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever needs a service is marked so: `./tallystick test unit` runs the rest."""
+    """Whatever needs a service is marked so: `./tallystick test unit` runs the rest.
+
+    What needs the sandbox shares one, and runs by itself; all else is spread over the cores.
+    """
     for item in items:
-        if SERVICES & set(getattr(item, "fixturenames", ())):
+        needed = SERVICES & set(getattr(item, "fixturenames", ()))
+        if needed:
             item.add_marker("integration")
+        if "sandbox" in needed:
+            item.add_marker("sandbox")
 
 
 @pytest.fixture(scope="session")

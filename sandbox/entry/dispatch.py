@@ -70,9 +70,9 @@ def _test(python: str, arguments: list[str]) -> int:
     env = _environment(connected=False)
     tool = VENV / "bin"
     steps: list[list[str]] = []
+    # A file is one worker's: a module's slow preparation is not done twice.
+    spread = ["-n", "auto", "--dist", "loadfile"]
     if which == "unit":
-        # A file is one worker's: a module's slow preparation is not done twice.
-        spread = ["-n", "auto", "--dist", "loadfile"]
         steps.append([python, "-m", "pytest", "-m", "not integration", *spread, *arguments])
     else:
         ensure_java()
@@ -83,8 +83,12 @@ def _test(python: str, arguments: list[str]) -> int:
             [str(tool / "ruff"), "format", "--check", "."],
             [str(tool / "mypy")],
             [str(tool / "lint-imports")],
-            [python, "-m", "pytest", *arguments],
         ]
+        if arguments:
+            steps.append([python, "-m", "pytest", *arguments])
+        else:
+            steps.append([python, "-m", "pytest", "-m", "not sandbox", *spread])
+            steps.append([python, "-m", "pytest", "-m", "sandbox"])
     for step in steps:
         say(f"running {Path(step[0]).name} {' '.join(step[1:])}")
         code = subprocess.run(step, cwd=ROOT, env=env, check=False).returncode

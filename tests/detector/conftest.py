@@ -9,7 +9,6 @@ import pytest
 from sandbox import Sandbox
 from sandbox.services.kafka import KafkaCluster
 from tests.spark_local.conftest import PYSPARK_SOCKETS, spark
-from tests.support.clearing_up import SANDBOX, watched
 
 __all__ = ["cluster", "spark"]
 
@@ -23,11 +22,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A controller and two brokers that may be killed."""
-    directory = tmp_path_factory.mktemp("cluster")
-    cluster = Sandbox.kafka_cluster(directory, brokers=2)
-    with watched(SANDBOX, directory):
-        try:
-            cluster.start()
-            yield cluster
-        finally:
-            cluster.stop()
+    cluster = Sandbox.kafka_cluster(tmp_path_factory.mktemp("cluster"), brokers=2)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()

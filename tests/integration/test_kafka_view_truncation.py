@@ -12,7 +12,6 @@ from sandbox.services.kafka import KafkaCluster
 from tallystick.domain.ranges import TopicPartition
 from tallystick.errors import BrokerUnavailable
 from tallystick.sources.broker_view import KafkaBrokerView
-from tests.support.clearing_up import SANDBOX, watched
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import admin, create_topic, wait_until
 
@@ -34,12 +33,11 @@ PLACE = TopicPartition(TOPIC, 0)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     directory = tmp_path_factory.mktemp("cluster")
     cluster = Sandbox.kafka_cluster(directory, brokers=2, settings=IMPATIENT)
-    with watched(SANDBOX, directory):
-        try:
-            cluster.start()
-            yield cluster
-        finally:
-            cluster.stop()
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 def in_sync(servers: str) -> tuple[int, set[int]]:

@@ -21,7 +21,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from sandbox import Sandbox
 from sandbox.entry.layout import ROOT
 from sandbox.errors import SandboxError, ServiceFailed
-from tests.support.clearing_up import SANDBOX, watched
 
 pytestmark = pytest.mark.integration
 
@@ -32,9 +31,8 @@ RECORDS = 10
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[Path]:
     """A state directory of its own; whatever a test leaves running in it is ended."""
-    with watched(SANDBOX, tmp_path):
-        yield tmp_path
-        Sandbox(tmp_path).down(purge=True)
+    yield tmp_path
+    Sandbox(tmp_path).down(purge=True)
     assert processes_in(tmp_path) == {}
 
 

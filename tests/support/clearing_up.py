@@ -1,22 +1,18 @@
 """Clears up behind a test run that was killed: a watcher outlives it, and ends what it has started.
 
-`python -m tests.support.clearing_up KIND` is that watcher. Its standard input gives the place, and
-ends with the test run; one more word before that says that nothing is left to do.
+`python -m tests.support.clearing_up KIND PLACE` is that watcher. It waits for its standard input to
+end; a word on it says that nothing is left to do.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -34,31 +30,19 @@ class Watcher:
 
     def __init__(self, kind: str, place: Path) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.clearing_up", kind],
+            [sys.executable, "-m", "tests.support.clearing_up", kind, str(place)],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        assert self._process.stdin
-        # Not an argument: who looks for processes that name the place must not find this one.
-        self._process.stdin.write(f"{place}\n".encode())
-        self._process.stdin.flush()
 
     def call_off(self) -> None:
         """Everything has been ended in good order."""
         with contextlib.suppress(BrokenPipeError):
             self._process.communicate(b"done")
         self._process.wait()
-
-
-@contextmanager
-def watched(kind: str, place: Path) -> Iterator[None]:
-    """What the block starts at this place, and ends, is ended after a kill of this process too."""
-    watcher = Watcher(kind, place)
-    yield
-    watcher.call_off()
 
 
 def end_ledger(area: Path) -> None:
@@ -74,21 +58,17 @@ def end_ledger(area: Path) -> None:
 
 
 def end_sandbox(directory: Path) -> None:
-    """Kill everything that was started in this state directory, and remove what it wrote."""
+    """Kill every service of the sandbox, and remove what they wrote."""
     from sandbox import Sandbox
-    from sandbox.processes import Session, kill
 
-    state = directory / "state.json"
-    started = json.loads(state.read_text())["sessions"] if state.exists() else {}
-    for fields in chain.from_iterable(started.values()):
-        kill(Session(**fields))
-    Sandbox(directory).down(purge=True)
+    left = Sandbox(directory)
+    left.kill()
+    left.down(purge=True)
 
 
-def main(kind: str) -> None:
+def main(kind: str, place: str) -> None:
     """Wait for the end of the test run, and clear up unless it did so itself."""
-    place, word = sys.stdin.readline().rstrip("\n"), sys.stdin.read()
-    if place and not word:
+    if not sys.stdin.buffer.read():
         {LEDGER: end_ledger, SANDBOX: end_sandbox}[kind](Path(place))
 
 

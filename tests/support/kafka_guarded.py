@@ -23,7 +23,6 @@ from confluent_kafka.admin import (
 from sandbox import Sandbox
 from sandbox.entry.system import ensure_java
 from sandbox.services.kafka import KafkaNode
-from tests.support.clearing_up import SANDBOX, watched
 
 HOST = "127.0.0.1"
 READER, GUEST = "reader", "guest"
@@ -85,7 +84,8 @@ def guarded_kafka(directory: Path) -> Iterator[GuardedKafka]:
         controller_port="kafka-controller",
         settings=_settings(addresses, _keystore(directory)),
     )
-    with watched(SANDBOX, directory), _started(node):
+    try:
+        node.start()
         _add_scram_users(addresses["kafka"])
         yield GuardedKafka(
             open_servers=addresses["kafka"],
@@ -93,16 +93,9 @@ def guarded_kafka(directory: Path) -> Iterator[GuardedKafka]:
             tls_servers=addresses["kafka-tls"],
             ca=directory / "ca.pem",
         )
-
-
-@contextmanager
-def _started(node: KafkaNode) -> Iterator[None]:
-    try:
-        node.start()
-        yield
     finally:
         node.stop()
-        node.home.ports.release(*_PORTS)
+        home.ports.release(*_PORTS)
 
 
 def _settings(addresses: Mapping[str, str], keystore: Path) -> dict[str, str]:

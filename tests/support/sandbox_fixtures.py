@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import Sandbox
-from tests.support.clearing_up import SANDBOX, watched
+from tests.support.clearing_up import SANDBOX, Watcher
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,11 +40,12 @@ def sandbox() -> Iterator[Sandbox]:
 def watched_sandbox(directory: Path | str) -> Iterator[Sandbox]:
     """A sandbox that is gone after the block, and after a kill of this process."""
     sandbox = Sandbox(directory)
-    with watched(SANDBOX, sandbox.directory):
-        try:
-            yield sandbox
-        finally:
-            sandbox.down(purge=True)
+    watcher = Watcher(SANDBOX, sandbox.directory)
+    try:
+        yield sandbox
+    finally:
+        sandbox.down(purge=True)
+        watcher.call_off()
 
 
 @pytest.fixture(scope="session")

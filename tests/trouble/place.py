@@ -10,7 +10,6 @@ from pathlib import Path
 from sandbox import Sandbox
 from sandbox.ports import HOST
 from sandbox.services.kafka import KafkaNode
-from tests.support.clearing_up import SANDBOX, watched
 from tests.trouble.gate import Gate
 
 KAFKA_USER, KAFKA_PASSWORD = "lander", 'kafka-pa55word$1:/@ "x\\'
@@ -57,7 +56,6 @@ def started(directory: Path, ledger_port: int) -> Iterator[Place]:
     ports.claim(*_GATES, "kafka", "kafka-controller")
     kafka = _kafka(sandbox)
     with ExitStack() as stack:
-        stack.enter_context(watched(SANDBOX, directory))
         stack.callback(sandbox.down, purge=True)
         stack.callback(kafka.stop)
         kafka.start(wait=False)
