@@ -10,6 +10,8 @@ from tests.support.ledger_server import LedgerServer
 
 pytest_plugins = ["tests.support.sandbox_fixtures"]
 SERVICES = {"ledger_server", "sandbox"}
+# Their tests start Kafka, HDFS, Spark or Airflow: two at a time would only starve one another.
+STACKS = {"detector", "integration", "spark_local", "trouble"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needed = SERVICES & set(getattr(item, "fixturenames", ()))
         if needed:
             item.add_marker("integration")
-        if "sandbox" in needed:
+        if "sandbox" in needed or STACKS & set(item.path.parts):
             item.add_marker("sandbox")
 
 

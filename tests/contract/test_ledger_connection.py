@@ -19,8 +19,11 @@ from tallystick.errors import (
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.statements import migrations
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, MINUTE, TOPIC, LedgerStory, finding_of
+
+WANTED = len(migrations())
 
 SECRET = "s3cr3t-w0rd"
 
@@ -105,7 +108,7 @@ def test_errors_cross_process_borders(story: LedgerStory) -> None:
 def test_a_ledger_that_was_never_migrated_is_refused(ledger_server: LedgerServer) -> None:
     database = ledger_server.fresh(template="template0")
     ledger = PostgresLedger(ledger_server.dsn(database))
-    with pytest.raises(SchemaOutOfDate, match="has schema 0, this code needs 1") as caught:
+    with pytest.raises(SchemaOutOfDate, match=f"schema 0, this code needs {WANTED}") as caught:
         ledger.accounts(FEED)
     assert "./tallystick ledger migrate" in str(caught.value)
     ledger_server.drop(database)
@@ -123,7 +126,7 @@ def test_another_schema_is_refused(story: LedgerStory, statement: str, found: in
     with story.raw() as connection:
         connection.execute(statement.encode())
     ledger = PostgresLedger(story.dsn)
-    with pytest.raises(SchemaOutOfDate, match=f"has schema {found}, this code needs 1"):
+    with pytest.raises(SchemaOutOfDate, match=f"schema {found}, this code needs {WANTED}"):
         ledger.record_findings(FEED, [finding_of()])
     with pytest.raises(SchemaOutOfDate), ledger.planning(FEED, TOPIC):
         pytest.fail("the session was entered")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -53,9 +54,19 @@ def tells_place(scene: Scene, error: IngestionError, step: str, *words: str) -> 
     scene.tells(error, f"at {step}", "batch ", f"{scene.topic}-0 [0, {scene.count})", *words)
 
 
-def test_hdfs_is_down_at_land(scene: Scene) -> None:
+def test_hdfs_is_down_at_plan(scene: Scene) -> None:
     with scene.place.without_hdfs():
         error = scene.fails()
+    assert type(error) is StorageUnavailable
+    assert error.retry
+    scene.tells(error, "at plan", f"{scene.root}/{scene.name}", "takes no connections")
+    scene.recovers()
+
+
+def test_hdfs_is_down_at_land(scene: Scene) -> None:
+    with ExitStack() as outage:
+        down = Before("begin_attempt", lambda: outage.enter_context(scene.place.without_hdfs()))
+        error = scene.fails(ledger=down)
     assert type(error) is StorageUnavailable
     assert error.retry
     tells_place(scene, error, "land", f"{scene.root}/_staging", "takes no connections")

@@ -82,7 +82,7 @@ def test_the_ledger_goes_down_after_the_rename(scene: Scene) -> None:
     gate = scene.place.ledger_gate
     error = scene.fails(ledger=Before("mark_published", gate.shut))
     gate.open()
-    tells_where(scene, error, "publish", "batch ", f"{scene.topic}-0 [0, 10)", "nothing is done")
+    tells_where(scene, error, "publish", "batch ", f"{scene.topic}-0 [0, 10)", "nothing is lost")
     assert len(scene.rows()) == scene.count, "readers have it all the same"
     scene.recovers()
 

@@ -64,14 +64,9 @@ def test_a_service_is_down(scene: Scene, folder: Folder, start: Start) -> None:
     [finding] = reconcile.document["findings"]
     assert finding["code"] == "U1"
     assert dead in finding["cause"]
-    said(land, 3, f"feed {name}, at land, batch ", f"{scene.topic}-0 [0, 10): HDFS could not serve")
-    [failed] = land.document["batches"]
-    assert (failed["outcome"], failed["rows"], failed["error"]["may_retry"]) == (
-        "failed",
-        None,
-        True,
-    )
-    assert failed["error"]["kind"] == "StorageUnavailable"
+    said(land, 3, f"error: feed {name}, at plan: HDFS could not serve", "next: Check the NameNode")
+    assert land.document["error"]["kind"] == "StorageUnavailable"
+    assert land.document["error"]["may_retry"] is True
     said(unledgered, 3, f"error: feed {name}, at finish: the ledger can't be reached", str(port))
     assert "secret" not in unledgered.err
     assert unledgered.out == ""

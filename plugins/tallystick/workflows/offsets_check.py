@@ -7,7 +7,7 @@ a long history costs no more than a short one. What a full read has proven count
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,9 +37,10 @@ class OffsetsLook:
     """What could not be told, and why: UNKNOWN, not on record."""
 
 
-def look_at_offsets(services: Services) -> OffsetsLook:
+def look_at_offsets(services: Services, sick: Collection[object] = ()) -> OffsetsLook:
     """What the rows of the batches that are due say against the ledger; the looks are on record.
 
+    `sick` are batches of which something is told already: they are not read, and stay due.
     A batch that can't be read now, or that a repair has changed meanwhile, stays due: its files are
     told by the comparison with storage. Raises StorageUnavailable when nothing answers.
     """
@@ -51,6 +52,8 @@ def look_at_offsets(services: Services) -> OffsetsLook:
     for due in ledger.offsets_due(feed, services.feed.reconcile.scrub_every, _MOST_BATCHES):
         if rows and rows + due.record_count > _MOST_ROWS:
             break
+        if due.batch_id in sick:
+            continue
         rows += due.record_count
         try:
             told = _of_batch(services, due.batch_id)

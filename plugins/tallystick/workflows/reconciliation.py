@@ -145,7 +145,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
                 *storage_findings(services, directories),
                 *doubled_findings(services, unsound, directories),
             ]
-            rows = look_at_offsets(services)
+            rows = look_at_offsets(services, {each.evidence.get("batch") for each in stored})
         except StorageError as error:
             silent.append(_unheard(services, "HDFS", error, taken_at))
         else:
