@@ -19,6 +19,14 @@ class FileSlice:
     """Largest offset (included)."""
     record_count: int
 
+    def meets(self, partition: int, from_offset: int, until_offset: int) -> bool:
+        """True if the span of the slice shares an offset with [from, until) of the partition."""
+        return (
+            self.partition == partition
+            and self.first_offset < until_offset
+            and from_offset <= self.last_offset
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class LandedFile:

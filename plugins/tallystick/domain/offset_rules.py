@@ -97,9 +97,11 @@ def _finding(
 
 def _holder(manifest: Manifest, partition: int, run: tuple[int, int]) -> str | None:
     """The committed file whose slice the run is in; None where it is in none."""
-    for file in manifest.files:
-        for held in file.slices:
-            is_in = held.first_offset < run[1] and run[0] <= held.last_offset
-            if held.partition == partition and is_in:
-                return file.name
-    return None
+    return next(
+        (
+            file.name
+            for file in manifest.files
+            if any(held.meets(partition, *run) for held in file.slices)
+        ),
+        None,
+    )

@@ -230,18 +230,10 @@ def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:
         for file in manifest.files
         if CommittedFile(batch_id, file.name) not in facts.replaced
         and any(
-            _meets(each, found.partition, found.from_offset, found.until_offset)
+            each.meets(found.partition, found.from_offset, found.until_offset)
             for each in file.slices
         )
     ]
-
-
-def _meets(held: FileSlice, partition: int, from_offset: int, until_offset: int) -> bool:
-    return (
-        held.partition == partition
-        and held.first_offset < until_offset
-        and from_offset <= held.last_offset
-    )
 
 
 def stray_of(stray: NumberedFinding) -> PutAside:

@@ -247,16 +247,14 @@ def _accounted(account: GenerationAccount) -> OffsetRuns:
 def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding, ...]:
     """Directories that could not be listed, each with the reason: what they hold is unknown."""
     return tuple(
-        Finding(
-            code=FindingCode.COULD_NOT_TELL,
-            verdict=Verdict.UNKNOWN,
-            level=Level.L2,
-            feed=feed,
-            topic=topic,
-            cause=f"{path} could not be listed: {reason}",
-            next_step=f"Let our user read it, then: ./tallystick reconcile {feed}",
-            evidence={"path": path},
-            subject=path,
+        _of_path(
+            feed,
+            topic,
+            path,
+            FindingCode.COULD_NOT_TELL,
+            Verdict.UNKNOWN,
+            f"{path} could not be listed: {reason}",
+            f"Let our user read it, then: ./tallystick reconcile {feed}",
         )
         for path, reason in sorted(refused.items())
     )
