@@ -99,3 +99,15 @@ def test_a_repair_mends_the_rows_and_closes_the_findings(story: Story) -> None:
     assert told(story) == set()
     assert story.services().ledger.findings(FEED) == []
     assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}
+
+
+def test_a_file_that_lacks_rows_is_there_and_may_hold_the_only_others(story: Story) -> None:
+    """Its first rows are gone; of the others the broker has a part only."""
+    rewrite(story, lambda rows: rows.slice(2))
+    assert told(story)
+    story.broker.logs[0].log_start_offset = 5
+    report = repair_feed(story.services(), (), OWNER)
+    assert not report.batches
+    assert all("it is left as it is" in each.reason for each in report.plan.not_mended)
+    assert story.published_offsets() == {0: list(range(2, 10)), 1: list(range(10))}
+    assert story.services().ledger.lost(FEED) == []

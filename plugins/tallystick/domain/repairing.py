@@ -59,6 +59,8 @@ class RepairFacts:
     snapshot: BrokerSnapshot
     manifests: Mapping[BatchId, Manifest]
     """Of the batches that the findings name."""
+    missing: Collection[CommittedFile]
+    """Files of these batches that are not in their directory now; a finding says so of then."""
     unpublished: frozenset[BatchId]
     replaced: Collection[CommittedFile]
     cut_at: Mapping[int, int]
@@ -145,7 +147,8 @@ class RepairPlan:
 class _Drafts:
     """What is decided so far."""
 
-    files: dict[CommittedFile, _Damaged] = field(default_factory=dict)
+    files: dict[CommittedFile, list[int]] = field(default_factory=dict)
+    """Damaged or missing ones, each with the findings about it."""
     put_aside: list[PutAside] = field(default_factory=list)
     new_generations: list[NewGeneration] = field(default_factory=list)
     finish: list[int] = field(default_factory=list)
@@ -153,14 +156,6 @@ class _Drafts:
 
     def refuse(self, finding_ids: Iterable[int], reason: str) -> None:
         self.not_mended += [NotMended(each, reason) for each in finding_ids]
-
-
-@dataclass
-class _Damaged:
-    """A committed file with the findings about it."""
-
-    is_missing: bool
-    finding_ids: list[int] = field(default_factory=list)
 
 
 def plan_repair(
@@ -174,10 +169,10 @@ def plan_repair(
     for each in findings:
         _sort(each, facts, drafts)
     land_again: list[LandAgain] = []
-    for file, damaged in sorted(drafts.files.items()):
-        draft = _landing_again(file, damaged, facts)
+    for file, finding_ids in sorted(drafts.files.items()):
+        draft = _landing_again(file, finding_ids, facts)
         if isinstance(draft, str):
-            drafts.refuse(damaged.finding_ids, draft)
+            drafts.refuse(finding_ids, draft)
         else:
             land_again.append(draft)
     return RepairPlan(
@@ -196,16 +191,12 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
             drafts.refuse([number], found.next_step)
         case FindingCode.COULD_NOT_TELL if facts.is_operators_word and _files_named(found, facts):
             for file in _files_named(found, facts):
-                damaged = drafts.files.setdefault(file, _Damaged(is_missing=False))
-                damaged.finding_ids.append(number)
+                drafts.files.setdefault(file, []).append(number)
         case FindingCode.LANDED_TWICE if "path" in found.evidence:
             drafts.refuse([number], "the other copy is a stray file: its finding A9 moves it.")
         case code if code in _OF_FILES and _files_named(found, facts):
             for file in _files_named(found, facts):
-                is_missing = code is FindingCode.PHANTOM_COMMIT and "batch" in found.evidence
-                known = drafts.files.setdefault(file, _Damaged(is_missing))
-                known.is_missing = known.is_missing and is_missing
-                known.finding_ids.append(number)
+                drafts.files.setdefault(file, []).append(number)
         case FindingCode.STRAY_FILE:
             drafts.put_aside.append(stray_of(numbered))
         case FindingCode.UNFINISHED_BATCH:
@@ -268,7 +259,9 @@ def _reopen(number: int, found: Finding, facts: RepairFacts, drafts: _Drafts) ->
         drafts.new_generations.append(NewGeneration(account, found.code, first, number))
 
 
-def _landing_again(file: CommittedFile, damaged: _Damaged, facts: RepairFacts) -> LandAgain | str:
+def _landing_again(
+    file: CommittedFile, finding_ids: Sequence[int], facts: RepairFacts
+) -> LandAgain | str:
     """The file's offsets as far as the broker has them; or why it is left alone."""
     manifest = facts.manifests[file.batch_id]
     landed = _file_of(manifest, file.name)
@@ -290,12 +283,12 @@ def _landing_again(file: CommittedFile, damaged: _Damaged, facts: RepairFacts) -
             " accept it: ./tallystick waive --help"
         )
     span = sum(each.last_offset + 1 - each.first_offset for each in landed.slices)
-    if not damaged.is_missing and sum(each.offsets.span for each in readable) < span:
+    if file not in facts.missing and sum(each.offsets.span for each in readable) < span:
         return (
             "the broker has a part of these offsets only, and the file, as far as it can be read,"
             " holds the others: it is left as it is."
         )
-    return LandAgain(manifest.plan, tuple(readable), (file,), tuple(damaged.finding_ids))
+    return LandAgain(manifest.plan, tuple(readable), (file,), tuple(finding_ids))
 
 
 def _file_of(manifest: Manifest, name: str) -> LandedFile | None:

@@ -8,7 +8,7 @@ the next run, which adopts the batch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -17,6 +17,8 @@ from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationState
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.log_changes import Accounts
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.paths import BatchPath
 from tallystick.domain.repairing import (
     LandAgain,
     NumberedFinding,
@@ -28,7 +30,7 @@ from tallystick.domain.repairing import (
 )
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import FindingState
-from tallystick.errors import IngestionError, RepairRefused
+from tallystick.errors import FileMissing, IngestionError, RepairRefused
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
 from tallystick.workflows.place import at
@@ -181,6 +183,7 @@ def _plan(
         accounts=accounts,
         snapshot=snapshot,
         manifests={batch_id: each.manifest for batch_id, each in batches.items()},
+        missing={each for batch in batches.values() for each in _missing(services, batch.manifest)},
         unpublished=frozenset(
             each.plan.batch_id for each in ledger.unpublished(services.feed_name)
         ),
@@ -220,6 +223,17 @@ def _batches_of(services: Services, ledger: Ledger, stored: StoredFinding) -> Se
     return ledger.batches_holding(
         services.feed_name, generation, partition, from_offset, until_offset
     )
+
+
+def _missing(services: Services, manifest: Manifest) -> Iterator[CommittedFile]:
+    """The batch's files that are not in its directory now."""
+    try:
+        there = {each.name for each in services.store.entries(str(BatchPath.of(manifest.plan)))}
+    except FileMissing:
+        there = set()
+    for file in manifest.files:
+        if file.name not in there:
+            yield CommittedFile(manifest.plan.batch_id, file.name)
 
 
 def _cuts(services: Services, accounts: Accounts, snapshot: BrokerSnapshot) -> dict[int, int]:
