@@ -13,7 +13,7 @@ import pytest
 
 from sandbox.ports import answers, is_free
 from tallystick.spark.command import landing_conf
-from tallystick.spark.submit_runner import die_with_parent
+from tallystick.spark.parent_death import die_with_parent
 from tests.support.kafka_topics import wait_until
 from tests.support.spark_place import JARS, PLACE
 

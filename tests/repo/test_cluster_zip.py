@@ -60,8 +60,9 @@ def test_every_module_imports_from_the_zip_alone(archive: Path, tmp_path: Path) 
         assert done.stdout.strip() == "tallystick", f"{module} imports {done.stdout}"
 
 
-def test_the_job_imports_nothing_of_the_package_that_does_not_travel(archive: Path) -> None:
-    source = (ROOT / "spark_jobs" / "land.py").read_text()
+@pytest.mark.parametrize("job", ["land.py", "scrub.py"])
+def test_a_job_imports_nothing_of_the_package_that_does_not_travel(archive: Path, job: str) -> None:
+    source = (ROOT / "spark_jobs" / job).read_text()
     imported = {
         line.split()[1]
         for line in source.splitlines()

@@ -15,7 +15,7 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-from tallystick.spark.submit_runner import die_with_parent
+from tallystick.spark.parent_death import die_with_parent
 
 
 class BoundSparkSubmitHook(SparkSubmitHook):

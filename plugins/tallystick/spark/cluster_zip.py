@@ -19,9 +19,11 @@ TRAVELS: Final = (
     "domain",
     "errors.py",
     "spark/__init__.py",
+    "spark/application.py",
     "spark/causes.py",
     "spark/damage.py",
     "spark/landing.py",
+    "spark/parent_death.py",
     "spark/scrubbing.py",
     "spark/session_settings.py",
 )

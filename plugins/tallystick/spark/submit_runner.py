@@ -5,12 +5,10 @@ It decides nothing about either: exit code 0 is success; what was written is for
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,13 +19,12 @@ from typing import IO, Final
 from tallystick.errors import ApplicationFailed, ConfigurationError, ScrubFailed
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark.command import SparkPlace, SubmitCommand, submit_command
+from tallystick.spark.parent_death import die_with_parent
 from tallystick.spark.submit_log import SubmitLog
 from tallystick.spark.work_directory import work_directory
 
 logger = logging.getLogger(__name__)
 
-_PR_SET_PDEATHSIG: Final = 1
-_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
 NO_APPLICATION: Final = "(none was started)"
 # Lies beside the one that lands.
 SCRUB_APPLICATION: Final = "scrub.py"
@@ -143,15 +140,3 @@ def _process(
             if process.returncode is None:  # interrupted: not reaped yet, so the id is still its
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-
-
-def die_with_parent(parent: int) -> None:
-    """In the child, before it becomes another program: killed when its parent's thread ends.
-
-    `parent` is its process id, taken before the fork: one that died before Linux was told what to
-    do then is no parent any more.
-    """
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-OF_SUBMIT = "from tallystick.spark.submit_runner import die_with_parent as die"
-OF_JOB = "from {} import die_with_jvm as die"
 FORK = """
 import os, time
-{}
+from tallystick.spark.parent_death import die_with_parent
 
 parent = os.getpid()
 if os.fork():
@@ -22,17 +20,16 @@ if os.fork():
     os._exit(0)
 while os.getppid() == parent and not {}:
     time.sleep(0.01)
-die(parent)
+die_with_parent(parent)
 print("lives", flush=True)
 """
 
 
-@pytest.mark.parametrize("die", [OF_SUBMIT, OF_JOB.format("land"), OF_JOB.format("scrub")])
 @pytest.mark.parametrize("waits", [True, False], ids=["parent lives", "parent is dead"])
-def test_a_child_ends_with_a_parent_that_died_before_it_was_bound(die: str, waits: bool) -> None:
+def test_a_child_ends_with_a_parent_that_died_before_it_was_bound(waits: bool) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", FORK.format(die, waits, waits)],
-        env={"PYTHONPATH": f"{ROOT / 'plugins'}:{ROOT / 'spark_jobs'}"},
+        [sys.executable, "-c", FORK.format(waits, waits)],
+        env={"PYTHONPATH": str(ROOT / "plugins")},
         stdout=subprocess.PIPE,
         text=True,
         timeout=60,

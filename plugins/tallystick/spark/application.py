@@ -1,0 +1,51 @@
+"""How an application that spark-submit starts lives: with its JVM, and telling the runner lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from tallystick.spark.parent_death import die_with_parent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run(kind: str, work: Callable[[SparkSession, str], str]) -> NoReturn:
+    """Carry out the plan whose URI is the only argument, and exit.
+
+    `work` gets the plan's text, and returns the last line to say. Exit code 1 means that it failed,
+    which a line beginning with `kind` has told, and that nothing of its output may be used.
+    """
+    # A driver that is busy in plain Python code would outlive its killed JVM. One that was dead
+    # even before it was asked for is found out by its gateway, which does not answer.
+    die_with_parent(os.getppid())
+    [uri] = sys.argv[1:]
+    sys.exit(_exit_code(kind, work, uri))
+
+
+def say(line: str) -> None:
+    """Write one line at once: the runner reads along."""
+    sys.stdout.write(f"tallystick: {line}\n")
+    sys.stdout.flush()
+
+
+def _exit_code(kind: str, work: Callable[[SparkSession, str], str], uri: str) -> int:
+    # These imports take a second, and the guard comes before all that takes time.
+    from pyspark.sql import SparkSession
+
+    from tallystick.spark.causes import failure_of
+
+    spark = SparkSession.builder.getOrCreate()
+    try:
+        say(f"application {spark.conf.get('spark.app.id')}")
+        done = work(spark, spark.read.text(uri, wholetext=True).head().value)
+    except Exception as error:  # noqa: BLE001 - the edge: whatever it is, say it and fail
+        say(f"{kind} failed: {failure_of(error)}")
+        return 1
+    finally:
+        spark.stop()
+    say(done)
+    return 0
