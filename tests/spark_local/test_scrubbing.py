@@ -22,6 +22,7 @@ from tallystick.domain.scrub import (
     ScrubPlan,
     ScrubResult,
 )
+from tallystick.spark import scrubbing
 from tallystick.spark.landing import SESSION_SETTINGS as LANDING_SETTINGS
 from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
 from tallystick.spark.session_settings import session_settings
@@ -70,6 +71,12 @@ def runs(*pairs: tuple[int, int]) -> BoundedRuns:
     return BoundedRuns.of(OffsetRuns.of(pairs))
 
 
+@pytest.fixture(params=["by file", "by slice"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are summed up one by one, as large ones are, and then all together."""
+    monkeypatch.setattr(scrubbing, "_LARGE_ROWS", 1 if request.param == "by file" else 1_000_000)
+
+
 def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path) -> None:
     files = [
         a_file(write(tmp_path / f"{n}.parquet", [row]), (row[0], row[1], row[1]))
@@ -81,6 +88,7 @@ def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path
         assert file.slices[0].has_its_offsets
 
 
+@pytest.mark.usefixtures("either_way")
 def test_fingerprints_are_by_file_and_partition(spark: SparkSession, tmp_path: Path) -> None:
     one = [a_row(each, partition=each % 2) for each in range(200)]
     other = [a_row(each, partition=1) for each in range(500, 700)]
@@ -102,6 +110,7 @@ def test_fingerprints_are_by_file_and_partition(spark: SparkSession, tmp_path: P
     assert not first.slices[0].has_its_offsets, "every second offset is missing"
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize(
     ("offsets", "missing", "doubled", "foreign"),
     [
@@ -145,6 +154,7 @@ def test_proven_holes_are_no_loss_and_a_row_in_one_is_foreign(
     assert (other.missing, other.foreign) == (runs((199, 200)), runs((3, 4)))
 
 
+@pytest.mark.usefixtures("either_way")
 def test_rows_of_a_partition_that_was_not_committed_are_foreign(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -154,6 +164,20 @@ def test_rows_of_a_partition_that_was_not_committed_are_foreign(
         (0, runs()),
         (3, runs((7, 8))),
     ]
+
+
+def test_more_large_files_than_one_query_takes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scrubbing, "_LARGE_ROWS", 2)
+    monkeypatch.setattr(scrubbing, "_MOST_SCANS", 2)
+    rows = [[a_row(offset, partition=n) for offset in range(3 - n % 2)] for n in range(5)]
+    files = [
+        a_file(write(tmp_path / f"{n}.parquet", each), (n, 0, len(each) - 1))
+        for n, each in enumerate(rows)
+    ]
+    found = read(spark, *files)
+    assert [each.slices[0].fingerprint for each in found] == [fingerprint_of(each) for each in rows]
 
 
 def test_more_runs_than_can_be_named_are_counted(spark: SparkSession, tmp_path: Path) -> None:
@@ -192,6 +216,7 @@ def test_a_flipped_byte_is_noticed_by_its_page_s_checksum(
         assert plain.head() is not None, "without verification nobody would know"
 
 
+@pytest.mark.usefixtures("either_way")
 def test_one_bad_file_is_named_and_the_others_are_read(spark: SparkSession, tmp_path: Path) -> None:
     files = [
         a_file(write(tmp_path / f"{n}.parquet", [a_row(each) for each in range(500)]), (0, 0, 499))
@@ -220,6 +245,7 @@ def test_when_everything_fails_the_rest_is_not_tried_and_nothing_is_called_damag
     assert len([each for each in found if "not tried" in (each.failure or "")]) == 3
 
 
+@pytest.mark.usefixtures("either_way")
 def test_a_file_without_the_columns_is_no_file_of_ours(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": [1]}), path)

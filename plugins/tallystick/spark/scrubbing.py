@@ -6,11 +6,14 @@ with the plan, offset by offset, and written down; what that means is said elsew
 1. Every page's checksum is verified; no setting of the cluster lets a damaged file pass as empty.
 2. A file that can't be read is named with its reason, and the others are read all the same.
 3. The row hash is the one of `domain/row_hash.py`; a test compares them.
+4. A large file of one partition is summed up by itself. Sums by file and partition lie in a table
+   that Spark looks into at each row, which costs as much as the hashing does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -76,6 +79,9 @@ _DECODED_PER_STORED_BYTE: Final = 5
 _PARTS: Final = "spark.sql.shuffle.partitions"
 _MOST_PARTS: Final = 200
 _ROWS_PER_PART: Final = 10_000_000
+# Below, planning a scan of its own costs more than a file's sums by partition do.
+_LARGE_ROWS: Final = 500_000
+_MOST_SCANS: Final = 32
 
 # One Spark job reads this much at most: what one unreadable file makes it read again.
 _GROUP_BYTES: Final = 4 << 30
@@ -112,6 +118,7 @@ _AGGREGATES: Final = (
     "sum(shiftrightunsigned(low_half, 32)) AS third",
     "sum(low_half & 4294967295L) AS fourth",
 )
+_PARTITIONS: Final = ("min(partition) AS partition", "max(partition) AS last_partition")
 _CONTENT: Final = ("partition", "offset", "_metadata.row_index AS row_index", *_HALVES)
 _BIT: Final = ("offset >> 6 AS place", "1L << cast(offset & 63 AS INT) AS bit")
 _WORD: Final = "bit_or(bit) AS word"
@@ -241,18 +248,50 @@ class _Taken(NamedTuple):
 
 def _taken(spark: SparkSession, files: Sequence[ScrubFile]) -> dict[str, dict[int, _Taken]]:
     """By file name and partition."""
+    large = [each for each in files if len(each.slices) == 1 and each.record_count >= _LARGE_ROWS]
+    found: dict[str, dict[int, _Taken]] = {}
+    for first in range(0, len(large), _MOST_SCANS):
+        found |= _taken_by_file(spark, large[first : first + _MOST_SCANS])
+    left = [each for each in files if each.name not in found]
+    return found | _taken_by_slice(spark, left) if left else found
+
+
+def _taken_by_file(spark: SparkSession, files: Sequence[ScrubFile]) -> dict[str, dict[int, _Taken]]:
+    """Without the files that hold rows of several partitions."""
+    from pyspark.sql.functions import expr, lit  # the module itself is imported without Spark, too
+
+    sums = [expr(each) for each in (*_AGGREGATES, *_PARTITIONS)]
+    frames = [
+        _rows(spark, SCHEMA, [each])
+        .selectExpr(*_CONTENT)
+        .agg(*sums)
+        .withColumn("name", lit(each.name))
+        for each in files
+    ]
+    found = dict[str, dict[int, _Taken]]()
+    for row in reduce(lambda one, other: one.union(other), frames).collect():
+        if row["record_count"] == 0:
+            found[row["name"]] = {}
+        elif row["partition"] == row["last_partition"]:
+            found[row["name"]] = {row["partition"]: _taken_from(row["name"], row)}
+    return found
+
+
+def _taken_by_slice(
+    spark: SparkSession, files: Sequence[ScrubFile]
+) -> dict[str, dict[int, _Taken]]:
     rows = _rows(spark, SCHEMA, files).selectExpr(_FILE, *_CONTENT)
     names = _names(files)
     found: dict[str, dict[int, _Taken]] = {}
     for row in _aggregated(rows, ("file", "partition"), _AGGREGATES).collect():
         name = names[row["file"]]
-        if row["placed_count"] != row["record_count"]:
-            raise ValueError(f"{name} holds rows without partition or offset")
-        found.setdefault(name, {})[row["partition"]] = _taken_from(row)
+        found.setdefault(name, {})[row["partition"]] = _taken_from(name, row)
     return found
 
 
-def _taken_from(row: Any) -> _Taken:
+def _taken_from(name: str, row: Any) -> _Taken:
+    if row["placed_count"] != row["record_count"]:
+        raise ValueError(f"{name} holds rows without partition or offset")
     fingerprint = Fingerprint(
         record_count=row["record_count"],
         offset_sum=(row["high_sum"] << 32) + row["low_sum"],
