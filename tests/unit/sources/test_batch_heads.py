@@ -27,7 +27,7 @@ def heads_of(
         monkeypatch.setattr(leader_connections, "open_client", lambda config: client)
         given = client_properties({"bootstrap.servers": "one:9092"})
         connections = LeaderConnections(given, request_seconds=0.3)
-        return HeadSearch(LeaderReads(connections, patience_seconds=0.3), "orders", offsets).found()
+        return HeadSearch(LeaderReads(connections, patience_seconds=60), "orders", offsets).found()
 
     return heads_of
 

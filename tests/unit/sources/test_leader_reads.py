@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 import pytest
 from kafka import errors as kafka_errors
@@ -26,9 +26,13 @@ COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 NOT_LEADER, FENCED, UNKNOWN_EPOCH, OUT_OF_RANGE, UNKNOWN_TOPIC, DENIED = 6, 74, 75, 1, 3, 29
 
 
+class Reads(Protocol):
+    def __call__(self, client: ScriptedClient, *, patience_seconds: float = 60) -> LeaderReads: ...
+
+
 @pytest.fixture
-def reads_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedClient], LeaderReads]:
-    def reads_of(client: ScriptedClient) -> LeaderReads:
+def reads_of(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    def reads_of(client: ScriptedClient, *, patience_seconds: float = 60) -> LeaderReads:
         def opened(config: object) -> ScriptedClient:
             client.opened += 1
             return client
@@ -36,12 +40,11 @@ def reads_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedClient], Lead
         monkeypatch.setattr(leader_connections, "open_client", opened)
         given = client_properties({"bootstrap.servers": "one:9092"})
         connections = LeaderConnections(given, request_seconds=0.3)
-        return LeaderReads(connections, patience_seconds=0.3)
+        return LeaderReads(connections, patience_seconds=patience_seconds)
 
     return reads_of
 
 
-Reads = Callable[[ScriptedClient], LeaderReads]
 LED = metadata({0: (1, 5)})
 DATA = part(records=b"batch", aborted=[(7, 3)])
 
@@ -72,7 +75,7 @@ def test_a_moved_leader_is_looked_up_again(reads_of: Reads, code: int) -> None:
 def test_a_leader_that_keeps_moving_is_given_up(reads_of: Reads) -> None:
     client = ScriptedClient(metadata=[LED], fetch=[fetched(part(code=NOT_LEADER))])
     with pytest.raises(BrokerUnavailable, match="fetch from orders-0: NotLeaderFor"):
-        reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+        reads_of(client, patience_seconds=0.3).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
 
 
 def test_a_partition_without_leader_is_waited_for(reads_of: Reads) -> None:
@@ -82,7 +85,7 @@ def test_a_partition_without_leader_is_waited_for(reads_of: Reads) -> None:
     assert reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10) is not None
     client = ScriptedClient(metadata=[metadata({0: (-1, 4)})])
     with pytest.raises(BrokerUnavailable, match="orders-0 has no leader"):
-        reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+        reads_of(client, patience_seconds=0.3).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
 
 
 def test_an_answer_without_the_partition_is_no_answer(reads_of: Reads) -> None:
@@ -91,7 +94,7 @@ def test_an_answer_without_the_partition_is_no_answer(reads_of: Reads) -> None:
     assert reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10) is not None
     client = ScriptedClient(metadata=[LED], fetch=[fetched()])
     with pytest.raises(BrokerUnavailable, match="leaves orders-0 out"):
-        reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
+        reads_of(client, patience_seconds=0.3).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
 
 
 def test_an_empty_answer_is_believed_only_when_it_stays(reads_of: Reads) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from kafka import errors as kafka_errors
@@ -55,16 +55,17 @@ def configs(code: int = 0, **values: str) -> Any:
     return SimpleNamespace(results=[SimpleNamespace(error_code=code, configs=entries)])
 
 
-Topics = Callable[[ScriptedClient], TopicBounds]
+class Topics(Protocol):
+    def __call__(self, client: ScriptedClient, *, patience_seconds: float = 60) -> TopicBounds: ...
 
 
 @pytest.fixture
 def topics_of(monkeypatch: pytest.MonkeyPatch) -> Topics:
-    def topics_of(client: ScriptedClient) -> TopicBounds:
+    def topics_of(client: ScriptedClient, *, patience_seconds: float = 60) -> TopicBounds:
         monkeypatch.setattr(leader_connections, "open_client", lambda config: client)
         given = client_properties({"bootstrap.servers": "one:9092"})
         connections = LeaderConnections(given, request_seconds=0.3)
-        return TopicBounds(connections, patience_seconds=0.3)
+        return TopicBounds(connections, patience_seconds=patience_seconds)
 
     return topics_of
 
@@ -139,7 +140,7 @@ def test_an_answer_that_stays_short_is_no_answer(
 ) -> None:
     client = ScriptedClient(metadata=[answer], offsets=[MIDDLING])
     with pytest.raises(BrokerUnavailable, match="Kafka at one:9092 did not answer") as caught:
-        topics_of(client).bounds("orders")
+        topics_of(client, patience_seconds=0.3).bounds("orders")
     assert words in str(caught.value)
 
 
@@ -147,7 +148,7 @@ def test_answers_that_never_agree_are_no_answer(topics_of: Topics) -> None:
     swinging = [led(range(3 if n % 2 else 2)) for n in range(100)]
     client = ScriptedClient(metadata=swinging, offsets=[MIDDLING])
     with pytest.raises(BrokerUnavailable, match="differ about topic 'orders': 2 and 3 partitions"):
-        topics_of(client).bounds("orders")
+        topics_of(client, patience_seconds=0.3).bounds("orders")
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_the_longest_transaction_is_a_brokers_to_say(topics_of: Topics) -> None:
 
 def test_single_questions(topics_of: Topics) -> None:
     client = ScriptedClient(metadata=[WHOLE], offsets=[offsets(4, 5, 9)])
-    topics = topics_of(client)
+    topics = topics_of(client, patience_seconds=0.3)
     assert topics.log_start_offset(TopicPartition("orders", 2)) == 4
     assert topics.offsets_at("orders", 1000, [0, 1]) == {0: None, 1: None}
     assert topics.offsets_at("orders", 1000, []) == {}
