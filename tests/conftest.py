@@ -10,14 +10,15 @@ from tests.support.ledger_server import LedgerServer
 
 pytest_plugins = ["tests.support.sandbox_fixtures"]
 SERVICES = {"ledger_server", "sandbox"}
-# Their tests start Kafka, HDFS, Spark or Airflow: two at a time would only starve one another.
+# Their tests start Kafka, HDFS, Spark or Airflow.
 STACKS = {"detector", "integration", "spark_local", "trouble"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever needs a service is marked so: `./tallystick test unit` runs the rest.
 
-    What needs the sandbox shares one, and runs by itself; all else is spread over the cores.
+    What needs the sandbox is slow, and goes first: the many quick tests then fill up whatever time
+    one of the processes has left.
     """
     for item in items:
         needed = SERVICES & set(getattr(item, "fixturenames", ()))
@@ -25,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("integration")
         if "sandbox" in needed or STACKS & set(item.path.parts):
             item.add_marker("sandbox")
+    items.sort(key=lambda item: item.get_closest_marker("sandbox") is None)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The real services, started once for a test run and shared by every test that names them.
+"""The real services, started once for each process of a test run and shared by its tests.
 
 A test that needs a service fails when it can't be started: nothing is skipped.
 """
@@ -30,9 +30,10 @@ class HdfsPlace:
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[Sandbox]:
-    """A sandbox of the test run's own, beside any other; nothing is started in it yet."""
+    """A sandbox of this process's own, beside any other; nothing is started in it yet."""
     directory = os.environ.get("TALLYSTICK_TEST_SANDBOX") or ROOT / ".sandbox" / "tests"
-    with watched_sandbox(directory) as sandbox:
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    with watched_sandbox(Path(directory) / worker) as sandbox:
         yield sandbox
 
 

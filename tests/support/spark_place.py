@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from sandbox.services.airflow_settings import QUICK_JVM
 from tallystick.spark.command import SparkPlace
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -16,7 +17,6 @@ APPLICATION: Final = ROOT / "spark_jobs" / "land.py"
 PLACE: Final = SparkPlace(
     master="local[2,4]",
     jars=JARS,
-    # Half the CPU time of a short run: the better compiler pays after half a minute only.
-    conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"},
+    conf={"spark.driver.extraJavaOptions": QUICK_JVM},
     spark_submit=str(Path(sys.prefix) / "bin" / "spark-submit"),
 )
