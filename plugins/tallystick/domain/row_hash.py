@@ -1,9 +1,12 @@
-"""The 128-bit hash of a landed row, as Spark computes it in bulk: XXH64 over its fields, twice.
+"""The 128-bit hash of a landed row, as Spark computes it in bulk: two halves by two algorithms.
 
 This is the definition; Spark's expression in `spark/scrubbing.py` must give the same, and a test
-compares them. It finds accidents, not forgers: XXH64 is fast, and no cryptographic hash.
+compares them. It finds accidents, not forgers: neither XXH64 nor CRC-32 is a cryptographic hash.
 
-1. Fields are hashed one after another, each as seed of the next, so no two rows share their input.
+1. The high half is XXH64 over all fields. They are hashed one after another, each as seed of the
+   next, so no two rows share their input. The low half is XXH64 over the row's place and times and
+   the CRC-32 of its key, value and header values: what one algorithm is blind to, the other sees,
+   and the bytes go through XXH64 once only, which is most of a scrub's work.
 2. Null is told from empty, and which of two fields is null, by flags: XXH64 alone skips nulls.
 3. Headers are hashed as key, value, key, value and so on; then their values are, joined with two
    different signs for null: where a null stands, the two texts differ, so its place is known. One
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
+from zlib import crc32
 
 SEEDS: Final = (0x7461_6C6C_7973_7469, 0x636B_2D72_6F77_2D31)
 """What the two 64-bit halves begin with, the high half first."""
@@ -45,23 +49,28 @@ def row_hash(
 ) -> int:
     """128 bits over a row's place and content; order and repeats of headers count."""
     flags = (KEY_IS_NULL if key is None else 0) | (VALUE_IS_NULL if value is None else 0)
+    count = NO_HEADERS if headers is None else len(headers)
+    joined = [None, None] if headers is None else [_joined(headers, sign) for sign in NULL_SIGNS]
+    pairs = [each for pair in headers or () for each in _encoded(*pair)]
     high, low = (
-        _half(seed, partition, offset, timestamp_micros, timestamp_type, flags, key, value, headers)
+        _placed(seed, partition, offset, timestamp_micros, timestamp_type, flags, count)
         for seed in SEEDS
     )
+    for content in (key, value, *pairs, *joined):
+        high = high if content is None else hash_bytes(content, high)
+    for content in (key, value, joined[0]):
+        low = low if content is None else hash_long(crc32(content), low)
     return high << 64 | low
 
 
-def _half(
+def _placed(
     first: int,
     partition: int,
     offset: int,
     timestamp_micros: int,
     timestamp_type: int,
     flags: int,
-    key: bytes | None,
-    value: bytes | None,
-    headers: Sequence[tuple[str, bytes | None]] | None,
+    header_count: int,
 ) -> int:
     seed = hash_long(first, _SPARK_SEED)
     seed = hash_int(partition, seed)
@@ -69,14 +78,12 @@ def _half(
     seed = hash_long(timestamp_micros, seed)
     seed = hash_int(timestamp_type, seed)
     seed = hash_int(flags, seed)
-    seed = hash_int(NO_HEADERS if headers is None else len(headers), seed)
-    for content in (key, value, *(each for pair in headers or () for each in _encoded(*pair))):
-        seed = seed if content is None else hash_bytes(content, seed)
-    if headers is not None:
-        for sign in NULL_SIGNS:
-            values = [bytes([sign]) if each is None else each for _, each in headers]
-            seed = hash_bytes(bytes([SEPARATOR]).join(values), seed)
-    return seed
+    return hash_int(header_count, seed)
+
+
+def _joined(headers: Sequence[tuple[str, bytes | None]], sign: int) -> bytes:
+    values = [bytes([sign]) if each is None else each for _, each in headers]
+    return bytes([SEPARATOR]).join(values)
 
 
 def _encoded(name: str, content: bytes | None) -> tuple[bytes, bytes | None]:

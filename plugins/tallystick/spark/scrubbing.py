@@ -68,6 +68,10 @@ SESSION_SETTINGS: Final[Mapping[str, str | None]] = MappingProxyType(
         # A sum that overflows is an error, not another number.
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.enableVectorizedReader": "true",
+        # All files are read by the same code, compiled once, whatever place they have in the query.
+        "spark.sql.codegen.useIdInClassName": "false",
+        # Nothing to adapt to: each query has as many parts as it needs, and is planned once.
+        "spark.sql.adaptive.enabled": "false",
         "spark.sql.parquet.filterPushdown": "true",
     }
 )
@@ -93,14 +97,16 @@ _FILE: Final = "xxhash64(_metadata.file_name) AS file"
 _FLAGS: Final = f"if(key IS NULL, {KEY_IS_NULL}, 0) | if(value IS NULL, {VALUE_IS_NULL}, 0)"
 _HEADER_COUNT: Final = f"if(headers IS NULL, {NO_HEADERS}, size(headers))"
 # A lambda would tell each null simply, and cost half as much again: Spark compiles none.
-_JOINED_HEADERS: Final = ", ".join(
+_JOINED_HEADERS: Final = tuple(
     f"array_join(cast(headers.value AS ARRAY<STRING>), chr({SEPARATOR}), chr({sign}))"
     for sign in NULL_SIGNS
 )
-_HALVES: Final = tuple(
-    f"xxhash64({seed}L, partition, offset, timestamp, timestamp_type, {_FLAGS}, {_HEADER_COUNT},"
-    f" key, value, headers, {_JOINED_HEADERS}) AS {name}"
-    for name, seed in zip(("high_half", "low_half"), SEEDS, strict=True)
+_PLACE: Final = f"partition, offset, timestamp, timestamp_type, {_FLAGS}, {_HEADER_COUNT}"
+_HALVES: Final = (
+    f"xxhash64({SEEDS[0]}L, {_PLACE}, key, value, headers, {', '.join(_JOINED_HEADERS)})"
+    " AS high_half",
+    f"xxhash64({SEEDS[1]}L, {_PLACE}, crc32(key), crc32(value),"
+    f" crc32(cast({_JOINED_HEADERS[0]} AS BINARY))) AS low_half",
 )
 # Halves of 32 bits: sums of whole 64-bit numbers would overflow.
 _AGGREGATES: Final = (
