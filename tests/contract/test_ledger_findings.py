@@ -130,3 +130,14 @@ def test_what_closed_a_finding_never_changes(story: LedgerStory) -> None:
     story.ledger.close_findings(FEED, {number: "Gone."})
     with story.raw() as hand, pytest.raises(psycopg.Error, match="only its confirmation"):
         hand.execute("UPDATE finding SET closed_by = 'me'")
+
+
+def test_what_was_confirmed_since_an_instant_is_not_closed_by_a_look_from_before(
+    story: LedgerStory,
+) -> None:
+    number, other = recorded(story, finding_of(0, 5), finding_of(5, 9))
+    begun_at = story.ledger.clock()
+    recorded(story, finding_of(0, 5))
+    closed = {number: "Gone.", other: "Gone."}
+    assert story.ledger.close_findings(FEED, closed, confirmed_before=begun_at) == 1
+    assert states(story) == ["open", "remedied"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from tallystick.domain.findings import Finding, FindingCode, Level
@@ -76,8 +77,13 @@ def finding(transaction: Transaction, finding_id: int) -> StoredFinding | None:
     return _stored(row) if row else None
 
 
-def close_findings(transaction: Transaction, feed: FeedName, closed: Mapping[int, str]) -> int:
-    """End findings that stand; how many did."""
+def close_findings(
+    transaction: Transaction,
+    feed: FeedName,
+    closed: Mapping[int, str],
+    confirmed_before: datetime | None,
+) -> int:
+    """End findings that stand, and were last confirmed before the instant; how many did."""
     if not closed:
         return 0
     return transaction.change(
@@ -85,6 +91,7 @@ def close_findings(transaction: Transaction, feed: FeedName, closed: Mapping[int
         feed=feed,
         finding_ids=list(closed),
         reasons=[storable(each) for each in closed.values()],
+        confirmed_before=confirmed_before,
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import FeedName
 from tallystick.domain.waivers import Waiver
 from tallystick.ledger import finding_rows
 from tallystick.ledger.connection import LedgerConnection
+from tallystick.ledger.rows import in_utc
 from tallystick.ports.findings import StoredFinding
 
 
@@ -37,10 +39,17 @@ class PostgresFindings:
         with self._connection.reading() as transaction:
             return finding_rows.finding(transaction, finding_id)
 
-    def close_findings(self, feed: FeedName, closed: Mapping[int, str]) -> int:
+    def clock(self) -> datetime:
+        """The ledger's clock."""
+        with self._connection.reading() as transaction:
+            return in_utc(transaction.one("clock").instant)
+
+    def close_findings(
+        self, feed: FeedName, closed: Mapping[int, str], *, confirmed_before: datetime | None = None
+    ) -> int:
         """End findings."""
         with self._connection.writing() as transaction:
-            return finding_rows.close_findings(transaction, feed, closed)
+            return finding_rows.close_findings(transaction, feed, closed, confirmed_before)
 
     def waive(self, waiver: Waiver) -> None:
         """Accept an open finding."""

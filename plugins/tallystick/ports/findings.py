@@ -49,8 +49,17 @@ class FindingsRecord(Protocol):
         """One finding, whatever became of it; None if there is none of this number."""
         ...
 
-    def close_findings(self, feed: FeedName, closed: Mapping[int, str]) -> int:
-        """End findings: by number, what closed each. How many; ended ones stay as they are."""
+    def clock(self) -> datetime:
+        """The ledger's clock now, by which findings are confirmed."""
+        ...
+
+    def close_findings(
+        self, feed: FeedName, closed: Mapping[int, str], *, confirmed_before: datetime | None = None
+    ) -> int:
+        """End findings: by number, what closed each. How many; ended ones stay as they are.
+
+        With an instant of the ledger's clock, excluded, those that were confirmed later stay, too.
+        """
         ...
 
     def waive(self, waiver: Waiver) -> None:

@@ -122,6 +122,7 @@ def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
 
 def _compared(services: Services, level: Level) -> ReconcileReport:
     taken_at, feed = services.clock.now(), services.feed_name
+    begun_at = services.ledger.clock()
     accounts = services.ledger.accounts(feed)
     directories = services.ledger.directories(feed)
     silent: list[Finding] = []
@@ -172,7 +173,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         replaced={(each.batch_id, each.name) for each in services.ledger.replacements(feed)},
     )
     is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)
-    found = _settled(services, accounts, found, heard)
+    found = _settled(services, accounts, found, heard, begun_at)
     counts = services.ledger.landed_counts(feed)
     findings = (*found, *silent)
     if not unsound:
@@ -204,21 +205,31 @@ def _unheard(
 
 
 def _settled(
-    services: Services, accounts: Accounts, found: Sequence[Finding], heard: Heard
+    services: Services,
+    accounts: Accounts,
+    found: Sequence[Finding],
+    heard: Heard,
+    begun_at: datetime,
 ) -> list[Finding]:
     """The findings with accepted ones as WAIVED, after what this look has ended is closed.
 
-    What stands on record and was not looked for this time is told too: it is not OK by that.
+    What stands on record and was not looked for this time is told too: it is not OK by that. What
+    somebody else has found since this look began, by the ledger's clock, it can't end: it may have
+    asked before that came about.
     """
     ledger, feed = services.ledger, services.feed_name
+    older = {
+        each.finding_id: each.finding
+        for each in ledger.findings(feed)
+        if each.last_confirmed_at < begun_at
+    }
+    ended = ended_findings(older, found, heard, accounts.generations)
+    ledger.close_findings(feed, ended, confirmed_before=begun_at)
     standing = ledger.findings(feed)
-    open_ones = {each.finding_id: each.finding for each in standing}
-    ended = ended_findings(open_ones, found, heard, accounts.generations)
-    ledger.close_findings(feed, ended)
-    for number, reason in sorted(ended.items()):
-        log.info("Finding %d, %s, is closed: %s", number, open_ones[number].code.value, reason)
+    for number in sorted(ended.keys() - {each.finding_id for each in standing}):
+        log.info("Finding %d, %s, is closed: %s", number, older[number].code.value, ended[number])
     waived = {each.finding.key for each in standing if each.state is FindingState.WAIVED}
-    left = [each.finding for each in standing if each.finding_id not in ended]
+    left = [each.finding for each in standing]
     judged = [
         replace(each, verdict=Verdict.WAIVED) if each.key in waived else each
         for each in (*found, *left)

@@ -81,11 +81,13 @@ SELECT finding_id, feed, code, verdict::text AS verdict, level, topic, generatio
   FROM finding WHERE finding_id = :finding_id;
 
 -- name: close_findings
--- End findings that stand, each with what ended it.
+-- End findings that stand, each with what ended it; none that was confirmed at or after an instant.
 UPDATE finding f
    SET state = 'remedied', closed_at = clock_timestamp(), closed_by = ended.reason
   FROM unnest(:finding_ids::bigint[], :reasons::text[]) AS ended(finding_id, reason)
- WHERE f.finding_id = ended.finding_id AND f.feed = :feed AND f.state IN ('open', 'waived');
+ WHERE f.finding_id = ended.finding_id AND f.feed = :feed AND f.state IN ('open', 'waived')
+   AND (:confirmed_before::timestamptz IS NULL
+        OR f.last_confirmed_at < :confirmed_before::timestamptz);
 
 -- name: lock_finding
 -- One finding's state and evidence, held until the transaction ends.

@@ -1,0 +1,111 @@
+"""A reconcile ends what it has looked for, never what others have found since it began to look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.findings import Level
+from tallystick.domain.identities import Owner
+from tallystick.domain.states import FindingState
+from tallystick.workflows.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.run import land_feed
+from tests.support.meanwhile import Meanwhile
+from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.story import FEED, Story
+
+OWNER = Owner("one")
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """One landed batch."""
+    broker = ScriptedBroker("orders")
+    for log in broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    story = Story(ledger_databases(), tmp_path, broker)
+    land_feed(story.services(), None, OWNER)
+    return story
+
+
+def standing(story: Story) -> list[str]:
+    return [each.finding.code.value for each in story.services().ledger.findings(FEED)]
+
+
+def file_of(story: Story) -> Path:
+    (file,) = (story.directory / "landing" / FEED).rglob("*.parquet")
+    return file
+
+
+def scrub_with(story: Story, meanwhile: Callable[[], object]) -> ReconcileReport:
+    """A reconcile down to L3; something happens once Spark has read what is due."""
+    services = story.services()
+    spark = Meanwhile(services.spark, meanwhile, method="scrub")
+    return reconcile(replace(services, spark=spark), Level.L3)  # type: ignore[arg-type]
+
+
+def test_a_file_that_another_reconcile_misses_meanwhile_stays_missing(story: Story) -> None:
+    def deleted() -> None:
+        file_of(story).unlink()
+        reconcile(story.services())
+        assert standing(story) == ["A8", "A8"]
+
+    report = scrub_with(story, deleted)
+    assert standing(story) == ["A8", "A8"]
+    assert report.has_failed
+
+
+def test_a_short_read_of_a_run_meanwhile_stays_open(story: Story) -> None:
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    visible = story.broker.visible
+
+    def lands_too_little() -> None:
+        story.broker.visible = lambda *asked: [  # type: ignore[method-assign]
+            each for each in visible(*asked) if each[0] != 12
+        ]
+        land_feed(story.services(), None, OWNER)
+        assert "A7" in standing(story)
+
+    scrub_with(story, lands_too_little)
+    assert "A7" in standing(story)
+
+
+def test_what_is_confirmed_while_a_reconcile_looks_stays_open(story: Story) -> None:
+    """The file is put back, and deleted again once this reconcile has listed it."""
+    file = file_of(story)
+    kept = file.read_bytes()
+    file.unlink()
+    reconcile(story.services())
+    file.write_bytes(kept)
+
+    def deleted_again() -> None:
+        file.unlink()
+        reconcile(story.services())
+
+    scrub_with(story, deleted_again)
+    stored = story.services().ledger.all_findings(FEED)
+    assert [each.state for each in stored] == [FindingState.OPEN, FindingState.OPEN]
+
+
+def test_what_is_confirmed_just_before_the_closing_stays_open(story: Story) -> None:
+    """Between its last question and its answer, another reconcile finds the same again."""
+    file = file_of(story)
+    kept = file.read_bytes()
+    file.unlink()
+    reconcile(story.services())
+    file.write_bytes(kept)
+
+    def deleted_again() -> None:
+        file.unlink()
+        reconcile(story.services())
+
+    services = story.services()
+    # The ledger's own rules ask for findings first, then what closes them.
+    ledger = Meanwhile(services.ledger, deleted_again, method="findings", call=2)
+    report = reconcile(replace(services, ledger=ledger))  # type: ignore[arg-type]
+    assert standing(story) == ["A8", "A8"]
+    assert report.has_failed
