@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tallystick.domain.findings import Finding
 from tallystick.domain.identities import Owner
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import Verdict
+from tallystick.domain.states import FindingState, Verdict
 from tallystick.errors import (
     BrokerUnavailable,
     IngestionError,
@@ -25,7 +26,7 @@ from tallystick.errors import (
 )
 from tallystick.workflows.reconciliation import ReconcileReport, reconcile
 from tallystick.workflows.run import land_feed
-from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
 OWNER = Owner("one")
@@ -212,3 +213,21 @@ def test_what_the_broker_showed_stands_while_it_is_silent(story: Story) -> None:
     reconcile(story.services())
     report, _ = with_broker(story, 1, for_good=True)
     assert told(report.findings) == {("U1", Verdict.UNKNOWN), ("N1", Verdict.UNKNOWN)}
+
+
+def test_a_partition_that_loses_its_leader_ends_no_finding_about_it(story: Story) -> None:
+    story.broker.retention_ms = 24 * 3_600_000
+    old = ScriptedBroker("orders").logs[0]
+    old.append(Kind.RECORD, 3, at=NOW - timedelta(hours=23))
+    story.broker.logs[0].entries[-3:] = old.entries
+    reconcile(story.services())
+    ledger = story.services().ledger
+    (near,) = [each for each in ledger.findings(FEED) if each.finding.code.value == "W1"]
+    story.broker.leaderless.add(0)
+    reconcile(story.services())
+    stored = ledger.finding(near.finding_id)
+    assert stored
+    assert stored.state is FindingState.OPEN
+    story.broker.leaderless.clear()
+    land_feed(story.services(), None, OWNER)
+    assert reconcile(story.services()).findings == ()

@@ -1,6 +1,7 @@
 """Which standing findings have ended: what was looked for again, and is not there any more.
 
-1. Only who looked can close: a witness that did not answer closes nothing.
+1. Only who looked can close: a witness that did not answer closes nothing, and a partition without
+   a leader has not answered.
 2. What is lost stays lost: losses, cuts and unknown tails end by an operator's word, never by a
    look.
 """
@@ -61,6 +62,12 @@ class Heard:
     """Batches whose offset columns were read, and if each was clean."""
     replaced: Collection[tuple[str, str]] = ()
     """Files by batch and name whose place a repair has taken."""
+    leaderless: Collection[int] = ()
+    """Partitions of which the broker could say nothing; it answered for all others."""
+
+    def is_broker_heard_on(self, partition: int | None) -> bool:
+        """True when the broker answered for this partition; None is the topic."""
+        return self.broker and partition not in self.leaderless
 
 
 def ended_findings(
@@ -103,7 +110,7 @@ def _reason(
         case code if code in _OF_STORAGE and each.level is Level.L2:
             return gone if heard.storage else None
         case code if code in _OF_BROKER and each.level is Level.L1:
-            return gone if heard.broker else None
+            return gone if heard.is_broker_heard_on(each.partition) else None
         case FindingCode.TRUNCATED | FindingCode.OVERWRITTEN:
             return _cut_ended(each, heard, account, gone)
         case FindingCode.NO_PROGRESS:
@@ -120,4 +127,5 @@ def _cut_ended(
     if account and each.generation is not None and account.ordinal > each.generation:
         return f"Generation {account.ordinal} was opened at offset {account.first_offset}."
     # An anchor that could not be judged, and can be now.
-    return gone if each.verdict is Verdict.UNKNOWN and heard.broker else None
+    is_judged = each.verdict is Verdict.UNKNOWN and heard.is_broker_heard_on(each.partition)
+    return gone if is_judged else None

@@ -42,7 +42,12 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
     over = ended_findings(
         {each.finding_id: each.finding for each in recorded},
         (*standing, *standing_short_reads(known, told)),
-        Heard(seen.snapshot.taken_at, broker=True, storage=False),
+        Heard(
+            seen.snapshot.taken_at,
+            broker=True,
+            storage=False,
+            leaderless=seen.snapshot.leaderless,
+        ),
         known,
     )
     news = [

@@ -171,6 +171,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         read_in_full=read,
         offsets_read=rows.read,
         replaced={(each.batch_id, each.name) for each in services.ledger.replacements(feed)},
+        leaderless=look.seen.snapshot.leaderless if look else (),
     )
     is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)
     found = _settled(services, accounts, found, heard, begun_at)

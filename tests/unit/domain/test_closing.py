@@ -66,6 +66,7 @@ A8, C1, A3, Z5, A1 = (
     FindingCode.EXPIRED,
 )
 N1, N3, U1 = FindingCode.UNREAD_PARTITION, FindingCode.UNFINISHED_BATCH, FindingCode.COULD_NOT_TELL
+N2, W1, A4 = FindingCode.STALLED_STABLE_OFFSET, FindingCode.LOSS_NEAR, FindingCode.OVERWRITTEN
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,11 @@ N1, N3, U1 = FindingCode.UNREAD_PARTITION, FindingCode.UNFINISHED_BATCH, Finding
         (found(C1, Level.L3), replace(ALL, offsets_read={BATCH: True}), account(), False),
         (found(N1, Level.L1), ALL, account(), True),
         (found(N1, Level.L1), replace(ALL, broker=False), account(), False),
+        (found(N1, Level.L1), replace(ALL, leaderless={0}), account(), False),
+        (found(N1, Level.L1), replace(ALL, leaderless={1}), account(), True),
+        (found(W1, Level.L1), replace(ALL, leaderless={0}), account(), False),
+        (found(N2, Level.L1), replace(ALL, leaderless={0}), account(), False),
+        (found(A8), replace(ALL, leaderless={0}), account(), True),
         (found(N3, Level.L1), Heard(NOON, broker=False, storage=False), account(), True),
         (found(U1, Level.L1), ALL, account(), True),
         (found(U1, Level.L1), replace(ALL, broker=False), account(), False),
@@ -92,8 +98,14 @@ N1, N3, U1 = FindingCode.UNREAD_PARTITION, FindingCode.UNFINISHED_BATCH, Finding
         (found(A1, Level.L1), ALL, account(), False),
         (found(A3, Level.L1), ALL, account(), False),
         (found(A3, Level.L1), ALL, account(ordinal=2), True),
-        (found(FindingCode.OVERWRITTEN, Level.L1), ALL, account(), False),
-        (found(FindingCode.OVERWRITTEN, Level.L1, verdict=Verdict.UNKNOWN), ALL, account(), True),
+        (found(A4, Level.L1), ALL, account(), False),
+        (found(A4, Level.L1, verdict=Verdict.UNKNOWN), ALL, account(), True),
+        (
+            found(A4, Level.L1, verdict=Verdict.UNKNOWN),
+            replace(ALL, leaderless={0}),
+            account(),
+            False,
+        ),
         (found(Z5, Level.L1), ALL, account(frontier=4), False),
         (found(Z5, Level.L1), ALL, account(frontier=5), True),
     ],
