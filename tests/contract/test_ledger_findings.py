@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 
-from tallystick.domain.findings import Finding
+from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import FeedName
 from tallystick.domain.states import FindingState, Verdict
 from tallystick.domain.waivers import Waiver
@@ -141,3 +142,24 @@ def test_what_was_confirmed_since_an_instant_is_not_closed_by_a_look_from_before
     closed = {number: "Gone.", other: "Gone."}
     assert story.ledger.close_findings(FEED, closed, confirmed_before=begun_at) == 1
     assert states(story) == ["open", "remedied"]
+
+
+def test_a_state_that_lasts_is_confirmed_while_the_log_grows_and_keeps_its_waiver(
+    story: LedgerStory,
+) -> None:
+    near = replace(finding_of(5, 9), code=FindingCode.LOSS_NEAR)
+    (number,) = recorded(story, near)
+    story.ledger.waive(waiver_of(number))
+    assert recorded(story, replace(near, until_offset=12)) == [number]
+    (standing,) = story.ledger.findings(FEED)
+    assert standing.state is FindingState.WAIVED
+    assert standing.finding.until_offset == 9
+    assert standing.last_confirmed_at > standing.first_seen_at
+
+
+def test_a_state_that_lasts_is_open_again_when_its_evidence_changes(story: LedgerStory) -> None:
+    near = replace(finding_of(5, 9, retention_ms=10), code=FindingCode.LOSS_NEAR)
+    (number,) = recorded(story, near)
+    story.ledger.waive(waiver_of(number))
+    recorded(story, replace(near, until_offset=12, evidence={"retention_ms": 5}))
+    assert states(story) == ["open"]

@@ -78,14 +78,17 @@ class Finding:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What it is about: the same trouble seen again has the same key, whatever its words."""
+        """What it is about: the same trouble seen again has the same key, whatever its words.
+
+        A state that lasts is the same one while the log grows: its end is where a look saw the log.
+        """
         return (
             self.code,
             self.topic,
             self.generation,
             self.partition,
             self.from_offset,
-            self.until_offset,
+            None if self.code in GROWING_CODES else self.until_offset,
             self.subject,
         )
 
@@ -128,6 +131,16 @@ def finding(
 # Everything above what is harmless or accepted: a run's check fails on it, and so does reconcile.
 FAILING_VERDICTS: Final = frozenset(
     {Verdict.SUSPECTED, Verdict.UNKNOWN, Verdict.PROVEN_DUP, Verdict.PROVEN_LOSS}
+)
+
+# States that last while the log grows behind them.
+GROWING_CODES: Final = frozenset(
+    {
+        FindingCode.UNREAD_PARTITION,
+        FindingCode.STALLED_STABLE_OFFSET,
+        FindingCode.LOSS_NEAR,
+        FindingCode.NO_PROGRESS,
+    }
 )
 
 # What a run records: its plan with the change that it describes, its batches with what is missing

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.findings import GROWING_CODES, Finding, FindingCode, Level
 from tallystick.domain.identities import FeedName
 from tallystick.domain.states import FindingState, Verdict
 from tallystick.domain.waivers import Waiver, evidence_digest
@@ -22,11 +22,12 @@ from tallystick.ports.findings import StoredFinding
 def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
     """Enter findings. One with the same key seen again is confirmed.
 
-    With another verdict the older finding is superseded and stays readable; it is never rewritten.
+    With another verdict the older finding is superseded and stays readable; it is never rewritten:
+    a state that lasts keeps the end that the first look saw.
     """
     # The same finding twice in one call is one finding; the later wording counts.
     kept = [replace(each, subject=storable(each.subject)) for each in findings]
-    found = list({each.key: each for each in kept}.values())
+    found = _as_first_stated(transaction, feed, list({each.key: each for each in kept}.values()))
     if not found:
         return
     keys = {
@@ -55,6 +56,20 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         **keys,
         digests=[_digest(evidence_json(each.evidence)) for each in found],
     )
+
+
+def _as_first_stated(
+    transaction: Transaction, feed: FeedName, found: Sequence[Finding]
+) -> list[Finding]:
+    """The findings; what stands already while its log grows has the interval that is on record."""
+    if not any(each.code in GROWING_CODES for each in found):
+        return list(found)
+    until = {
+        each.finding.key: each.finding.until_offset
+        for each in reversed(standing_findings(transaction, feed))
+        if each.finding.code in GROWING_CODES
+    }
+    return [replace(each, until_offset=until.get(each.key, each.until_offset)) for each in found]
 
 
 def _digest(evidence: str) -> bytes:

@@ -7,11 +7,17 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tallystick.domain.closing import Heard, ended_findings
-from tallystick.domain.findings import FAILING_VERDICTS, PLANNING_CODES, Finding
+from tallystick.domain.findings import (
+    FAILING_VERDICTS,
+    GROWING_CODES,
+    PLANNING_CODES,
+    Finding,
+)
 from tallystick.domain.ledger_rules import standing_short_reads
 from tallystick.domain.log_rules import recorded_stops
 from tallystick.domain.rules import lasting_findings
 from tallystick.errors import CheckFailed
+from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.observing import observe
 from tallystick.workflows.outlooks import outlook, terms
 from tallystick.workflows.place import at
@@ -53,7 +59,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
     news = [
         each.finding
         for each in recorded
-        if each.first_seen_at >= since
+        if _told_at(each) >= since
         and each.finding.code in PLANNING_CODES
         and each.finding_id not in over
     ]
@@ -64,6 +70,12 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
     if not found:
         log.info("Feed %s: nothing found at levels L0 and L1.", services.feed_name)
     return found
+
+
+def _told_at(stored: StoredFinding) -> datetime:
+    """When the finding was news: a partition that stands still is, to every plan that sees it."""
+    is_lasting = stored.finding.code in GROWING_CODES
+    return stored.last_confirmed_at if is_lasting else stored.first_seen_at
 
 
 def require_clean(feed: str, findings: Sequence[Finding]) -> None:

@@ -71,3 +71,10 @@ def test_a_key_says_what_a_finding_is_about_and_not_what_is_said(
     change: dict[str, object], is_another: bool
 ) -> None:
     assert (replace(LOST, **change).key != LOST.key) is is_another  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("code", ["N1", "N2", "W1", "Z5"])
+def test_a_state_that_lasts_is_the_same_one_while_the_log_grows(code: str) -> None:
+    lasting = replace(LOST, code=FindingCode(code))
+    assert replace(lasting, until_offset=9).key == lasting.key
+    assert replace(lasting, from_offset=6).key != lasting.key
