@@ -17,6 +17,8 @@ from tallystick.errors import VerificationFailed
 from tallystick.workflows.checking import check
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.run import land_feed
 from tallystick.workflows.services import Services
 from tallystick.workflows.verification import verify_and_commit
@@ -133,3 +135,18 @@ def test_a_log_that_became_another_one_is_no_short_read(story: Story) -> None:
     services.spark.before_write = recreated
     land_feed(services, None, OWNER)
     assert story.services().ledger.findings(FEED) == []
+
+
+def test_a_short_read_of_a_repair_stands_until_the_repair_is_committed(story: Story) -> None:
+    land_feed(story.services(), None, OWNER)
+    (file,) = (story.directory / "landing" / FEED).rglob("*.parquet")
+    file.unlink()
+    reconcile(story.services())
+    report = repair_feed(hiding(story, {0: {3}}), (), OWNER)
+    assert [type(each) for each in report.errors] == [VerificationFailed]
+    short = ("A7", Verdict.UNKNOWN, 0, 3, 4)
+    for _ in range(2):
+        assert short in told(reconcile(story.services()).findings)
+    assert not land_feed(story.services(), None, OWNER).errors
+    assert told(reconcile(story.services()).findings) == set()
+    assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}

@@ -6,7 +6,7 @@ has written past the schema, and that is what they are for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tallystick.domain.batch import BatchPlan
 from tallystick.domain.findings import Finding, FindingCode, Level, finding
@@ -85,19 +85,29 @@ def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
 
 
 def standing_short_reads(
-    generations: Mapping[int, GenerationAccount], recorded: Sequence[Finding]
+    generations: Mapping[int, GenerationAccount],
+    recorded: Sequence[Finding],
+    open_repairs: Collection[str],
 ) -> tuple[Finding, ...]:
-    """The short reads on record whose offsets are not accounted for to this day."""
+    """The short reads on record whose offsets are not accounted for to this day.
+
+    `open_repairs` are the repairs that are neither committed nor given up.
+    """
     return tuple(
         each
         for each in recorded
-        if each.code is FindingCode.SHORT_READ and not is_over(generations, each)
+        if each.code is FindingCode.SHORT_READ and not is_over(generations, each, open_repairs)
     )
 
 
-def is_over(generations: Mapping[int, GenerationAccount], recorded: Finding) -> bool:
+def is_over(
+    generations: Mapping[int, GenerationAccount], recorded: Finding, open_repairs: Collection[str]
+) -> bool:
     """True for a short read whose offsets are landed, a proven hole, or lost by now."""
     if recorded.code is not FindingCode.SHORT_READ or recorded.partition is None:
+        return False
+    if recorded.evidence.get("batch") in open_repairs:
+        # A repair's offsets were landed once: the frontier has passed them long ago.
         return False
     account = generations.get(recorded.partition)
     if account is None or account.ordinal != recorded.generation:

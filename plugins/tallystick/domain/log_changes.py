@@ -140,6 +140,11 @@ class Accounts:
     retired_topic_ids: frozenset[str] = frozenset()
     """Topic ids of lives that are over: a broker that still answers with one is behind."""
 
+    @property
+    def open_repairs(self) -> frozenset[BatchId]:
+        """The repairs that are neither committed nor given up."""
+        return frozenset(each.plan.batch_id for each in self.unfinished if each.plan.is_repair)
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

@@ -6,7 +6,7 @@ elsewhere; the rules themselves are in the modules of their families.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -61,6 +61,8 @@ class LedgerFacts:
     waiting: Sequence[WaitingBatch]
     unsound: Sequence[tuple[GenerationAccount, Sequence[OffsetRange]]]
     """Generations whose settled ranges overlap or leave a gap, with those ranges."""
+    open_repairs: Collection[str] = ()
+    """Repairs that are neither committed nor given up."""
 
 
 def lasting_findings(
@@ -112,7 +114,7 @@ def ledger_findings(
     return (
         *recorded_stops(generations, facts.recorded),
         *recorded_unknown_tails(facts.recorded),
-        *standing_short_reads(generations, facts.recorded),
+        *standing_short_reads(generations, facts.recorded, facts.open_repairs),
         # With the evidence of then: the ranges have none.
         *(known.get(each.key, each) for each in lost),
         *(

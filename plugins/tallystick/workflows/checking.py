@@ -47,7 +47,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
     # A run that is run again tells what its first life has found, but for what has passed since.
     over = ended_findings(
         {each.finding_id: each.finding for each in recorded},
-        (*standing, *standing_short_reads(known, told)),
+        (*standing, *standing_short_reads(known, told, accounts.open_repairs)),
         Heard(
             seen.snapshot.taken_at,
             broker=True,

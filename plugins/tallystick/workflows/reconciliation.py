@@ -317,6 +317,7 @@ def _ledger_findings(
         lost=ledger.lost(feed),
         waiting=ledger.waiting(feed),
         unsound=[(each.account, each.ranges) for each in unsound],
+        open_repairs=accounts.open_repairs,
     )
     return ledger_findings(feed, services.topic, accounts.generations, facts)
 

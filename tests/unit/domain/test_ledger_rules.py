@@ -99,12 +99,19 @@ def test_a_short_read_stands_until_its_offsets_are_accounted_for(
 ) -> None:
     account = an_account(frontier=frontier, ordinal=ordinal)
 
-    assert bool(standing_short_reads(by_partition(account), [recorded])) is stands
+    assert bool(standing_short_reads(by_partition(account), [recorded], ())) is stands
 
 
 def test_only_short_reads_are_over_by_being_landed() -> None:
     landed = by_partition(an_account(frontier=9))
 
-    assert is_over(landed, SHORT)
-    assert not is_over(landed, replace(SHORT, code=FindingCode.EXPIRED))
-    assert not is_over(landed, replace(SHORT, partition=None))
+    assert is_over(landed, SHORT, ())
+    assert not is_over(landed, replace(SHORT, code=FindingCode.EXPIRED), ())
+    assert not is_over(landed, replace(SHORT, partition=None), ())
+
+
+def test_a_short_read_of_a_repair_is_over_with_the_repair() -> None:
+    """Its offsets lie below the frontier from the first."""
+    for account in (an_account(frontier=9), an_account(frontier=9, ordinal=2)):
+        assert not is_over(by_partition(account), SHORT, {BATCH})
+        assert is_over(by_partition(account), SHORT, {"another"})
