@@ -163,3 +163,41 @@ def test_a_state_that_lasts_is_open_again_when_its_evidence_changes(story: Ledge
     story.ledger.waive(waiver_of(number))
     recorded(story, replace(near, until_offset=12, evidence={"retention_ms": 5}))
     assert states(story) == ["open"]
+
+
+def expired(story: LedgerStory) -> int:
+    """The number of a finding whose only waiver is over, and that nobody has looked for since."""
+    (number,) = recorded(story, finding_of())
+    soon = datetime.now(UTC) + timedelta(milliseconds=300)
+    story.ledger.waive(waiver_of(number, expires_at=soon))
+    story.ask("SELECT pg_sleep(0.4)::text")
+    return number
+
+
+def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(story: LedgerStory) -> None:
+    number = expired(story)
+    stored = story.ledger.finding(number)
+    assert stored
+    assert stored.state is FindingState.OPEN
+    assert states(story) == ["open"]
+    assert [each.state for each in story.ledger.findings(FEED)] == [FindingState.OPEN]
+
+
+def test_a_waiver_that_has_expired_can_be_renewed(story: LedgerStory) -> None:
+    number = expired(story)
+    story.ledger.waive(waiver_of(number))
+    assert states(story) == ["waived"]
+    recorded(story, finding_of())
+    assert states(story) == ["waived"]
+    with pytest.raises(LedgerRefused, match=f"finding {number} is waived, not open"):
+        story.ledger.waive(waiver_of(number))
+
+
+def test_the_newest_waiver_counts_and_no_longer_one_before_it(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of(frontier=5))
+    story.ledger.waive(waiver_of(number))
+    recorded(story, finding_of(frontier=6))
+    soon = datetime.now(UTC) + timedelta(milliseconds=300)
+    story.ledger.waive(waiver_of(number, expires_at=soon))
+    story.ask("SELECT pg_sleep(0.4)::text")
+    assert [each.state for each in story.ledger.findings(FEED)] == [FindingState.OPEN]

@@ -78,18 +78,30 @@ def _digest(evidence: str) -> bytes:
 
 def standing_findings(transaction: Transaction, feed: FeedName) -> list[StoredFinding]:
     """The feed's open and waived findings, oldest first."""
-    return [_stored(row) for row in transaction.rows("standing_findings", feed=feed)]
+    return _findings(transaction, feed=feed, only_standing=True)
 
 
 def all_findings(transaction: Transaction, feed: FeedName) -> list[StoredFinding]:
     """Every finding that the feed ever had, oldest first."""
-    return [_stored(row) for row in transaction.rows("all_findings", feed=feed)]
+    return _findings(transaction, feed=feed)
 
 
 def finding(transaction: Transaction, finding_id: int) -> StoredFinding | None:
     """One finding; None if there is none of this number."""
-    row = transaction.row("finding", finding_id=finding_id)
-    return _stored(row) if row else None
+    return next(iter(_findings(transaction, finding_id=finding_id)), None)
+
+
+def _findings(
+    transaction: Transaction,
+    *,
+    feed: FeedName | None = None,
+    finding_id: int | None = None,
+    only_standing: bool = False,
+) -> list[StoredFinding]:
+    rows = transaction.rows(
+        "findings", feed=feed, finding_id=finding_id, only_standing=only_standing
+    )
+    return [_stored(row) for row in rows]
 
 
 def close_findings(
@@ -112,14 +124,15 @@ def close_findings(
 
 def waive(transaction: Transaction, waiver: Waiver) -> None:
     """Accept an open finding; raises LedgerRefused for one that is not open."""
-    row = transaction.row("lock_finding", finding_id=waiver.finding_id)
-    if row is None or row.state != FindingState.OPEN.value:
-        state = row.state if row else "unknown"
+    transaction.row("lock_finding", finding_id=waiver.finding_id)
+    stored = finding(transaction, waiver.finding_id)
+    if stored is None or stored.state is not FindingState.OPEN:
+        state = stored.state.value if stored else "unknown"
         raise LedgerRefused("waive_finding", f"finding {waiver.finding_id} is {state}, not open")
     transaction.change(
         "enter_waiver",
         finding_id=waiver.finding_id,
-        digest=evidence_digest(row.evidence),
+        digest=evidence_digest(stored.finding.evidence),
         reason=storable(waiver.reason),
         asked_by=storable(waiver.asked_by),
         approved_by=storable(waiver.approved_by),

@@ -53,32 +53,21 @@ UPDATE finding f SET state = 'open'
                 AND f.until_offset IS NOT DISTINCT FROM seen.until_offset
                 AND newest.evidence_sha256 <> seen.digest));
 
--- name: standing_findings
--- The feed's findings that are open or waived, oldest first. An expired waiver counts for nothing.
+-- name: findings
+-- A feed's findings, all or those that stand, or the finding of one number; oldest first.
+-- A waiver that has expired counts for nothing, also before the next look notes it.
 SELECT f.finding_id, f.feed, f.code, f.verdict::text AS verdict, f.level, f.topic, f.generation,
        f.partition, f.from_offset, f.until_offset, f.subject, f.cause, f.next_step, f.evidence,
        f.first_seen_at, f.last_confirmed_at, f.closed_at, f.closed_by,
-       CASE WHEN f.state = 'waived' AND NOT EXISTS (
-                 SELECT FROM waiver w
-                  WHERE w.finding_id = f.finding_id AND w.expires_at > clock_timestamp())
+       CASE WHEN f.state = 'waived' AND clock_timestamp() >= (
+                 SELECT w.expires_at FROM waiver w WHERE w.finding_id = f.finding_id
+                  ORDER BY w.waiver_id DESC LIMIT 1)
             THEN 'open' ELSE f.state::text END AS state
-  FROM finding f WHERE f.feed = :feed AND f.state IN ('open', 'waived')
+  FROM finding f
+ WHERE (:feed::text IS NULL OR f.feed = :feed::text)
+   AND (:finding_id::bigint IS NULL OR f.finding_id = :finding_id::bigint)
+   AND (NOT :only_standing::boolean OR f.state IN ('open', 'waived'))
  ORDER BY f.finding_id;
-
--- name: all_findings
--- Every finding that the feed ever had, oldest first.
-SELECT finding_id, feed, code, verdict::text AS verdict, level, topic, generation, partition,
-       from_offset, until_offset, subject, cause, next_step, evidence, first_seen_at,
-       last_confirmed_at, closed_at, closed_by, state::text AS state
-  FROM finding WHERE feed = :feed
- ORDER BY finding_id;
-
--- name: finding
--- One finding, whatever became of it.
-SELECT finding_id, feed, code, verdict::text AS verdict, level, topic, generation, partition,
-       from_offset, until_offset, subject, cause, next_step, evidence, first_seen_at,
-       last_confirmed_at, closed_at, closed_by, state::text AS state
-  FROM finding WHERE finding_id = :finding_id;
 
 -- name: close_findings
 -- End findings that stand, each with what ended it; none that was confirmed at or after an instant.
@@ -90,8 +79,8 @@ UPDATE finding f
         OR f.last_confirmed_at < :confirmed_before::timestamptz);
 
 -- name: lock_finding
--- One finding's state and evidence, held until the transaction ends.
-SELECT state::text AS state, evidence FROM finding WHERE finding_id = :finding_id FOR NO KEY UPDATE;
+-- One finding's row, held until the transaction ends.
+SELECT finding_id FROM finding WHERE finding_id = :finding_id FOR NO KEY UPDATE;
 
 -- name: enter_waiver
 -- What two people have accepted, for the evidence as it is now.
@@ -99,5 +88,5 @@ INSERT INTO waiver (finding_id, evidence_sha256, reason, asked_by, approved_by, 
 VALUES (:finding_id, :digest, :reason, :asked_by, :approved_by, :expires_at);
 
 -- name: waive_finding
--- open -> waived.
+-- open -> waived; one whose waiver has expired is so already, and has a newer waiver now.
 UPDATE finding SET state = 'waived' WHERE finding_id = :finding_id AND state = 'open';
