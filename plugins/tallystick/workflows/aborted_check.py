@@ -12,10 +12,12 @@ from typing import Final
 
 from tallystick.domain.content_rules import Place, aborted_landed
 from tallystick.domain.findings import Finding
+from tallystick.domain.generation import GenerationState
 from tallystick.domain.landed import LandedFile
+from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation, log_changes
 from tallystick.domain.manifest import AccountedRange, Manifest
 from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.snapshot import PartitionBounds
 from tallystick.domain.states import HoleClass, Isolation
 from tallystick.ports.proofs import CommittedDirectory
 from tallystick.workflows.services import Services
@@ -27,12 +29,16 @@ _OF_TRANSACTIONS: Final = (HoleClass.CONTROL, HoleClass.ABORTED)
 
 
 def aborted_findings(
-    services: Services, directories: Sequence[CommittedDirectory], snapshot: BrokerSnapshot
+    services: Services,
+    directories: Sequence[CommittedDirectory],
+    accounts: Accounts,
+    seen: Observation,
 ) -> list[Finding]:
     """Rows that read_committed batches hold, and that the broker says were aborted.
 
     `directories` are in the order of their commits. Raises SourceError.
     """
+    logs = _logs_as_read(accounts, seen)
     manifests = [
         (each, batch.manifest)
         for each in directories[-_BATCHES_AT_MOST:]
@@ -47,11 +53,12 @@ def aborted_findings(
     found: list[Finding] = []
     budget = _OFFSETS_AT_MOST
     for directory, manifest in reversed(manifests):
-        if not _is_comparable(manifest, snapshot):
+        if manifest.isolation is not Isolation.READ_COMMITTED:
             continue
         for part in manifest.ranges:
-            landed = _retained(part, snapshot)
-            if part.planned.offsets.partition.partition not in transactional or not landed:
+            partition = part.planned.offsets.partition.partition
+            landed = _retained(part, logs.get((manifest.plan.ordinal, partition)))
+            if partition not in transactional or not landed:
                 continue
             budget -= landed.count
             if budget < 0:
@@ -60,20 +67,31 @@ def aborted_findings(
     return found
 
 
-def _is_comparable(manifest: Manifest, snapshot: BrokerSnapshot) -> bool:
-    is_this_log = (manifest.plan.cluster_id, manifest.plan.topic_id) == (
-        snapshot.cluster_id,
-        snapshot.topic_id,
-    )
-    return is_this_log and manifest.isolation is Isolation.READ_COMMITTED
+def _logs_as_read(
+    accounts: Accounts, seen: Observation
+) -> Mapping[tuple[int, int], PartitionBounds]:
+    """The logs that still are what was landed, by generation and partition.
+
+    One that was cut or re-created has other records at the same offsets: its transactions say
+    nothing of the rows that were landed before.
+    """
+    changes = log_changes(accounts, seen)
+    over = {each.generation_id for each in (*changes.closed, *changes.stopped)}
+    return {
+        (account.ordinal, partition): bounds
+        for partition, account in accounts.generations.items()
+        if (bounds := seen.snapshot.partitions.get(partition))
+        and account.state is GenerationState.OPEN
+        and account.generation_id not in over
+        and seen.anchors.get(partition) is not AnchorCheck.GONE
+    }
 
 
-def _retained(part: AccountedRange, snapshot: BrokerSnapshot) -> OffsetRuns:
-    """The rows of a range that the log still holds."""
-    offsets = part.planned.offsets
-    bounds = snapshot.partitions.get(offsets.partition.partition)
+def _retained(part: AccountedRange, bounds: PartitionBounds | None) -> OffsetRuns:
+    """The rows of a range that the log still holds; none where there are no bounds."""
     if bounds is None:
         return OffsetRuns()
+    offsets = part.planned.offsets
     holes = reduce(OffsetRuns.union, part.holes.values(), OffsetRuns())
     rows = holes.complement(offsets.from_offset, offsets.until_offset)
     return rows.clipped(bounds.log_start_offset, bounds.high_watermark)

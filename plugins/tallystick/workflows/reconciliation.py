@@ -303,7 +303,7 @@ def _one_look(
         foreseen=change_findings(feed, known, log_changes(accounts, seen), seen),
         standing=(
             *broker_findings(feed, known, seen, around, terms(services)),
-            *aborted_findings(services, directories, seen.snapshot),
+            *aborted_findings(services, directories, accounts, seen),
         ),
     )
 
