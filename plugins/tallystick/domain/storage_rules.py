@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.findings import Finding, FindingCode, Level
-from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.runs import OffsetRuns
@@ -194,21 +193,20 @@ def stray_rows_twice(
     topic: str,
     path: str,
     held: Mapping[int, OffsetRuns],
-    generations: Mapping[int, Sequence[GenerationAccount]],
+    committed: Mapping[int, OffsetRuns],
 ) -> tuple[Finding, ...]:
     """The offsets of a stray file that are committed too: who reads the directories has them twice.
 
-    `held` are the file's offsets by partition; its directory says of which generation they are.
+    `held` are the file's offsets by partition; `committed` are those of the generation in whose
+    directory it lies. What is lost, or only claimed, is in no other file: it is not there twice.
     """
-    ordinal = _ordinal_in(path)
+    ordinal = generation_in(path)
+    if ordinal is None:
+        return ()
     found = []
     for partition, offsets in sorted(held.items()):
-        account = next(
-            (each for each in generations.get(partition, ()) if each.ordinal == ordinal), None
-        )
-        if account is None:
-            continue
-        for from_offset, until_offset in offsets.intersection(_accounted(account)):
+        both = offsets.intersection(committed.get(partition, OffsetRuns()))
+        for from_offset, until_offset in both:
             found.append(
                 Finding(
                     code=FindingCode.LANDED_TWICE,
@@ -216,7 +214,7 @@ def stray_rows_twice(
                     level=Level.L2,
                     feed=feed,
                     topic=topic,
-                    generation=account.ordinal,
+                    generation=ordinal,
                     partition=partition,
                     from_offset=from_offset,
                     until_offset=until_offset,
@@ -229,19 +227,13 @@ def stray_rows_twice(
     return tuple(found)
 
 
-def _ordinal_in(path: str) -> int | None:
-    """The generation whose directory a path lies in; None outside of all."""
+def generation_in(path: str) -> int | None:
+    """The ordinal of the generation whose directory a path lies in; None outside of all."""
     match = _GENERATION.search(path)
     return int(match[1]) if match else None
 
 
 _GENERATION: Final = re.compile(r"/gen=(\d+)/")
-
-
-def _accounted(account: GenerationAccount) -> OffsetRuns:
-    prefix = (account.first_offset, account.frontier)
-    beyond = [(each.from_offset, each.until_offset) for each in account.beyond]
-    return OffsetRuns.of(each for each in (prefix, *beyond) if each[0] < each[1])
 
 
 def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding, ...]:

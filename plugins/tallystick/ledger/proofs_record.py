@@ -10,6 +10,7 @@ from typing import Any
 from tallystick.domain.batch import CommittedFile
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
 from tallystick.domain.paths import BatchPath
+from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import BatchState, HoleClass
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.rows import in_utc
@@ -73,6 +74,21 @@ class PostgresProofs:
                 until_offset=until_offset,
             )
         return [BatchId(row.batch_id) for row in rows]
+
+    def committed_within(
+        self, feed: FeedName, generation: int, partition: int, from_offset: int, until_offset: int
+    ) -> OffsetRuns:
+        """Which of these offsets are committed."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows(
+                "committed_within",
+                feed=feed,
+                ordinal=generation,
+                partition=partition,
+                from_offset=from_offset,
+                until_offset=until_offset,
+            )
+        return OffsetRuns.of((row.from_offset, row.until_offset) for row in rows)
 
     def offsets_due(self, feed: FeedName, every: timedelta, most: int) -> Sequence[DueOffsets]:
         """Published batches whose rows were not looked at for so long."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from tallystick.domain.batch import CommittedFile
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
 from tallystick.domain.paths import BatchPath, StagingPath
+from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import HoleClass
 
 
@@ -94,6 +95,12 @@ class ProofsRecord(Protocol):
         self, feed: FeedName, generation: int, partition: int, from_offset: int, until_offset: int
     ) -> Sequence[BatchId]:
         """Batches with a file that holds one of these offsets; `generation` is the ordinal."""
+        ...
+
+    def committed_within(
+        self, feed: FeedName, generation: int, partition: int, from_offset: int, until_offset: int
+    ) -> OffsetRuns:
+        """Which of these offsets are committed, holes included; `generation` is the ordinal."""
         ...
 
     def offsets_due(self, feed: FeedName, every: timedelta, most: int) -> Sequence[DueOffsets]:

@@ -18,6 +18,7 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.storage_rules import (
     StoredFile,
+    generation_in,
     is_read,
     ledger_behind,
     missing_or_changed,
@@ -250,9 +251,22 @@ def _is_published_batch(directory: str, entries: Sequence[StoredEntry]) -> bool:
 def _twice(services: Services, path: str) -> Sequence[Finding]:
     """The committed offsets that readers of the plain directories find in a stray file too."""
     directory, _, name = path.rpartition("/")
+    generation = generation_in(path)
+    if generation is None:
+        return ()
     try:
         held = services.store.read_back_file(directory, name).landed
     except (ManifestMismatch, FileMissing, StorageRefused):
         return ()
-    generations = services.ledger.generations(services.feed_name)
-    return stray_rows_twice(services.feed_name, services.topic, path, held, generations)
+    committed = {
+        partition: services.ledger.committed_within(
+            services.feed_name,
+            generation,
+            partition,
+            offsets.from_offsets[0],
+            offsets.until_offsets[-1],
+        )
+        for partition, offsets in held.items()
+        if offsets
+    }
+    return stray_rows_twice(services.feed_name, services.topic, path, held, committed)

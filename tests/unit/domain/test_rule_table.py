@@ -110,7 +110,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "B1": overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
     "B2": [
         *landed_twice(PLACE, [HeldOffsets("b", "f", FIVE, FIVE)]),
-        *stray_rows_twice(FEED, TOPIC, "/d/gen=1/copy.parquet", {0: FIVE}, {0: [LANDED]}),
+        *stray_rows_twice(FEED, TOPIC, "/d/gen=1/copy.parquet", {0: FIVE}, {0: FIVE}),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, doubled=RUNS),))),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, foreign=RUNS),))),
     ],

@@ -28,6 +28,17 @@ SELECT DISTINCT b.batch_id
    AND s.first_offset < :until_offset AND s.last_offset >= :from_offset
  ORDER BY b.batch_id;
 
+-- name: committed_within
+-- The committed parts of these offsets. Spelled as the predicate of the exclusion constraint, whose
+-- index finds them.
+SELECT greatest(lower(r.offsets), :from_offset::bigint) AS from_offset,
+       least(upper(r.offsets), :until_offset::bigint) AS until_offset
+  FROM offset_range r JOIN generation g USING (generation_id)
+ WHERE g.feed = :feed AND g.ordinal = :ordinal AND g.partition = :partition
+   AND r.state = 'committed' AND NOT r.replaces
+   AND r.offsets && int8range(:from_offset, :until_offset)
+ ORDER BY lower(r.offsets);
+
 -- name: newest_look
 -- How far the readers' directories below a root were compared with this ledger.
 SELECT changed_ms FROM storage_look WHERE feed = :feed AND root = :root;

@@ -1,0 +1,86 @@
+"""Files that no committed batch owns: which of them readers count twice, and which are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from tallystick.domain.batch import PlannedRange
+from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.identities import Owner
+from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import repair_feed
+from tallystick.workflows.run import land_feed
+from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.story import FEED, Story
+
+OWNER = Owner("test")
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """Two partitions of ten records, landed in one batch and one file."""
+    broker = ScriptedBroker("orders")
+    for log in broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    story = Story(ledger_databases(), tmp_path, broker)
+    land_feed(story.services(), None, OWNER)
+    return story
+
+
+def files(story: Story) -> list[Path]:
+    """What readers find, in the order of the names."""
+    return sorted((story.directory / "landing" / FEED).rglob("*.parquet"))
+
+
+def found(story: Story) -> list[Finding]:
+    return list(reconcile(story.services()).findings)
+
+
+def twice(findings: list[Finding]) -> list[tuple[int | None, int | None, int | None]]:
+    return sorted(
+        (each.partition, each.from_offset, each.until_offset)
+        for each in findings
+        if each.code is FindingCode.LANDED_TWICE
+    )
+
+
+def test_a_stray_file_with_the_only_copy_of_lost_rows_doubles_none_of_them(story: Story) -> None:
+    [file] = files(story)
+    content = file.read_bytes()
+    file.unlink()
+    story.broker.logs[0].log_start_offset = 10
+    found(story)
+    repair_feed(story.services(), (), OWNER)
+    file.write_bytes(content)
+    assert story.published_offsets() == {0: list(range(10)), 1: [*sorted([*range(10)] * 2)]}
+    assert twice(found(story)) == [(1, 0, 10)]
+
+
+def test_a_stray_file_with_rows_that_are_only_claimed_doubles_none_of_them(story: Story) -> None:
+    [file] = files(story)
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    land_feed(story.services(), None, OWNER)
+    [newer] = [each for each in files(story) if each != file]
+    (file.parent / "copy.parquet").write_bytes(newer.read_bytes())
+    assert twice(found(story)) == [(0, 10, 15), (1, 10, 15)]
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    plan_feed(story.services(), None, Owner("killed"))
+    rows = pq.read_table(newer, partitioning=None)
+    later = pc.add(rows["offset"], 5)
+    moved = rows.set_column(rows.schema.get_field_index("offset"), "offset", later)
+    pq.write_table(moved, file.parent / "copy.parquet")
+    assert [each.offsets.until_offset for each in claims(story)] == [20, 20]
+    assert twice(found(story)) == []
+
+
+def claims(story: Story) -> list[PlannedRange]:
+    accounts = story.services().ledger.accounts(FEED)
+    return [each for batch in accounts.unfinished for each in batch.plan.ranges]
