@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -12,10 +13,13 @@ import pytest
 from tallystick.domain.batch import PlannedRange
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import Owner
+from tallystick.domain.states import BatchState
 from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.publishing import finish
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.run import land_feed
+from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
@@ -84,3 +88,35 @@ def test_a_stray_file_with_rows_that_are_only_claimed_doubles_none_of_them(story
 def claims(story: Story) -> list[PlannedRange]:
     accounts = story.services().ledger.accounts(FEED)
     return [each for batch in accounts.unfinished for each in batch.plan.ranges]
+
+
+def test_a_replaced_file_in_its_old_place_is_no_stray_before_its_repair_is_shown(
+    story: Story,
+) -> None:
+    [file] = files(story)
+    pq.write_table(pq.read_table(file, partitioning=None), file, compression="none")
+    assert {each.code for each in found(story)} == {FindingCode.CONTENT_CHANGED}
+    died_after_the_commit_of_a_repair(story)
+    assert file.exists()
+    assert not {each.code for each in found(story)} & {
+        FindingCode.STRAY_FILE,
+        FindingCode.LANDED_TWICE,
+    }
+    assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}
+    finish(story.services())
+    assert found(story) == []
+    pq.write_table(pq.read_table(files(story)[0], partitioning=None), file)
+    assert {each.code for each in found(story)} == {
+        FindingCode.STRAY_FILE,
+        FindingCode.LANDED_TWICE,
+    }
+
+
+def died_after_the_commit_of_a_repair(story: Story) -> None:
+    for steps in range(80):
+        with suppress(Crash):
+            repair_feed(story.services(Countdown(steps, after=True)), (), OWNER)
+        states = {each.status.state for each in story.services().ledger.batches(FEED)}
+        if BatchState.COMMITTED in states:
+            return
+    raise AssertionError("no step of the repair leaves it committed and not published")

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -199,13 +199,14 @@ def _strays(
     services: Services, directories: Sequence[CommittedDirectory], tree: Tree
 ) -> list[Finding]:
     owned = {str(each.path): each.files for each in directories}
+    shown = {each.batch_id for each in directories if each.is_published}
     strays: list[str] = []
     behind: list[str] = []
     for directory, entries in sorted(tree.entries.items()):
         names = [each.name for each in entries if is_read(each.name) and not each.is_directory]
         if not names or set(names) <= owned.get(directory, {}).keys():
             continue
-        known = _names_in_ledger(services, directory)
+        known = _names_in_ledger(services, directory, shown)
         if known is None and _is_published_batch(directory, entries):
             behind.append(directory)
         else:
@@ -217,11 +218,14 @@ def _strays(
     ]
 
 
-def _names_in_ledger(services: Services, directory: str) -> frozenset[str] | None:
+def _names_in_ledger(
+    services: Services, directory: str, shown: Collection[BatchId]
+) -> frozenset[str] | None:
     """The files that a batch of the ledger has in this directory; None if it knows no such batch.
 
     Asked for now: since the ledger was read, a batch may have been committed and published, and the
-    ledger knows of each batch before readers do.
+    ledger knows of each batch before readers do. `shown` were published before storage was listed:
+    a file that any other repair replaces was still in its place then, and the only one to be read.
     """
     batch_id = _batch_of(directory)
     batch = services.ledger.committed_batch(batch_id) if batch_id else None
@@ -232,7 +236,9 @@ def _names_in_ledger(services: Services, directory: str) -> frozenset[str] | Non
     replaced = services.ledger.replacements(services.feed_name)
     names = (each.name for each in batch.manifest.files)
     return frozenset(
-        each for each in names if CommittedFile(batch.plan.batch_id, each) not in replaced
+        each
+        for each in names
+        if replaced.get(CommittedFile(batch.plan.batch_id, each)) not in shown
     )
 
 
