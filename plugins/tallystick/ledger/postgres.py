@@ -183,6 +183,7 @@ class PostgresLedger(
         Offsets, counts and proofs stay as they are; the history only takes fewer rows.
         """
         with self._connection.writing() as transaction:
+            transaction.rows("lock_generations_of", feed=feed)
             return transaction.change("fold_ranges", feed=feed)
 
     def close(self) -> None:

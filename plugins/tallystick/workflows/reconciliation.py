@@ -177,9 +177,6 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     found = _settled(services, accounts, found, heard, begun_at)
     counts = services.ledger.landed_counts(feed)
     findings = (*found, *silent)
-    if not unsound:
-        # Years of hourly runs over thousands of partitions stay a few rows for each partition.
-        services.ledger.fold(feed)
     return ReconcileReport(
         feed=feed,
         topic=services.topic,

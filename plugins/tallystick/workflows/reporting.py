@@ -27,6 +27,7 @@ from tallystick.domain.report_document import (
     ReportDocument,
 )
 from tallystick.domain.states import FindingState, HoleClass, Verdict
+from tallystick.errors import LedgerError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.reports import LandedTotals, LookPlace, LookSums, WindowTotals
@@ -67,11 +68,25 @@ def report_of(services: Services, reconciled: ReconcileReport) -> ReportDocument
 
 
 def store_report(services: Services, document: ReportDocument) -> int:
-    """Keep the document in one statement; its number in the ledger."""
+    """Keep the document in one statement; its number in the ledger.
+
+    Then the history of the ranges is folded. Where that can't be done, the next report does it.
+    """
     with at(services, "report"):
         number = services.ledger.store_report(document)
     log.info("Feed %s: report %d of %s is stored.", document.feed, number, document.taken_at)
+    try:
+        _fold(services)
+    except LedgerError as error:
+        log.info("The ledger's ranges are not folded this time: %s", error.describe())
     return number
+
+
+def _fold(services: Services) -> None:
+    """Years of hourly runs over thousands of partitions stay a few rows for each partition."""
+    feed = services.feed_name
+    if not services.ledger.unsound(feed):
+        services.ledger.fold(feed)
 
 
 def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> ReportDocument:

@@ -1,3 +1,9 @@
+-- name: lock_generations_of
+-- Lock a feed's generations, in the order everybody locks, before their ranges are read: a commit
+-- beside us is seen whole, or waits.
+SELECT generation_id FROM generation WHERE feed = :feed
+ ORDER BY generation_id FOR NO KEY UPDATE;
+
 -- name: fold_ranges
 -- Replace contiguous committed ranges below the frontier by one range each, with their counts.
 -- Batches that are not published keep their own ranges. What a batch landed stays in its proof.
