@@ -112,6 +112,15 @@ def test_a_replaced_file_in_its_old_place_is_no_stray_before_its_repair_is_shown
     }
 
 
+def test_a_file_that_is_still_being_written_by_a_copy_is_left_alone(story: Story) -> None:
+    [file] = files(story)
+    part = file.parent / "restored.parquet._COPYING_"
+    part.write_bytes(file.read_bytes()[:100])
+    assert found(story) == []
+    repair_feed(story.services(), (), OWNER)
+    assert part.exists()
+
+
 def died_after_the_commit_of_a_repair(story: Story) -> None:
     for steps in range(80):
         with suppress(Crash):

@@ -33,9 +33,15 @@ class StoredFile:
 def is_read(name: str) -> bool:
     """True for an entry that Spark and Hive read when they are given the directory.
 
-    They skip names that begin with `.`, or with `_` unless it holds a `=` (a partition column).
+    They skip names that begin with `.`, or with `_` unless it holds a `=` (a partition column). A
+    suffix hides nothing but `._COPYING_`: `hdfs dfs -put` is at work on it, and Spark skips it
+    (HadoopFSUtils.shouldFilterOutPathName).
     """
-    return not name.startswith(".") and not (name.startswith("_") and "=" not in name)
+    return not (
+        name.startswith(".")
+        or (name.startswith("_") and "=" not in name)
+        or name.endswith("._COPYING_")
+    )
 
 
 @dataclass(frozen=True, slots=True)

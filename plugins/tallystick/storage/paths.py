@@ -1,7 +1,5 @@
-"""Which paths a store takes, and which names a Spark reader sees.
-
-1. A path is absolute, has no empty, `.` or `..` part, and no ':' (which HDFS refuses).
-2. A name is hidden here only if Spark hides it: what a reader would read is never overlooked.
+"""Which paths a store takes: absolute, without an empty, `.` or `..` part, and without a ':' (which
+HDFS refuses).
 """
 
 from __future__ import annotations
@@ -24,16 +22,3 @@ def checked(path: str) -> str:
 def parent_of(path: str) -> str:
     """The directory that holds a checked path; the root is its own parent."""
     return path.rpartition("/")[0] or "/"
-
-
-def is_hidden(name: str) -> bool:
-    """True if Spark's file listing skips this name.
-
-    A suffix hides nothing but `._COPYING_`, and `_x=1` passes for a partition
-    (HadoopFSUtils.shouldFilterOutPathName).
-    """
-    return (
-        name.startswith(".")
-        or (name.startswith("_") and "=" not in name)
-        or name.endswith("._COPYING_")
-    )

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from tallystick.domain.landed import LandedFile, ReadBack
+from tallystick.domain.storage_rules import is_read
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
-from tallystick.storage.paths import is_hidden
 from tallystick.storage.run_table import Numbers, RunTable, SliceTable, runs_in, swept
 
 THREADS: Final = 4
@@ -73,7 +73,7 @@ def read_back(store: RangeReader, directory: str) -> ReadBack:
 
     Raises ManifestMismatch for whatever a reader would read, or step into, and is no landed file.
     """
-    entries = [each for each in store.entries(directory) if not is_hidden(each.name)]
+    entries = [each for each in store.entries(directory) if is_read(each.name)]
     for entry in entries:
         if entry.is_directory:
             path = f"{directory}/{entry.name}"

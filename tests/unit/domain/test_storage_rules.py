@@ -165,15 +165,23 @@ def test_what_is_unlike_the_manifest(stored: Mapping[str, int], expected: Unlike
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    "name", ["p.parquet", "p.parquet.tmp", "_x=1.parquet", "_day=1", "x._COPYING", "a_"]
+)
+def test_readers_read(name: str) -> None:
+    assert is_read(name)
+
+
+@pytest.mark.parametrize(
+    "name",
     [
-        ("part-0.parquet", True),
-        ("_SUCCESS", False),
-        ("_temporary", False),
-        (".part.crc", False),
-        ("_day=1", True),
-        (".day=1", False),
+        "_SUCCESS",
+        "_tally.json",
+        "_temporary",
+        ".part.crc",
+        ".day=1",
+        "p.parquet._COPYING_",
+        "_x=1._COPYING_",
     ],
 )
-def test_what_readers_read(name: str, expected: bool) -> None:
-    assert is_read(name) is expected
+def test_readers_skip(name: str) -> None:
+    assert not is_read(name)
