@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tallystick.domain.batch import CommittedFile
+from tallystick.domain.findings import Level
 from tallystick.domain.fingerprint import Fingerprint
 from tallystick.domain.identities import BatchId
 from tallystick.domain.runs import OffsetRuns
@@ -146,3 +147,40 @@ def test_how_far_full_reads_have_come(story: LedgerStory) -> None:
     assert (standing.batches, standing.never_read) == (3, 1)
     [[oldest]] = story.ask("SELECT min(checked_at) FROM batch_check")
     assert standing.oldest_read_at == oldest
+
+
+def test_what_could_not_be_read_stays_due_behind_all_others(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    first, second, third = (published(story, (0, each, each + 5)) for each in (0, 5, 10))
+    story.ledger.record_unread([first, second], Level.L3)
+
+    assert due(story) == [third, first, second]
+    assert {each.checked_at for each in story.ledger.scrub_due(FEED, WEEK)} == {None}
+    standing = story.ledger.scrub_standing(FEED)
+    assert (standing.never_read, standing.oldest_read_at) == (3, None)
+
+    story.ledger.record_unread([first], Level.L3)
+    assert due(story) == [third, second, first]
+
+
+def test_a_try_forgets_nothing_of_the_last_full_read(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = published(story, (0, 0, 5))
+    story.ledger.record_scrub(batch, {}, is_clean=True)
+    before = story.ledger.scrub_standing(FEED)
+    story.ledger.record_unread([batch], Level.L3)
+    assert due(story) == []
+    assert story.ledger.scrub_standing(FEED) == before
+
+
+def test_offsets_that_could_not_be_read_stay_due_behind_all_others(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    sick, doubled, fresh = (published(story, (0, each, each + 5)) for each in (0, 5, 10))
+    story.ledger.record_offsets_look(doubled, is_clean=False)
+    story.ledger.record_unread([sick], Level.L2)
+    found = story.ledger.offsets_due(FEED, WEEK, 9)
+    assert [each.batch_id for each in found] == [doubled, fresh, sick]
+
+    story.ledger.record_unread([doubled], Level.L2)
+    found = story.ledger.offsets_due(FEED, WEEK, 9)
+    assert [each.batch_id for each in found] == [fresh, sick, doubled]

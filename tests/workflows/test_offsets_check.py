@@ -11,7 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tallystick.domain.identities import Owner
+from tallystick.errors import StorageRefused
 from tallystick.storage.local_directory import LocalFileStore
+from tallystick.workflows import offsets_check
+from tallystick.workflows.offsets_check import look_at_offsets
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.run import land_feed
@@ -111,3 +114,37 @@ def test_a_file_that_lacks_rows_is_there_and_may_hold_the_only_others(story: Sto
     assert all("it is left as it is" in each.reason for each in report.plan.not_mended)
     assert story.published_offsets() == {0: list(range(2, 10)), 1: list(range(10))}
     assert story.services().ledger.lost(FEED) == []
+
+
+def test_a_batch_that_can_never_be_read_keeps_no_other_from_its_turn(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [sick] = (story.directory / "landing" / FEED).rglob("*.parquet")
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    land_feed(story.services(), None, OWNER)
+    really = LocalFileStore.read_back
+
+    def read_back(store: LocalFileStore, directory: str) -> object:
+        if directory.endswith(sick.parent.name):
+            raise StorageRefused(directory, "no DataNode has a block")
+        return really(store, directory)
+
+    monkeypatch.setattr(LocalFileStore, "read_back", read_back)
+    monkeypatch.setattr(offsets_check, "_MOST_BATCHES", 1)
+    first, second = (look_at_offsets(story.services()) for _ in range(2))
+    assert (first.read, len(first.unheard)) == ({}, 1)
+    assert (list(second.read.values()), list(second.unheard)) == ([True], [])
+
+
+def test_a_batch_that_is_told_already_keeps_no_other_from_its_turn(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [sick] = [each.batch_id for each in story.services().ledger.directories(FEED)]
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    land_feed(story.services(), None, OWNER)
+    monkeypatch.setattr(offsets_check, "_MOST_BATCHES", 1)
+    first, second = (look_at_offsets(story.services(), {sick}) for _ in range(2))
+    assert first.read == {}
+    assert list(second.read.values()) == [True]

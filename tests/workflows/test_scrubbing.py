@@ -16,6 +16,7 @@ import pytest
 from tallystick.domain.findings import Finding, Level
 from tallystick.domain.identities import Owner
 from tallystick.domain.paths import ScrubPath
+from tallystick.domain.scrub import ReadFile, ScrubResult
 from tallystick.domain.states import Verdict
 from tallystick.errors import ScrubFailed, StorageUnavailable
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
@@ -317,3 +318,35 @@ def test_a_scrub_that_dies_before_its_checks_are_on_record_is_repeated(story: St
 
     assert recorded(story) == [("A8", "PROVEN_LOSS", 0, 8, 9)]
     assert told(scrubbed(story).findings) == recorded(story)
+
+
+def test_a_batch_that_can_never_be_read_keeps_no_other_from_its_turn(story: Story) -> None:
+    sick, _ = files(story)
+    for _ in range(4):
+        services = with_settings(story.services(), scrub_budget=1)
+
+        def spoil(order: ScrubOrder) -> None:
+            [path] = story.directory.rglob(f"{order.scrub_id}/result/part-*")
+            result = ScrubResult.from_json(path.read_text())
+            if result.files[0].name == sick.name:
+                unread = ReadFile(sick.name, failure="no DataNode has its block")
+                path.write_text(replace(result, files=(unread,)).to_json())
+
+        scrub(replace(services, spark=Runner(services, after=spoil)))
+    standing = story.services().ledger.scrub_standing(FEED)
+    assert (standing.batches, standing.never_read) == (2, 1)
+
+
+def test_a_batch_that_ends_every_scrub_keeps_no_other_from_its_turn(story: Story) -> None:
+    sick, _ = files(story)
+    for _ in range(4):
+        services = with_settings(story.services(), scrub_budget=1)
+
+        def die(order: ScrubOrder) -> None:
+            [plan] = story.directory.rglob(f"{order.scrub_id}/scrub.json")
+            if sick.name in plan.read_text():
+                raise ScrubFailed("s", "local-1", "out of memory")
+
+        scrub(replace(services, spark=Runner(services, after=die)))
+    standing = story.services().ledger.scrub_standing(FEED)
+    assert (standing.batches, standing.never_read) == (2, 1)

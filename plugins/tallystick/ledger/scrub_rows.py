@@ -49,6 +49,11 @@ class PostgresScrubs:
                 "record_check", batch_id=batch_id, level=Level.L3.value, is_clean=is_clean
             )
 
+    def record_unread(self, batch_ids: Collection[BatchId], level: Level) -> None:
+        """Keep that it was tried to read the batches."""
+        with self._connection.writing() as transaction:
+            transaction.change("record_unread", batch_ids=list(batch_ids), level=level.value)
+
     def scrub_standing(self, feed: FeedName) -> ScrubStanding:
         """How far full reads have come."""
         with self._connection.reading() as transaction:

@@ -105,7 +105,8 @@ class ProofsRecord(Protocol):
 
     def offsets_due(self, feed: FeedName, every: timedelta, most: int) -> Sequence[DueOffsets]:
         """Published batches whose rows were not looked at for so long, by the ledger's clock, or
-        were not clean then: these first, then never-read ones, then by age; at most so many.
+        were not clean then: these first, then never-tried ones, then by the age of the last try;
+        at most so many.
         """
         ...
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from tallystick.domain.findings import Level
 from tallystick.domain.fingerprint import Fingerprint
 from tallystick.domain.identities import BatchId, FeedName
 from tallystick.domain.scrub_rules import DueBatch, SliceKey, StandingBatch
@@ -28,7 +29,8 @@ class ScrubsRecord(Protocol):
     """The part of the ledger that remembers full reads; raises what `Ledger` raises."""
 
     def scrub_due(self, feed: FeedName, every: timedelta) -> Sequence[DueBatch]:
-        """Published batches that are due for a full read: never-read ones first, then by age.
+        """Published batches that are due for a full read: never-tried ones first, then by the age
+        of the last try.
 
         Due is what was last read so long ago by the ledger's clock, and what was not clean then.
         Batches without a standing file are never due.
@@ -46,6 +48,12 @@ class ScrubsRecord(Protocol):
     ) -> None:
         """Keep that the batch was read in full, with its fingerprints: of each slice, the first
         one counts, and a later one changes nothing.
+        """
+        ...
+
+    def record_unread(self, batch_ids: Collection[BatchId], level: Level) -> None:
+        """Keep that a look of this level, L2 or L3, did not read all of these batches: they stay
+        due as they were, and their next turn comes after the others'.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Reads the offset columns of committed batches again, those first whose last look is longest ago.
+"""Reads the offset columns of committed batches again, those first whose last try is longest ago.
 
 A few batches in each reconcile, so that all of them come round within the feed's `scrub_every`, and
 a long history costs no more than a short one. What a full read has proven counts as a look, too.
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tallystick.domain.findings import Finding
+from tallystick.domain.findings import Finding, Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offset_rules import offset_findings
 from tallystick.domain.paths import BatchPath
@@ -48,11 +48,13 @@ def look_at_offsets(services: Services, sick: Collection[object] = ()) -> Offset
     found: list[Finding] = []
     unheard: list[Finding] = []
     read: dict[BatchId, bool] = {}
+    unread: list[BatchId] = []
     rows = 0
     for due in ledger.offsets_due(feed, services.feed.reconcile.scrub_every, _MOST_BATCHES):
         if rows and rows + due.record_count > _MOST_ROWS:
             break
         if due.batch_id in sick:
+            unread.append(due.batch_id)
             continue
         rows += due.record_count
         try:
@@ -60,14 +62,18 @@ def look_at_offsets(services: Services, sick: Collection[object] = ()) -> Offset
         except StorageError as error:
             services.store.status(services.root)
             unheard.append(_unread(services, due.batch_id, error.describe()))
+            unread.append(due.batch_id)
             continue
         if told is None:
+            unread.append(due.batch_id)
             continue
         read[due.batch_id] = not told
         found += told
         if told:
             ledger.record_findings(feed, told)
         ledger.record_offsets_look(due.batch_id, is_clean=not told)
+    if unread:
+        ledger.record_unread(unread, Level.L2)
     if read:
         log.info("Feed %s: the offsets of %d batches were read again.", feed, len(read))
     return OffsetsLook(found, read, unheard)

@@ -1,4 +1,4 @@
-"""Scrub: read committed files in full, oldest check first, and say what is not as it was (L3).
+"""Scrub: read committed files in full, oldest try first, and say what is not as it was (L3).
 
 Spark reads, and judges nothing; the rules judge. What Spark or HDFS does not answer is UNKNOWN and
 stays due. A finding must hold when the ledger is asked again: a file that a repair has retracted in
@@ -66,7 +66,7 @@ class ScrubReport:
 def scrub(services: Services) -> ScrubReport:
     """The report; its findings, fingerprints and checks are recorded in the ledger.
 
-    Reads the published batches that are due, oldest check first, up to the feed's budget. Raises
+    Reads the published batches that are due, oldest try first, up to the feed's budget. Raises
     LedgerUnavailable only: what else goes wrong is told as UNKNOWN.
     """
     with at(services, "scrub"):
@@ -95,6 +95,9 @@ def _scrubbed(services: Services) -> ScrubReport:
     complete = {batch: each for batch, each in judgements.items() if each.is_complete}
     for batch_id, each in complete.items():
         ledger.record_scrub(batch_id, each.taken, is_clean=each.is_clean)
+    unread = [each.batch_id for each in batches if each.batch_id not in complete]
+    if unread:
+        ledger.record_unread(unread, Level.L3)
     return ScrubReport(
         findings=proven,
         unheard=[*unknown, *silent],

@@ -83,12 +83,17 @@ SELECT together.generation_id, together.hole_class, counted.hole_count, lower(to
 
 -- name: offsets_due
 -- Published batches whose rows were not looked at for so long, or were not as they should be then:
--- these first, then never-read ones, then by age.
+-- these first, then never-tried ones, then by the age of the last try. One that can't be read waits
+-- its turn like all others.
 SELECT b.batch_id, b.record_count
   FROM batch b
   LEFT JOIN LATERAL (
        SELECT c.checked_at, c.is_clean FROM batch_check c
-        WHERE c.batch_id = b.batch_id ORDER BY c.check_id DESC LIMIT 1) newest ON true
+        WHERE c.batch_id = b.batch_id AND c.is_complete
+        ORDER BY c.check_id DESC LIMIT 1) newest ON true
+  LEFT JOIN LATERAL (
+       SELECT c.checked_at, c.is_clean OR NOT c.is_complete AS is_no_trouble FROM batch_check c
+        WHERE c.batch_id = b.batch_id ORDER BY c.check_id DESC LIMIT 1) tried ON true
  WHERE b.feed = :feed AND b.state = 'published' AND b.record_count > 0
    AND EXISTS (SELECT FROM file f
                 WHERE f.batch_id = b.batch_id AND f.record_count > 0
@@ -96,7 +101,7 @@ SELECT b.batch_id, b.record_count
                                    WHERE gone.batch_id = f.batch_id AND gone.name = f.name))
    AND (newest.checked_at IS NULL OR NOT newest.is_clean
         OR newest.checked_at <= clock_timestamp() - :every::interval)
- ORDER BY coalesce(newest.is_clean, true), newest.checked_at NULLS FIRST, b.commit_number
+ ORDER BY coalesce(tried.is_no_trouble, true), tried.checked_at NULLS FIRST, b.commit_number
  LIMIT :most;
 
 -- name: record_offsets_look

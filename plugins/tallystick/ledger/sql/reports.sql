@@ -136,7 +136,7 @@ SELECT level, stretch, count(*) AS batches, sum(record_count)::bigint AS record_
          CROSS JOIN (VALUES ('L2'), ('L3')) AS asked(level)
           LEFT JOIN LATERAL (
                SELECT c.checked_at FROM batch_check c
-                WHERE c.batch_id = b.batch_id AND c.level = asked.level
+                WHERE c.batch_id = b.batch_id AND c.level = asked.level AND c.is_complete
                 ORDER BY c.check_id DESC LIMIT 1) newest ON true
          WHERE b.feed = :feed AND b.committed_by IS NOT NULL
            AND EXISTS (SELECT FROM file f

@@ -1,6 +1,7 @@
 -- name: scrub_due
 -- Published batches that were never read in full, or not for so long, or whose last full read found
--- something; never-read ones first, then by age, with the bytes of their files that still stand.
+-- something, with the bytes of their files that still stand. Never-tried ones come first, then by the
+-- age of the last try: one that can't be read waits its turn like all others.
 SELECT b.batch_id, held.byte_count, newest.checked_at
   FROM batch b
  CROSS JOIN LATERAL (
@@ -10,12 +11,16 @@ SELECT b.batch_id, held.byte_count, newest.checked_at
                            WHERE gone.batch_id = f.batch_id AND gone.name = f.name)) held
   LEFT JOIN LATERAL (
        SELECT c.checked_at, c.is_clean FROM batch_check c
-        WHERE c.batch_id = b.batch_id AND c.level = 'L3'
+        WHERE c.batch_id = b.batch_id AND c.level = 'L3' AND c.is_complete
         ORDER BY c.check_id DESC LIMIT 1) newest ON true
+  LEFT JOIN LATERAL (
+       SELECT c.checked_at FROM batch_check c
+        WHERE c.batch_id = b.batch_id AND c.level = 'L3'
+        ORDER BY c.check_id DESC LIMIT 1) tried ON true
  WHERE b.feed = :feed AND b.state = 'published' AND held.byte_count IS NOT NULL
    AND (newest.checked_at IS NULL OR NOT newest.is_clean
         OR newest.checked_at <= clock_timestamp() - make_interval(secs => :every_seconds::float8))
- ORDER BY newest.checked_at NULLS FIRST, b.commit_number;
+ ORDER BY tried.checked_at NULLS FIRST, b.commit_number;
 
 -- name: scrub_standing
 -- How many published batches with standing files there are, how many of them were never read in full,
@@ -25,7 +30,7 @@ SELECT count(*) AS batches, count(*) FILTER (WHERE newest.checked_at IS NULL) AS
   FROM batch b
   LEFT JOIN LATERAL (
        SELECT c.checked_at FROM batch_check c
-        WHERE c.batch_id = b.batch_id AND c.level = 'L3'
+        WHERE c.batch_id = b.batch_id AND c.level = 'L3' AND c.is_complete
         ORDER BY c.check_id DESC LIMIT 1) newest ON true
  WHERE b.feed = :feed AND b.state = 'published'
    AND EXISTS (SELECT FROM file f
@@ -60,3 +65,8 @@ SELECT :batch_id, name, partition, record_count, offset_sum, ARRAY[first, second
 -- name: record_check
 -- A deep look at a batch has taken place.
 INSERT INTO batch_check (batch_id, level, is_clean) VALUES (:batch_id, :level, :is_clean);
+
+-- name: record_unread
+-- Deep looks that did not read all of their batches: these stay due.
+INSERT INTO batch_check (batch_id, level, is_clean, is_complete)
+SELECT batch_id, :level, false, false FROM unnest(:batch_ids::text[]) AS tried(batch_id);

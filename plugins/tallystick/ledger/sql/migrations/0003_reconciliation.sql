@@ -247,14 +247,18 @@ CREATE TRIGGER file_fingerprint_append_only BEFORE UPDATE OR DELETE OR TRUNCATE 
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE batch_check (
-  check_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  batch_id   text NOT NULL REFERENCES batch,
-  level      text NOT NULL CHECK (level IN ('L2', 'L3')),
-  is_clean   boolean NOT NULL,
-  checked_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  check_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  batch_id    text NOT NULL REFERENCES batch,
+  level       text NOT NULL CHECK (level IN ('L2', 'L3')),
+  is_clean    boolean NOT NULL,
+  is_complete boolean NOT NULL DEFAULT true,
+  checked_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT batch_check_clean_if_complete CHECK (is_complete OR NOT is_clean)
 );
 COMMENT ON TABLE batch_check IS
   'Deep looks at committed batches: L2 read the offset columns again, L3 every row.';
+COMMENT ON COLUMN batch_check.is_complete IS
+  'False for a try that did not read all: it proves nothing, and only says when it was.';
 CREATE INDEX batch_check_newest ON batch_check (batch_id, level, check_id);
 CREATE TRIGGER batch_check_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON batch_check
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
