@@ -18,6 +18,7 @@ import typer
 from tallystick.cli.documents import Document, ErrorDetails, ErrorDocument
 from tallystick.cli.text import Block, show_blocks
 from tallystick.errors import CheckFailed, ConfigurationError, FeedFileInvalid, IngestionError
+from tallystick.report.safe_text import visible_lines
 
 CLEAN: Final = 0
 FINDINGS: Final = 1
@@ -64,7 +65,7 @@ def deliver(
         _say("Interrupted. What is committed stays committed; the next run takes up the rest.")
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:  # the edge: a defect is shown whole, and is no finding
-        traceback.print_exc()
+        _say(traceback.format_exc().rstrip("\n"))
         if as_json:
             _print(_defect(error).as_json())
         raise typer.Exit(COULD_NOT) from error
@@ -119,7 +120,7 @@ def _defect(error: Exception) -> ErrorDocument:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201  the edge speaks
+    print(visible_lines(text), file=sys.stderr, flush=True)  # noqa: T201  the edge speaks
 
 
 def _print(text: str) -> None:

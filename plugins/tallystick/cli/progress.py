@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tallystick.report.safe_text import visible_lines
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -46,7 +48,7 @@ def told(what: str, level: int = logging.INFO) -> Iterator[None]:
 def _handler(what: str) -> Iterator[logging.Handler]:
     if not sys.stderr.isatty():
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        handler.setFormatter(_Visible("%(asctime)s %(message)s", "%H:%M:%S"))
         yield handler
         return
     from rich.console import Console  # a pipe never needs it
@@ -57,6 +59,14 @@ def _handler(what: str) -> Iterator[logging.Handler]:
     with Progress(*columns, console=console, transient=True) as progress:
         progress.add_task(what, total=None)
         yield _ConsoleHandler(console)
+
+
+class _Visible(logging.Formatter):
+    """Spells out what a terminal would act on: names of files and topics may hold anything."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record with its line breaks, and nothing else that is not shown."""
+        return visible_lines(super().format(record))
 
 
 class _Once(logging.Filter):
@@ -81,7 +91,7 @@ class _ConsoleHandler(logging.Handler):
 
     def __init__(self, console: Console) -> None:
         super().__init__()
-        self.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+        self.setFormatter(_Visible("%(asctime)s %(message)s", "%H:%M:%S"))
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -44,6 +44,27 @@ def test_the_story_is_told_on_standard_error(
     assert ("landing orders" in text) == is_terminal
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_name_in_a_log_line_never_speaks_to_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    stream = Stream(is_terminal)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("COLUMNS", "200")
+    with told("repairing orders"):
+        LOG.info("Moved %s to %s.", "/x\x1b]0;owned\x07y", "/a\u202eb")
+        try:
+            raise ValueError("bad \x1b[2J name")
+        except ValueError:
+            LOG.exception("failed")
+    text = stream.getvalue()
+    assert "\x1b]0;" not in text
+    assert "\x1b[2J name" not in text
+    assert r"Moved /x\x1b]0;owned\x07y to /a\u202eb." in text
+    assert "Traceback" in text
+    assert len(text.splitlines()) > 3, "a traceback keeps its lines"
+
+
 def test_the_loggers_are_left_as_they_were() -> None:
     logger = logging.getLogger("tallystick")
     before = (logger.level, logger.propagate, list(logger.handlers))
