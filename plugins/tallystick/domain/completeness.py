@@ -1,14 +1,18 @@
 """Complete up to when: the instant before which all that was appended is proven to be landed.
 
-A look is a broker snapshot on record. Everything appended before it was taken lies below the high
-watermarks that it showed. So a partition is complete up to a look when that high watermark is not
-above the clean prefix of its log. Event times play no part: they are labels, and they lie.
+A look is a broker snapshot on record. Everything appended to a log before it was taken lies below
+the highest high watermark that it or an earlier look showed: its own, unless the log was cut. So a
+partition is complete up to a look when none of these is above the clean prefix of its log. Event
+times play no part: they are labels, and they lie.
 
 1. The clean prefix ends at the frontier, or where the first failing finding begins.
 2. A failing finding without an interval leaves nothing of its log clean, one without a partition
    nothing of the feed: unknown, never complete.
 3. A log is clean only behind earlier logs of its partition that are clean to their ends.
 4. The feed is complete up to the least of its partitions.
+5. A look with a doubt proves nothing, and still shows what is short.
+6. A stopped log is clean up to its cut at most, even if two people have accepted what was cut: what
+   it has held since is landed by nobody.
 """
 
 from __future__ import annotations
@@ -17,10 +21,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
-from tallystick.domain.findings import FAILING_VERDICTS, Finding
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode
+from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.states import Verdict
+
+_CUTS: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class Look:
     """Excluded; one for each of `partitions`."""
     leaderless: frozenset[int] = frozenset()
     """Partitions that could not be asked."""
+    doubt: str | None = None
+    """Why it proves nothing, as a sentence; None for a look that does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,8 @@ class PartitionCompleteness:
     short_at: datetime | None
     """The oldest look after it that showed more than the clean prefix; None when there is none."""
     blocked_by: Finding | None
+    doubt: str | None = None
+    """Why the newest look after it that showed no more proves nothing; None without such a look."""
 
 
 class Proof(StrEnum):
@@ -113,12 +124,24 @@ def clean_prefixes(
     """By partition and topic id; generations of one topic id are one log, oldest first."""
     failing: dict[int, list[Finding]] = {}
     for each in findings:
-        if each.verdict in FAILING_VERDICTS and each.partition is not None:
+        if each.partition is None:
+            continue
+        if each.verdict in FAILING_VERDICTS or _stops(each, generations.get(each.partition, ())):
             failing.setdefault(each.partition, []).append(each)
     return {
         partition: _prefixes_of(accounts, failing.get(partition, ()))
         for partition, accounts in generations.items()
     }
+
+
+def _stops(each: Finding, accounts: Sequence[GenerationAccount]) -> bool:
+    """True for the cut with which the partition's newest life has stopped, waived or not."""
+    return (
+        each.code in _CUTS
+        and bool(accounts)
+        and accounts[-1].state is GenerationState.STOPPED
+        and each.generation == accounts[-1].ordinal
+    )
 
 
 def _prefixes_of(
@@ -157,20 +180,28 @@ class _Search:
     """One partition, while looks are read from the newest to the oldest."""
 
     logs: Mapping[str, CleanPrefix]
+    may_be_cut: bool = False
+    """True where an earlier look may have shown more of the same log: all are read then."""
     up_to: datetime | None = None
     short_at: datetime | None = None
     blocked_by: Finding | None = None
+    doubt: str | None = None
     absent_at: datetime | None = None
     """The newest look at which it seems not to have existed yet."""
 
-    def is_proven_by(self, topic_id: str, high_watermark: int, taken_at: datetime) -> bool:
+    def is_proven_by(self, look: Look, high_watermark: int) -> bool:
         """True when this look is the answer; else it is noted that it showed more."""
-        prefix = self.logs.get(topic_id, _NOTHING_READ)
-        if prefix.until_offset is not None and high_watermark <= prefix.until_offset:
-            self.up_to = taken_at
-            return True
-        self.short_at, self.blocked_by, self.absent_at = taken_at, prefix.blocked_by, None
-        return False
+        prefix = self.logs.get(look.topic_id, _NOTHING_READ)
+        if prefix.until_offset is None or high_watermark > prefix.until_offset:
+            # What was appended before it was appended before every newer look, too.
+            self.up_to, self.doubt, self.absent_at = None, None, None
+            self.short_at, self.blocked_by = look.taken_at, prefix.blocked_by
+            return False
+        if look.doubt:
+            self.doubt = self.doubt or look.doubt
+            return False
+        self.up_to = self.up_to or look.taken_at
+        return not self.may_be_cut
 
 
 # A log that no plan has looked at: only one that never held a record is complete.
@@ -191,9 +222,10 @@ class _Searches:
         for partition, search in list(self.waiting.items()):
             high_watermark = shown.get(partition)
             if high_watermark is None:
-                if partition not in look.leaderless and search.absent_at is None:
+                is_absent = partition not in look.leaderless and not look.doubt
+                if is_absent and search.absent_at is None:
                     search.absent_at = look.taken_at
-            elif search.is_proven_by(look.topic_id, high_watermark, look.taken_at):
+            elif search.is_proven_by(look, high_watermark):
                 self.done[partition] = self.waiting.pop(partition)
 
 
@@ -208,25 +240,49 @@ def completeness_of(
     certain one shows did not exist then, unless it had no leader: nothing of it is missing.
     """
     logs = clean_prefixes(generations, findings)
-    searches = _Searches(logs, {each: _Search(logs[each]) for each in logs})
+    cut = {each.partition for each in findings if each.code in _CUTS}
+    searches = _Searches(
+        logs,
+        {each: _Search(logs[each], each in cut or _was_cut(generations[each])) for each in logs},
+    )
     newest: datetime | None = None
     for look in looks:
         newest = newest or look.taken_at
         searches.look(look)
         if not searches.waiting:
             break
-    for search in searches.waiting.values():
-        search.up_to = search.absent_at
+    for partition, search in searches.waiting.items():
+        search.up_to = search.up_to or search.absent_at
+        if search.short_at is None and _has_shown_more(logs, generations.get(partition, ())):
+            search.up_to = None
     everything = {**searches.waiting, **searches.done}
     wide = [each for each in findings if each.partition is None]
     return Completeness(
         partitions=tuple(
-            PartitionCompleteness(partition, each.up_to, each.short_at, each.blocked_by)
+            PartitionCompleteness(partition, each.up_to, each.short_at, each.blocked_by, each.doubt)
             for partition, each in sorted(everything.items())
         ),
         newest_look_at=newest,
         blocked_by=_worst_failing(wide),
     )
+
+
+def _was_cut(accounts: Sequence[GenerationAccount]) -> bool:
+    """True when the partition has stopped, or one of its logs has a later life."""
+    topic_ids = {each.topic_id for each in accounts}
+    stopped = any(each.state is GenerationState.STOPPED for each in accounts)
+    return stopped or len(topic_ids) < len(accounts)
+
+
+def _has_shown_more(
+    logs: Mapping[int, Mapping[str, CleanPrefix]], accounts: Sequence[GenerationAccount]
+) -> bool:
+    """True for a stopped log of which an earlier look than all that were read showed more."""
+    if not accounts or accounts[-1].state is not GenerationState.STOPPED:
+        return False
+    newest = accounts[-1]
+    prefix = logs[newest.partition.partition][newest.topic_id]
+    return prefix.until_offset is None or prefix.until_offset < newest.last_seen_until
 
 
 def _worst_failing(findings: Sequence[Finding]) -> Finding | None:

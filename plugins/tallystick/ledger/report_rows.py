@@ -36,10 +36,17 @@ class PostgresReports:
 
     _connection: LedgerConnection
 
-    def record_look(self, feed: FeedName, snapshot: BrokerSnapshot) -> None:
+    def record_look(
+        self, feed: FeedName, snapshot: BrokerSnapshot, doubt: str | None = None
+    ) -> None:
         """Keep what the broker said to a reconcile."""
         with self._connection.writing() as transaction:
-            transaction.change("record_look", feed=feed, **snapshot_columns(snapshot))
+            transaction.change(
+                "record_look",
+                feed=feed,
+                doubt=None if doubt is None else storable(doubt),
+                **snapshot_columns(snapshot),
+            )
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
         """All looks, oldest first."""
@@ -169,6 +176,7 @@ def _look(row: Any) -> Look:
         partitions=array("q", row.partitions),
         high_watermarks=array("q", row.high_watermarks),
         leaderless=frozenset(row.leaderless),
+        doubt=row.doubt,
     )
 
 

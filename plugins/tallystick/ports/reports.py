@@ -102,8 +102,13 @@ class LandedTotals:
 class ReportsRecord(Protocol):
     """The part of the ledger that reports come from, and go into; raises what `Ledger` raises."""
 
-    def record_look(self, feed: FeedName, snapshot: BrokerSnapshot) -> None:
-        """Keep what the broker said to a reconcile; nothing, for a feed that was never planned."""
+    def record_look(
+        self, feed: FeedName, snapshot: BrokerSnapshot, doubt: str | None = None
+    ) -> None:
+        """Keep what the broker said to a reconcile; nothing, for a feed that was never planned.
+
+        `doubt` says why nothing is proven to be complete up to this look.
+        """
         ...
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:

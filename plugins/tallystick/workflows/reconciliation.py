@@ -133,7 +133,6 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         silent.append(_unheard(services, "the broker", error, taken_at))
     else:
         accounts = look.accounts
-        services.ledger.record_look(feed, look.seen.snapshot)
     unsound = services.ledger.unsound(feed)
     found = [
         *_ledger_findings(services, accounts, unsound),
@@ -164,6 +163,8 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         found = _once([*found, *scrubbed.findings, *repeated])
         silent += scrubbed.unheard
         read = scrubbed.checked
+    if look:
+        services.ledger.record_look(feed, look.seen.snapshot, _doubt(look))
     heard = Heard(
         taken_at,
         broker=look is not None,
@@ -200,6 +201,17 @@ def _unheard(
         seen_at=seen_at,
         remedy="" if error.retry else error.next_step,
     )
+
+
+def _doubt(look: _Look) -> str | None:
+    """Why nothing is proven to be complete up to the look: the ledger alone can't say it later."""
+    if look.unrecorded:
+        found = look.unrecorded
+        return (
+            f"the look proves nothing, for it showed {found.code.value} {found.verdict.value} of"
+            f" partition {found.partition}, and no plan has recorded that yet."
+        )
+    return None
 
 
 def _settled(
@@ -262,6 +274,12 @@ class _Look:
     foreseen: Sequence[Finding]
     """What the next plan will find and record."""
     standing: Sequence[Finding]
+
+    @property
+    def unrecorded(self) -> Finding | None:
+        """A change of the log that is not on record yet, the worst one; None without one."""
+        order = list(Verdict)
+        return max(self.foreseen, key=lambda each: order.index(each.verdict), default=None)
 
     def is_overtaken(self, now: Accounts) -> bool:
         """True when a finding is about a log that a run has worked on meanwhile."""

@@ -159,7 +159,9 @@ def _completeness(
 
 def _newest_looks(ledger: Ledger, feed: FeedName) -> Iterator[Look]:
     """The newest looks, newest first; fetched as they are needed."""
-    newest = [each.snapshot_id for each in ledger.look_places(feed)][: -MOST_LOOKS - 1 : -1]
+    # A reconcile enters its look when it ends: plans that began later may have entered theirs.
+    places = sorted(ledger.look_places(feed), key=lambda each: each.taken_at)
+    newest = [each.snapshot_id for each in places][: -MOST_LOOKS - 1 : -1]
     for begin in range(0, len(newest), _LOOKS_AT_ONCE):
         yield from ledger.looks(newest[begin : begin + _LOOKS_AT_ONCE])
 
@@ -180,6 +182,8 @@ def held_back_by(topic: str, proven: Completeness, instant: datetime) -> tuple[s
                 f"{topic}-{each.partition}: not all that was there at"
                 f" {each.short_at.isoformat(timespec='seconds')} is landed."
             )
+        elif each.doubt:
+            said.append(f"{topic}-{each.partition}: {each.doubt}")
         else:
             said.append(f"{topic}-{each.partition}: nobody has looked at it since.")
     left = len(behind) - len(said)

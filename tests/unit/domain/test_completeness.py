@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.domain.completeness import Completeness, Look, Proof, completeness_of
-from tallystick.domain.findings import Finding
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.states import Verdict
 from tests.support.builders import NOON, TOPIC_ID, an_account
 from tests.support.ledger_story import finding_of
@@ -155,6 +155,55 @@ def test_a_new_log_counts_only_behind_an_old_one_in_order(
     )
 
     assert found.up_to == (None if up_to is None else minute(up_to)), why
+
+
+CUT = replace(finding_of(12, 20), code=FindingCode.TRUNCATED)
+STOPPED = an_account(frontier=15, last_seen_until=20, state=GenerationState.STOPPED)
+
+
+@pytest.mark.parametrize(
+    ("marks", "account", "findings", "up_to", "why"),
+    [
+        ([12, 20, 12, 9], STOPPED, [CUT], 2, "what was there before the cut is landed up to 12"),
+        ([14, 12, 20, 15], STOPPED, [CUT], None, "landed, and not in the log any more"),
+        ([12, 12], STOPPED, [CUT], None, "the look that showed 20 is too old to be read"),
+        (
+            [14, 20, 12], STOPPED, [replace(CUT, verdict=Verdict.WAIVED)], 1,
+            "what came after the cut is landed by nobody, and nobody has accepted that",
+        ),
+        (
+            [12, 20, 15], an_account(frontier=15), [], 1,
+            "no finding is on record, but an earlier life of the log showed more",
+        ),
+        ([25, 12, 20], an_account(frontier=25), [], 3, "landed anew, beyond all that was seen"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_look_at_a_log_that_was_cut_proves_nothing_below_what_earlier_ones_showed(
+    marks: list[int],
+    account: GenerationAccount,
+    findings: list[Finding],
+    up_to: int | None,
+    why: str,
+) -> None:
+    looks = [a_look(len(marks) - at, {0: mark}) for at, mark in enumerate(marks)]
+    earlier = [an_account(frontier=15, last_seen_until=15, state=GenerationState.CLOSED)]
+    newest = account if account is STOPPED else replace(account, ordinal=2, first_offset=12)
+    found = completeness_of(
+        lives(newest) if account is STOPPED else lives(*earlier, newest), findings, looks
+    )
+
+    assert found.up_to == (None if up_to is None else minute(up_to)), why
+
+
+def test_a_look_with_a_doubt_proves_nothing_and_says_why() -> None:
+    looks = [replace(LOOKS[0], doubt="HDFS was silent."), *LOOKS[1:]]
+
+    found = proven(an_account(frontier=30), an_account(partition=1, frontier=8), looks=looks)
+
+    assert found.up_to == minute(2)
+    assert found.proof_of(minute(3)) is Proof.UNKNOWN
+    assert {each.doubt for each in found.holding_back(minute(3))} == {"HDFS was silent."}
 
 
 @pytest.mark.parametrize(

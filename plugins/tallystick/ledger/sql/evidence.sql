@@ -7,7 +7,7 @@ SELECT s.taken_at, shown.partition, shown.high_watermark, shown.last_stable_offs
  CROSS JOIN LATERAL unnest(s.partitions, s.high_watermarks, s.last_stable_offsets)
        AS shown(partition, high_watermark, last_stable_offset)
  WHERE shown.partition = ANY(:partitions::integer[])
- ORDER BY s.snapshot_id;
+ ORDER BY s.taken_at, s.snapshot_id;
 
 -- name: has_overlap_constraint
 -- If the schema's own constraint against overlaps stands: then no two rows overlap.

@@ -2,10 +2,11 @@
 -- Keep what the broker said to a reconcile; a feed that was never planned has no row to keep it under.
 INSERT INTO broker_snapshot
   (feed, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms, partitions,
-   log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless)
+   log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless, doubt)
 SELECT f.feed, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted, :retention_ms,
        :partitions::integer[], :log_start_offsets::bigint[], :high_watermarks::bigint[],
-       :last_stable_offsets::bigint[], :leader_epochs::integer[], :leaderless::integer[]
+       :last_stable_offsets::bigint[], :leader_epochs::integer[], :leaderless::integer[],
+       :doubt::text
   FROM feed f WHERE f.feed = :feed;
 
 -- name: look_places
@@ -14,7 +15,7 @@ SELECT snapshot_id, taken_at FROM broker_snapshot WHERE feed = :feed ORDER BY sn
 
 -- name: looks
 -- The high watermarks of these looks; the partitions of each ascend.
-SELECT snapshot_id, taken_at, topic_id, partitions, high_watermarks, leaderless
+SELECT snapshot_id, taken_at, topic_id, partitions, high_watermarks, leaderless, doubt
   FROM broker_snapshot WHERE snapshot_id = ANY(:snapshot_ids::bigint[]);
 
 -- name: look_sums

@@ -279,7 +279,12 @@ CREATE INDEX report_by_feed ON report (feed, taken_at);
 CREATE TRIGGER report_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON report
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
-ALTER TABLE broker_snapshot ADD COLUMN leaderless integer[] NOT NULL DEFAULT '{}';
+ALTER TABLE broker_snapshot
+  ADD COLUMN leaderless integer[] NOT NULL DEFAULT '{}',
+  ADD COLUMN doubt text CHECK (doubt <> '');
+COMMENT ON COLUMN broker_snapshot.doubt IS
+  'Why nothing is proven to be complete up to this look: what it showed changes the log, and
+no plan has recorded it yet; null where there was no doubt.';
 COMMENT ON COLUMN broker_snapshot.leaderless IS
   'Partitions that could not be asked: their absence from the others says nothing.';
 COMMENT ON TABLE broker_snapshot IS

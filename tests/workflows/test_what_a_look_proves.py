@@ -1,0 +1,97 @@
+"""Complete up to, over logs that change and witnesses that are silent: where in doubt, no proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.completeness import Completeness, Proof
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.identities import Owner
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.reporting import feed_completeness, held_back_by, report_of
+from tallystick.workflows.run import land_feed
+from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
+from tests.support.story import FEED, Story
+
+OWNER = Owner("one")
+
+
+class Ticking(ScriptedBroker):
+    """Each of its snapshots is a minute younger than the one before."""
+
+    ticks = 0
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        self.ticks += 1
+        return replace(super().snapshot(topic), taken_at=NOW + timedelta(minutes=self.ticks))
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """Two partitions, landed up to 15."""
+    story = Story(ledger_databases(), tmp_path, Ticking("orders"))
+    for count in (10, 5):
+        for log in story.broker.logs.values():
+            log.append(Kind.RECORD, count)
+        land_feed(story.services(), None, OWNER)
+    return story
+
+
+def proven(story: Story) -> Completeness:
+    return feed_completeness(story.services().ledger, FEED).proven
+
+
+def proof_now(story: Story) -> Proof:
+    found = proven(story)
+    assert found.newest_look_at
+    return found.proof_of(found.newest_look_at)
+
+
+def reasons(story: Story) -> str:
+    found = proven(story)
+    assert found.newest_look_at
+    return " ".join(held_back_by("orders", found, found.newest_look_at))
+
+
+def test_what_is_landed_is_proven(story: Story) -> None:
+    assert proof_now(story) is Proof.PROVEN
+    reconcile(story.services())
+    assert proof_now(story) is Proof.PROVEN
+
+
+def test_a_log_that_was_cut_is_not_complete_up_to_its_new_end(story: Story) -> None:
+    log = story.broker.logs[0]
+    landed_at = proven(story).up_to
+    log.append(Kind.RECORD, 5)
+    reconcile(story.services())
+    log.cut(12)
+
+    report = reconcile(story.services())
+
+    assert [each.code for each in report.findings] == [FindingCode.TRUNCATED]
+    assert proof_now(story) is not Proof.PROVEN
+    assert "A3 PROVEN_LOSS of partition 0, and no plan has recorded that yet" in reasons(story)
+    land_feed(story.services(), None, OWNER)
+    reconcile(story.services())
+    assert proof_now(story) is Proof.NOT_PROVEN
+    up_to = proven(story).up_to
+    assert landed_at
+    assert up_to is None or up_to <= landed_at
+
+
+def test_a_log_that_was_cut_and_has_grown_again_is_not_proven_before_a_plan(story: Story) -> None:
+    log = story.broker.logs[0]
+    log.cut(12)
+    log.append(Kind.RECORD, 3, value=b"other")
+
+    report = reconcile(story.services())
+
+    assert [each.code for each in report.findings] == [FindingCode.OVERWRITTEN]
+    assert report_of(story.services(), report).complete_up_to != proven(story).newest_look_at
+    assert proof_now(story) is not Proof.PROVEN
