@@ -85,6 +85,21 @@ def test_a_log_that_was_cut_is_not_complete_up_to_its_new_end(story: Story) -> N
     assert up_to is None or up_to <= landed_at
 
 
+def test_a_recreated_empty_topic_proves_nothing_of_the_old_one(story: Story) -> None:
+    looked_at = proven(story).up_to
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    reconcile(story.services())
+    story.broker.recreate()
+
+    report = reconcile(story.services())
+
+    assert report_of(story.services(), report).complete_up_to is None
+    assert proven(story).up_to == looked_at
+    assert proof_now(story) is not Proof.PROVEN
+    assert "A5" in reasons(story)
+
+
 def test_a_log_that_was_cut_and_has_grown_again_is_not_proven_before_a_plan(story: Story) -> None:
     log = story.broker.logs[0]
     log.cut(12)

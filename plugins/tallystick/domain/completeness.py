@@ -68,7 +68,7 @@ class PartitionCompleteness:
     """The oldest look after it that showed more than the clean prefix; None when there is none."""
     blocked_by: Finding | None
     doubt: str | None = None
-    """Why the newest look after it that showed no more proves nothing; None without such a look."""
+    """Why the newest look after it that might have proven more does not; None without such one."""
 
 
 class Proof(StrEnum):
@@ -191,11 +191,14 @@ class _Search:
 
     def is_proven_by(self, look: Look, high_watermark: int) -> bool:
         """True when this look is the answer; else it is noted that it showed more."""
-        prefix = self.logs.get(look.topic_id, _NOTHING_READ)
+        prefix = self.logs.get(look.topic_id, _UNPLANNED if self.logs else _NOTHING_READ)
         if prefix.until_offset is None or high_watermark > prefix.until_offset:
             # What was appended before it was appended before every newer look, too.
-            self.up_to, self.doubt, self.absent_at = None, None, None
-            self.short_at, self.blocked_by = look.taken_at, prefix.blocked_by
+            self.up_to, self.absent_at = None, None
+            if prefix is _UNPLANNED and high_watermark == 0:
+                self.doubt = self.doubt or look.doubt or _ANOTHER_LOG
+            else:
+                self.short_at, self.blocked_by = look.taken_at, prefix.blocked_by
             return False
         if look.doubt:
             self.doubt = self.doubt or look.doubt
@@ -204,8 +207,11 @@ class _Search:
         return not self.may_be_cut
 
 
-# A log that no plan has looked at: only one that never held a record is complete.
-_NOTHING_READ = CleanPrefix(0)
+# A log that no plan has looked at: only one that never held a record is complete, and only where
+# it has taken no other log's place.
+_NOTHING_READ: Final = CleanPrefix(0)
+_UNPLANNED: Final = CleanPrefix(None)
+_ANOTHER_LOG: Final = "the look proves nothing, for it showed another log, and no plan has seen it."
 
 
 @dataclass(slots=True)

@@ -177,13 +177,13 @@ def held_back_by(topic: str, proven: Completeness, instant: datetime) -> tuple[s
     for each in behind[:_NAMED_HOLDUPS]:
         if each.blocked_by:
             said.append(_in_short(topic, each.partition, each.blocked_by))
+        elif each.doubt:
+            said.append(f"{topic}-{each.partition}: {each.doubt}")
         elif each.short_at:
             said.append(
                 f"{topic}-{each.partition}: not all that was there at"
                 f" {each.short_at.isoformat(timespec='seconds')} is landed."
             )
-        elif each.doubt:
-            said.append(f"{topic}-{each.partition}: {each.doubt}")
         else:
             said.append(f"{topic}-{each.partition}: nobody has looked at it since.")
     left = len(behind) - len(said)

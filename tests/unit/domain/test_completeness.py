@@ -250,6 +250,15 @@ def test_what_is_furthest_behind_is_named_first() -> None:
     assert [each.partition for each in found.holding_back(minute(3))] == [1, 2, 0]
 
 
+def test_an_empty_log_in_place_of_another_proves_nothing_of_the_other() -> None:
+    account = an_account(frontier=15, last_seen_until=20)
+    looks = [a_look(2, {0: 0}, topic_id=NEW_ID), a_look(1, {0: 20})]
+
+    assert completeness_of(lives(account), [], looks).up_to is None
+    looks.append(a_look(0, {0: 15}))
+    assert completeness_of(lives(account), [], looks).up_to == minute(0)
+
+
 @dataclass(frozen=True)
 class World:
     """When every record came, what is landed, what is lost; and when somebody looked."""
