@@ -14,7 +14,12 @@ from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.reporting import feed_completeness, held_back_by, report_of
+from tallystick.workflows.reporting import (
+    MOST_LOOKS,
+    feed_completeness,
+    held_back_by,
+    report_of,
+)
 from tallystick.workflows.run import land_feed
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
@@ -98,6 +103,21 @@ def test_a_recreated_empty_topic_proves_nothing_of_the_old_one(story: Story) -> 
     assert proven(story).up_to == looked_at
     assert proof_now(story) is not Proof.PROVEN
     assert "A5" in reasons(story)
+
+
+def test_a_partition_that_the_new_topic_lacks_is_not_complete_over_its_loss(story: Story) -> None:
+    story.broker.logs[1].append(Kind.RECORD, 5)
+    reconcile(story.services())
+    story.broker.recreate(partitions=1)
+    land_feed(story.services(), None, OWNER)
+    ledger = story.services().ledger
+    for _ in range(MOST_LOOKS + 5):
+        ledger.record_look(FEED, story.broker.snapshot("orders"))
+
+    [gone] = [each for each in proven(story).partitions if each.partition == 1]
+
+    assert gone.up_to is None
+    assert proof_now(story) is not Proof.PROVEN
 
 
 def test_a_log_that_was_cut_and_has_grown_again_is_not_proven_before_a_plan(story: Story) -> None:

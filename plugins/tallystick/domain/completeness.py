@@ -186,11 +186,26 @@ class _Search:
     short_at: datetime | None = None
     blocked_by: Finding | None = None
     doubt: str | None = None
+    is_over: bool = False
+    """True when the partition has no log any more, and all that its logs ever showed is clean."""
+    was_shown: bool = False
     absent_at: datetime | None = None
-    """The newest look at which it seems not to have existed yet."""
+    """The newest look before all that showed it: it seems not to have existed yet."""
+
+    def is_proven_without(self, look: Look) -> bool:
+        """True when a look that does not show the partition is the answer."""
+        if look.doubt:
+            self.doubt = self.doubt or look.doubt
+        elif self.is_over and not self.was_shown and look.topic_id not in self.logs:
+            self.up_to = look.taken_at
+            return True
+        elif self.was_shown and self.absent_at is None:
+            self.absent_at = look.taken_at
+        return False
 
     def is_proven_by(self, look: Look, high_watermark: int) -> bool:
         """True when this look is the answer; else it is noted that it showed more."""
+        self.was_shown = True
         prefix = self.logs.get(look.topic_id, _UNPLANNED if self.logs else _NOTHING_READ)
         if prefix.until_offset is None or high_watermark > prefix.until_offset:
             # What was appended before it was appended before every newer look, too.
@@ -228,10 +243,11 @@ class _Searches:
         for partition, search in list(self.waiting.items()):
             high_watermark = shown.get(partition)
             if high_watermark is None:
-                is_absent = partition not in look.leaderless and not look.doubt
-                if is_absent and search.absent_at is None:
-                    search.absent_at = look.taken_at
-            elif search.is_proven_by(look, high_watermark):
+                is_absent = partition not in look.leaderless
+                is_proven = is_absent and search.is_proven_without(look)
+            else:
+                is_proven = search.is_proven_by(look, high_watermark)
+            if is_proven:
                 self.done[partition] = self.waiting.pop(partition)
 
 
@@ -242,14 +258,22 @@ def completeness_of(
 ) -> Completeness:
     """What the looks prove, newest first; they are read no further than needed.
 
-    `generations` are all lives of each partition, oldest first. A partition that no look before a
-    certain one shows did not exist then, unless it had no leader: nothing of it is missing.
+    `generations` are all lives of each partition, oldest first. A partition that looks show, and
+    none before a certain one, did not exist then, unless it had no leader: nothing of it is
+    missing. One that a later life of the topic lacks is complete if all of its logs are.
     """
     logs = clean_prefixes(generations, findings)
     cut = {each.partition for each in findings if each.code in _CUTS}
     searches = _Searches(
         logs,
-        {each: _Search(logs[each], each in cut or _was_cut(generations[each])) for each in logs},
+        {
+            partition: _Search(
+                prefixes,
+                may_be_cut=partition in cut or _was_cut(generations[partition]),
+                is_over=_is_over(generations[partition], prefixes),
+            )
+            for partition, prefixes in logs.items()
+        },
     )
     newest: datetime | None = None
     for look in looks:
@@ -270,6 +294,15 @@ def completeness_of(
         ),
         newest_look_at=newest,
         blocked_by=_worst_failing(wide),
+    )
+
+
+def _is_over(accounts: Sequence[GenerationAccount], prefixes: Mapping[str, CleanPrefix]) -> bool:
+    """True when the newest log is gone, and every log clean up to where it was seen to reach."""
+    return accounts[-1].state is GenerationState.CLOSED and all(
+        (until := prefixes[each.topic_id].until_offset) is not None
+        and until >= each.last_seen_until
+        for each in accounts
     )
 
 

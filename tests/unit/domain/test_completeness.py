@@ -250,6 +250,32 @@ def test_what_is_furthest_behind_is_named_first() -> None:
     assert [each.partition for each in found.holding_back(minute(3))] == [1, 2, 0]
 
 
+@pytest.mark.parametrize(
+    ("findings", "up_to", "why"),
+    [
+        ([finding_of(80, 100, partition=1)], None, "lost with the old log"),
+        ([unbounded(partition=1)], None, "what was produced at its end is not known"),
+        ([], 200, "all of the old log was landed, and it has no other"),
+        (
+            [finding_of(80, 100, partition=1, verdict=Verdict.WAIVED)], 200,
+            "lost with the old log, and accepted",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_partition_that_a_new_life_lacks_is_not_proven_by_its_absence(
+    findings: list[Finding], up_to: int | None, why: str
+) -> None:
+    gone = an_account(partition=1, frontier=100, state=GenerationState.CLOSED)
+    looks = [a_look(200 - number, {0: 10}, topic_id=NEW_ID) for number in range(200)]
+
+    found = proven(
+        an_account(frontier=10, ordinal=2, topic_id=NEW_ID), gone, findings=findings, looks=looks
+    )
+
+    assert found.up_to == (None if up_to is None else minute(up_to)), why
+
+
 def test_an_empty_log_in_place_of_another_proves_nothing_of_the_other() -> None:
     account = an_account(frontier=15, last_seen_until=20)
     looks = [a_look(2, {0: 0}, topic_id=NEW_ID), a_look(1, {0: 20})]
