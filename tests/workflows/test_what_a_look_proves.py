@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from tallystick.domain.completeness import Completeness, Proof
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.errors import StorageUnavailable
+from tallystick.ports.file_store import FileStore
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.reporting import (
     MOST_LOOKS,
@@ -103,6 +106,33 @@ def test_a_recreated_empty_topic_proves_nothing_of_the_old_one(story: Story) -> 
     assert proven(story).up_to == looked_at
     assert proof_now(story) is not Proof.PROVEN
     assert "A5" in reasons(story)
+
+
+class Down:
+    """A store that does not answer."""
+
+    def __init__(self, store: FileStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        def refused(*args: Any, **kwargs: Any) -> Any:
+            raise StorageUnavailable("/landing", "it is restarting")
+
+        return refused if name in ("entries", "read_back") else getattr(self._store, name)
+
+
+def test_a_look_proves_nothing_new_while_the_storage_is_silent(story: Story) -> None:
+    services = story.services()
+    before = proven(story).up_to
+
+    report = reconcile(replace(services, store=Down(services.store)))
+
+    assert report_of(services, report).complete_up_to is None
+    assert proven(story).up_to == before
+    assert proof_now(story) is Proof.UNKNOWN
+    assert "the look proves nothing, for HDFS could not be asked" in reasons(story)
+    assert report_of(services, reconcile(services)).complete_up_to == proven(story).newest_look_at
+    assert proof_now(story) is Proof.PROVEN
 
 
 def test_a_partition_that_the_new_topic_lacks_is_not_complete_over_its_loss(story: Story) -> None:

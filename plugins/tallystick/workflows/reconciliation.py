@@ -164,7 +164,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         silent += scrubbed.unheard
         read = scrubbed.checked
     if look:
-        services.ledger.record_look(feed, look.seen.snapshot, _doubt(look))
+        services.ledger.record_look(feed, look.seen.snapshot, _doubt(look, silent))
     heard = Heard(
         taken_at,
         broker=look is not None,
@@ -203,8 +203,10 @@ def _unheard(
     )
 
 
-def _doubt(look: _Look) -> str | None:
+def _doubt(look: _Look, silent: Sequence[Finding]) -> str | None:
     """Why nothing is proven to be complete up to the look: the ledger alone can't say it later."""
+    if silent:
+        return f"the look proves nothing, for {silent[0].cause}"
     if look.unrecorded:
         found = look.unrecorded
         return (

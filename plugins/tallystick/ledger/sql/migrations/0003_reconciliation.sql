@@ -283,8 +283,8 @@ ALTER TABLE broker_snapshot
   ADD COLUMN leaderless integer[] NOT NULL DEFAULT '{}',
   ADD COLUMN doubt text CHECK (doubt <> '');
 COMMENT ON COLUMN broker_snapshot.doubt IS
-  'Why nothing is proven to be complete up to this look: what it showed changes the log, and
-no plan has recorded it yet; null where there was no doubt.';
+  'Why nothing is proven to be complete up to this look: another witness was silent, or the log
+has changed and no plan has recorded it yet; null where there was no doubt.';
 COMMENT ON COLUMN broker_snapshot.leaderless IS
   'Partitions that could not be asked: their absence from the others says nothing.';
 COMMENT ON TABLE broker_snapshot IS
