@@ -17,6 +17,7 @@ from tallystick.errors import VerificationFailed, WindowMissing
 from tallystick.workflows.checking import require_clean
 from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.reporting import feed_completeness
 from tallystick.workflows.run import RunReport, land_feed
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
@@ -190,6 +191,34 @@ def test_an_added_partition_starts_at_its_log_start(story: Story) -> None:
     story.broker.logs[2].append(Kind.RECORD, 4)
     land(story)
     assert story.published_offsets()[2] == list(range(4))
+
+
+def test_what_expired_of_an_added_partition_before_any_plan_is_unknown(story: Story) -> None:
+    land(story)
+    log = story.broker.logs[2] = type(story.broker.logs[0])()
+    log.append(Kind.RECORD, 30)
+    log.log_start_offset = 20
+    expected = {(FindingCode.EXPIRED, Verdict.UNKNOWN, 2, 0, 20)}
+
+    report = land(story)
+
+    assert intervals(list(report.findings)) == expected
+    assert story.published_offsets()[2] == list(range(20, 30))
+    assert intervals(list(reconcile(story.services()).findings)) == expected
+    found = feed_completeness(story.services().ledger, FEED).proven
+    assert [each.blocked_by is not None for each in found.partitions] == [False, False, True]
+    assert land(story).findings == [], "an old doubt does not fail every later run"
+
+
+def test_what_expired_of_a_new_life_before_any_plan_is_unknown(story: Story) -> None:
+    land(story)
+    story.broker.recreate()
+    story.broker.logs[0].append(Kind.RECORD, 30)
+    story.broker.logs[0].log_start_offset = 20
+
+    report = land(story)
+
+    assert (FindingCode.EXPIRED, Verdict.UNKNOWN, 0, 0, 20) in intervals(list(report.findings))
 
 
 def hours(number: int) -> Window:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from tallystick.domain.findings import Finding, FindingCode, Level, finding
 from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.log_changes import AnchorCheck, LogChanges, Observation
+from tallystick.domain.identities import GenerationId
+from tallystick.domain.log_changes import AnchorCheck, LogChanges, Observation, OpenedGeneration
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import Verdict
 
@@ -84,7 +85,34 @@ def change_findings(
         )
         for each in changes.closed
     ]
-    return (*lost, *stopped, *closed)
+    # Where the feed itself begins, the start policy has said so, and nothing before it is wanted.
+    begun = [
+        _unseen_beginning(feed, each)
+        for each in (changes.opened if generations else ())
+        if each.first_offset > 0
+    ]
+    return (*lost, *stopped, *closed, *begun)
+
+
+def _unseen_beginning(feed: str, opened: OpenedGeneration) -> Finding:
+    """A log that began above offset 0 before the feed first saw it: a new log begins at 0."""
+    return finding(
+        feed,
+        opened.account(GenerationId(-1)),
+        OffsetRange(opened.partition, 0, opened.first_offset),
+        FindingCode.EXPIRED,
+        Verdict.UNKNOWN,
+        level=Level.L1,
+        cause=(
+            f"{opened.reason}, and when it was first looked at, its log began at offset"
+            f" {opened.first_offset} already: what was below that, nobody has seen."
+        ),
+        next_step=(
+            "Ask what was produced to it before; landing goes on after it."
+            " Lengthen retention.ms, or land soon after partitions or topics are made."
+        ),
+        evidence={"log_start_offset": opened.first_offset, "topic_id": opened.topic_id},
+    )
 
 
 def stopped_finding(

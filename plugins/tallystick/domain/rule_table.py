@@ -56,9 +56,9 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         FindingCode.EXPIRED,
         RuleClass.LOSS,
-        "same log, log start above the frontier",
+        "same log, log start above the frontier; of a new log, above 0",
         (_BROKER,),
-        (_LOSS,),
+        (_LOSS, _UNKNOWN),
         "log start equals the frontier; all was landed before it expired; a live attempt holds it",
         "recorded as lost; lengthen the retention, or land more often",
     ),

@@ -97,7 +97,7 @@ def holes(kind: HoleClass) -> tuple[Finding, ...]:
 
 # Every rule, brought to say all that it can say.
 TOLD: Final[Mapping[str, Iterable[Finding]]] = {
-    "A1": changed(a_snapshot({0: bounds(6, 9)})),
+    "A1": changed(a_snapshot({0: bounds(6, 9), 1: bounds(6, 9)})),
     "A2": changed(a_snapshot({0: bounds(6, 9)}), BatchHead(5, 9, None, 100, None)),
     "A3": changed(a_snapshot({0: bounds(0, 4)})),
     "A4": (*with_anchor(AnchorCheck.DIFFERS), *with_anchor(AnchorCheck.GONE)),
