@@ -63,6 +63,8 @@ class RepairFacts:
     """Files of these batches that are not in their directory now; a finding says so of then."""
     unpublished: frozenset[BatchId]
     replaced: Collection[CommittedFile]
+    stopping: Mapping[int, str]
+    """By partition: why the next plan will stop it. Its old offsets may be other records now."""
     cut_at: Mapping[int, int]
     """By stopped partition: first offset (included) that is not as it was landed, where known."""
     is_operators_word: bool
@@ -306,9 +308,14 @@ def _readable(plan: BatchPlan, held: FileSlice, facts: RepairFacts) -> PlannedRa
         return None
     if account.state is not GenerationState.OPEN:
         return f"{account.partition} is {account.state.value}: what its log holds now is not known."
+    if held.partition in facts.stopping:
+        reason = facts.stopping[held.partition]
+        return f"the log of {account.partition} was cut: {reason}. The next run stops it."
     bounds = facts.snapshot.partitions.get(held.partition)
     if bounds is None:
         return f"{account.partition} has no leader now; try again when it has one."
+    if bounds.high_watermark <= held.last_offset:
+        return f"the log of {account.partition} ends at {bounds.high_watermark}, within the file."
     partition = TopicPartition(plan.topic, held.partition)
     first = max(held.first_offset, bounds.log_start_offset)
     found = offset_range(partition, first, held.last_offset + 1)

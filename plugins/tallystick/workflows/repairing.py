@@ -16,7 +16,7 @@ from tallystick.domain.batch import BatchPlan, CommittedFile
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationState
 from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.log_changes import Accounts
+from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath
 from tallystick.domain.repairing import (
@@ -28,11 +28,11 @@ from tallystick.domain.repairing import (
     plan_repair,
     stray_of,
 )
-from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import FindingState
 from tallystick.errors import FileMissing, IngestionError, RepairRefused
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
+from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
 from tallystick.workflows.planning import adoptable
 from tallystick.workflows.publishing import finish, sweep
@@ -50,6 +50,21 @@ class BegunRepair:
     plan: RepairPlan
     batches: Sequence[BatchPlan]
     """New ones, and unfinished ones that were taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the ledger holds, and what the log is now: its old offsets may be other records."""
+
+    accounts: Accounts
+    seen: Observation
+    changes: LogChanges
+    """What the next plan will record of it; a repair decides by it and leaves it to that plan."""
+
+    @classmethod
+    def now(cls, services: Services, accounts: Accounts) -> _Look:
+        seen = observe(services, accounts)
+        return cls(accounts, seen, log_changes(accounts, seen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +90,16 @@ class RepairReport:
 def dry_repair(services: Services, finding_ids: Collection[int]) -> RepairReport:
     """What a repair would do now; changes nothing. Raises RepairRefused for an unknown number."""
     with at(services, "repair"):
-        accounts = services.ledger.accounts(services.feed_name)
-        plan = _plan(services, services.ledger, finding_ids, accounts)
+        look = _Look.now(services, services.ledger.accounts(services.feed_name))
+        plan = _plan(services, services.ledger, finding_ids, look)
     return RepairReport(services.feed_name, services.topic, True, plan, (), (), {})
 
 
 def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) -> RepairReport:
     """Mend what can be mended of these findings, all open ones when none is named.
 
-    Raises RepairRefused, ClaimConflict, BrokerUnavailable or LedgerUnavailable before anything is
-    changed. Trouble of single batches is in the report.
+    Raises RepairRefused, ClaimConflict, AnotherCluster, BrokerUnavailable or LedgerUnavailable
+    before anything is changed. Trouble of single batches is in the report.
     """
     troubles: list[IngestionError] = []
     with noted(troubles):
@@ -105,14 +120,14 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
         at(services, "repair"),
         services.ledger.planning(services.feed_name, services.topic) as session,
     ):
-        accounts = session.accounts()
+        look = _Look.now(services, session.accounts())
         # The session has the ledger's connection; the rest is read beside it.
         with closing(services.second_ledger()) as ledger:
-            plan = _plan(services, ledger, finding_ids, accounts)
+            plan = _plan(services, ledger, finding_ids, look)
         if plan.new_generations:
-            session.apply(plan.changes, services.broker.snapshot(services.topic))
+            session.apply(plan.changes, look.seen.snapshot)
         batches = [_batch(services, each) for each in plan.land_again]
-        adopted = _left_behind(accounts, owner, only_repairs=not plan.finish)
+        adopted = _left_behind(look, owner, only_repairs=not plan.finish)
         if not batches and not adopted:
             tell(services.feed_name, plan)
             return BegunRepair(plan, ())
@@ -121,10 +136,18 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
     return BegunRepair(plan, [each.plan for each in (*frozen.batches, *frozen.adopted)])
 
 
-def _left_behind(accounts: Accounts, owner: Owner, *, only_repairs: bool) -> list[BatchId]:
-    """Batches of runs that died; those of earlier repairs are taken over by every repair."""
-    repairs = {each.plan.batch_id for each in accounts.unfinished if each.plan.is_repair}
-    return [each for each in adoptable(accounts, owner) if each in repairs or not only_repairs]
+def _left_behind(look: _Look, owner: Owner, *, only_repairs: bool) -> list[BatchId]:
+    """Batches of runs that died; those of earlier repairs are taken over by every repair.
+
+    What the log has not any more as it was claimed is left to the next run: its plan says why.
+    """
+    repairs = {each.plan.batch_id for each in look.accounts.unfinished if each.plan.is_repair}
+    changed = {each.batch_id for each in look.changes.cuts}
+    return [
+        each
+        for each in adoptable(look.accounts, owner)
+        if each not in changed and (each in repairs or not only_repairs)
+    ]
 
 
 def settle(
@@ -167,11 +190,11 @@ def _chosen(
 
 
 def _plan(
-    services: Services, ledger: Ledger, finding_ids: Collection[int], accounts: Accounts
+    services: Services, ledger: Ledger, finding_ids: Collection[int], look: _Look
 ) -> RepairPlan:
     _require_known(services, ledger, finding_ids)
     chosen = _chosen(services, ledger, finding_ids)
-    snapshot = services.broker.snapshot(services.topic)
+    stopping = {each.generation_id: each.reason for each in look.changes.stopped}
     batches = {
         batch.plan.batch_id: batch
         for batch_id in sorted(
@@ -180,15 +203,20 @@ def _plan(
         if (batch := ledger.committed_batch(batch_id))
     }
     facts = RepairFacts(
-        accounts=accounts,
-        snapshot=snapshot,
+        accounts=look.accounts,
+        snapshot=look.seen.snapshot,
         manifests={batch_id: each.manifest for batch_id, each in batches.items()},
         missing={each for batch in batches.values() for each in _missing(services, batch.manifest)},
         unpublished=frozenset(
             each.plan.batch_id for each in ledger.unpublished(services.feed_name)
         ),
         replaced=ledger.replacements(services.feed_name),
-        cut_at=_cuts(services, accounts, snapshot),
+        stopping={
+            partition: stopping[account.generation_id]
+            for partition, account in look.accounts.generations.items()
+            if account.generation_id in stopping
+        },
+        cut_at=_cuts(services, look),
         is_operators_word=bool(finding_ids),
     )
     return plan_repair(
@@ -236,12 +264,13 @@ def _missing(services: Services, manifest: Manifest) -> Iterator[CommittedFile]:
             yield CommittedFile(manifest.plan.batch_id, file.name)
 
 
-def _cuts(services: Services, accounts: Accounts, snapshot: BrokerSnapshot) -> dict[int, int]:
+def _cuts(services: Services, look: _Look) -> dict[int, int]:
     """Where the logs of stopped partitions were cut, as the leader's epochs say it."""
     found = {}
-    for partition, account in accounts.generations.items():
+    present = look.seen.snapshot.partitions
+    for partition, account in look.accounts.generations.items():
         epoch = account.anchor.leader_epoch if account.anchor else account.read_epoch
-        is_asked = account.state is GenerationState.STOPPED and partition in snapshot.partitions
+        is_asked = account.state is GenerationState.STOPPED and partition in present
         if is_asked and epoch is not None:
             end = services.broker.epoch_end(account.partition, epoch)
             if end is not None and end <= account.accounted_until:
