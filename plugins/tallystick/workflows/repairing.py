@@ -29,12 +29,13 @@ from tallystick.domain.repairing import (
     stray_of,
 )
 from tallystick.domain.states import FindingState
-from tallystick.errors import FileMissing, IngestionError, RepairRefused
+from tallystick.errors import FileMissing, IngestionError, LedgerBehind, RepairRefused
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
 from tallystick.workflows.planning import adoptable
+from tallystick.workflows.published_batches import require_ledger_not_behind
 from tallystick.workflows.publishing import finish, sweep
 from tallystick.workflows.retiring import put_aside
 from tallystick.workflows.run import BatchOutcome, carry_out, noted
@@ -88,10 +89,16 @@ class RepairReport:
 
 
 def dry_repair(services: Services, finding_ids: Collection[int]) -> RepairReport:
-    """What a repair would do now; changes nothing. Raises RepairRefused for an unknown number."""
+    """What a repair would do now; changes nothing.
+
+    Raises RepairRefused for an unknown number, and LedgerBehind where the repair would.
+    """
+    behind = _behind(services, is_dry_run=True)
     with at(services, "repair"):
         look = _Look.now(services, services.ledger.accounts(services.feed_name))
         plan = _plan(services, services.ledger, finding_ids, look)
+    if behind and (plan.land_again or plan.new_generations):
+        raise behind
     return RepairReport(services.feed_name, services.topic, True, plan, (), (), {})
 
 
@@ -99,7 +106,8 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
     """Mend what can be mended of these findings, all open ones when none is named.
 
     Raises RepairRefused, ClaimConflict, AnotherCluster, BrokerUnavailable or LedgerUnavailable
-    before anything is changed. Trouble of single batches is in the report.
+    before anything is changed; LedgerBehind too, if there is anything to land. Trouble of single
+    batches is in the report.
     """
     troubles: list[IngestionError] = []
     with noted(troubles):
@@ -116,6 +124,7 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
 
 def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner) -> BegunRepair:
     """Decide, open generations on the operator's word, claim: in one transaction of the ledger."""
+    behind = _behind(services, is_dry_run=False)
     with (
         at(services, "repair"),
         services.ledger.planning(services.feed_name, services.topic) as session,
@@ -124,16 +133,27 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
         # The session has the ledger's connection; the rest is read beside it.
         with closing(services.second_ledger()) as ledger:
             plan = _plan(services, ledger, finding_ids, look)
-        if plan.new_generations:
-            session.apply(plan.changes, look.seen.snapshot)
         batches = [_batch(services, each) for each in plan.land_again]
         adopted = _left_behind(look, owner, only_repairs=not plan.finish)
+        if behind and (batches or adopted or plan.new_generations):
+            raise behind
+        if plan.new_generations:
+            session.apply(plan.changes, look.seen.snapshot)
         if not batches and not adopted:
             tell(services.feed_name, plan)
             return BegunRepair(plan, ())
         frozen = session.freeze(None, batches, adopted, owner=owner, lease=services.lease)
     tell(services.feed_name, plan)
     return BegunRepair(plan, [each.plan for each in (*frozen.batches, *frozen.adopted)])
+
+
+def _behind(services: Services, *, is_dry_run: bool) -> LedgerBehind | None:
+    """Why nothing may be landed: the rows may lie in a batch that the ledger does not know."""
+    try:
+        require_ledger_not_behind(services, is_dry_run=is_dry_run)
+    except LedgerBehind as error:
+        return error
+    return None
 
 
 def _left_behind(look: _Look, owner: Owner, *, only_repairs: bool) -> list[BatchId]:

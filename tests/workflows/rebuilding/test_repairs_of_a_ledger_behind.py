@@ -1,0 +1,77 @@
+"""A ledger from an older backup lands nothing by a repair either: rows would be landed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tallystick.domain.findings import FindingCode
+from tallystick.errors import LedgerBehind
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import begin_repair, dry_repair, repair_feed
+from tests.support.landed_feed import OWNER, files, land
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story
+
+
+@pytest.fixture
+def behind(story: Story, backup: Callable[[Story], Callable[[], Story]]) -> Story:
+    """A file was missing and is landed again; the ledger knows of neither."""
+    land(story)
+    restored = backup(story)
+    files(story)[0].unlink()
+    reconcile(story.services())
+    assert repair_feed(story.services(), (), OWNER).closed
+    old = restored()
+    reconcile(old.services())
+    return old
+
+
+def test_what_was_landed_again_is_not_landed_a_third_time(behind: Story) -> None:
+    before = behind.published_offsets()
+    with pytest.raises(LedgerBehind, match="the ledger lacks 1 published batches"):
+        repair_feed(behind.services(), (), OWNER)
+    assert behind.published_offsets() == before
+    assert behind.services().ledger.accounts(FEED).unfinished == []
+
+
+def test_a_dry_run_says_so_too(behind: Story) -> None:
+    with pytest.raises(LedgerBehind):
+        dry_repair(behind.services(), ())
+
+
+def test_a_repair_left_behind_is_not_taken_over(
+    story: Story, backup: Callable[[Story], Callable[[], Story]]
+) -> None:
+    """The backup holds a repair's claim; afterwards others carried out more than that."""
+    land(story)
+    files(story)[0].unlink()
+    reconcile(story.services())
+    [begun] = begin_repair(story.services(), (), OWNER).batches
+    restored = backup(story)
+    land(story)
+    story.broker.logs[0].append(Kind.RECORD, 5)
+    land(story)
+    old = restored()
+    before = old.published_offsets()
+    with pytest.raises(LedgerBehind):
+        repair_feed(old.services(), (), OWNER)
+    assert old.published_offsets() == before
+    assert old.services().ledger.batch(begun.batch_id).newest_token == 0
+
+
+def test_strays_are_moved_aside_all_the_same(behind: Story) -> None:
+    """Nothing is landed for them."""
+    known = {each.file.name for each in behind.services().ledger.files(FEED)}
+    file = next(each for each in files(behind) if each.name in known)
+    stray = file.with_name("copy.parquet")
+    stray.write_bytes(file.read_bytes())
+    reconcile(behind.services())
+    [number] = [
+        each.finding_id
+        for each in behind.services().ledger.findings(FEED)
+        if each.finding.code is FindingCode.STRAY_FILE
+    ]
+    repair_feed(behind.services(), (number,), OWNER)
+    assert not stray.exists()
