@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tallystick.domain.findings import FindingCode
+from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import Owner
+from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import begin_repair, repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.run import carry_out, land_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
@@ -84,3 +86,62 @@ def test_a_log_that_ends_within_a_missing_file_makes_nothing_lost(story: Story) 
     assert not repair_feed(story.services(), (), OWNER).batches
     assert not story.services().ledger.lost(FEED)
     assert FindingCode.PHANTOM_COMMIT in standing_codes(story)
+
+
+def stop_partition_0(story: Story) -> int:
+    """A run finds the cut; the number of the finding that names it."""
+    land_feed(story.services(), None, OWNER)
+    [number] = [
+        each.finding_id
+        for each in story.services().ledger.findings(FEED)
+        if each.finding.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+    ]
+    return number
+
+
+def newest_of_partition_0(story: Story) -> GenerationAccount:
+    return story.services().ledger.generations(FEED)[0][-1]
+
+
+def test_a_cut_beyond_what_was_landed_lands_nothing_again(story: Story) -> None:
+    """[15, 20) was claimed when the log was cut at 17: every landed row is as it was."""
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 5)
+    plan_feed(story.services(), None, OWNER)
+    log.cut(17)
+    repair_feed(story.services(), (stop_partition_0(story),), OWNER)
+    opened = newest_of_partition_0(story)
+    assert (opened.ordinal, opened.first_offset) == (2, 15)
+    log.append(Kind.RECORD, 3)
+    land_feed(story.services(), None, OWNER)
+    assert story.published_offsets() == {0: list(range(20)), 1: list(range(15))}
+
+
+def test_a_cut_behind_a_gap_leaves_no_offset_of_the_gap_out(
+    ledger_databases: Callable[[], str], tmp_path: Path
+) -> None:
+    """[10, 15) was never landed, [15, 20) was: rows may come twice, none may be left out."""
+    story = Story(ledger_databases(), tmp_path, ScriptedBroker("orders"))
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 20)
+    begun = plan_feed(story.services(max_records_per_batch=5), None, OWNER)
+    late = begun.batches[2]
+    for each in begun.batches:
+        if each is not late:
+            carry_out(story.services(), each.batch_id, OWNER)
+    log.cut(18)
+    repair_feed(story.services(), (stop_partition_0(story),), OWNER)
+    land_feed(story.services(), None, OWNER)
+    landed = story.published_offsets()[0]
+    assert set(range(18)) <= set(landed)
+    assert landed.count(0) == 1
+
+
+def test_a_log_that_is_another_one_under_the_same_epoch_is_landed_from_its_start(
+    story: Story,
+) -> None:
+    """The epochs say that nothing was cut, the last landed record says otherwise: who knows?"""
+    for entry in story.broker.logs[0].entries:
+        entry.value = b"other"
+    repair_feed(story.services(), (stop_partition_0(story),), OWNER)
+    assert newest_of_partition_0(story).first_offset == 0

@@ -66,7 +66,7 @@ class RepairFacts:
     stopping: Mapping[int, str]
     """By partition: why the next plan will stop it. Its old offsets may be other records now."""
     cut_at: Mapping[int, int]
-    """By stopped partition: first offset (included) that is not as it was landed, where known."""
+    """By stopped partition, where known: all below is landed and in the log as it was landed."""
     is_operators_word: bool
     """True when the findings were named, so that a new generation may be opened."""
 

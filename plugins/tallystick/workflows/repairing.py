@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tallystick.domain.batch import BatchPlan, CommittedFile
 from tallystick.domain.findings import FindingCode
-from tallystick.domain.generation import GenerationState
+from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
 from tallystick.domain.manifest import Manifest
@@ -29,7 +29,13 @@ from tallystick.domain.repairing import (
     stray_of,
 )
 from tallystick.domain.states import FindingState
-from tallystick.errors import FileMissing, IngestionError, LedgerBehind, RepairRefused
+from tallystick.errors import (
+    FileMissing,
+    IngestionError,
+    LedgerBehind,
+    RepairRefused,
+    SourceRefused,
+)
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
 from tallystick.workflows.observing import observe
@@ -285,17 +291,36 @@ def _missing(services: Services, manifest: Manifest) -> Iterator[CommittedFile]:
 
 
 def _cuts(services: Services, look: _Look) -> dict[int, int]:
-    """Where the logs of stopped partitions were cut, as the leader's epochs say it."""
+    """From where the logs of stopped partitions are due again, as the leader's epochs say it.
+
+    Never from beyond the frontier: what was not landed behind a gap is due, wherever the cut is.
+    """
     found = {}
-    present = look.seen.snapshot.partitions
     for partition, account in look.accounts.generations.items():
-        epoch = account.anchor.leader_epoch if account.anchor else account.read_epoch
-        is_asked = account.state is GenerationState.STOPPED and partition in present
-        if is_asked and epoch is not None:
-            end = services.broker.epoch_end(account.partition, epoch)
-            if end is not None and end <= account.accounted_until:
-                found[partition] = end
+        is_asked = partition in look.seen.snapshot.partitions
+        if account.state is not GenerationState.STOPPED or not is_asked:
+            continue
+        if account.read_until is None and account.anchor is None:
+            found[partition] = account.frontier
+            continue
+        anchored = account.anchor.leader_epoch if account.anchor else None
+        epoch = account.read_epoch if anchored is None else anchored
+        end = None if epoch is None else services.broker.epoch_end(account.partition, epoch)
+        if end is not None and not _is_contradicted(services, account, end):
+            found[partition] = min(end, account.frontier)
     return found
+
+
+def _is_contradicted(services: Services, account: GenerationAccount, end: int) -> bool:
+    """True where the epochs say the last landed record is in the log, and none can read it so."""
+    anchor, partition = account.anchor, account.partition.partition
+    if anchor is None or end <= anchor.offset:
+        return False
+    try:
+        found = services.broker.records_at(services.topic, {partition: anchor.offset})
+    except SourceRefused:
+        return True
+    return partition in found and found[partition].content_hash != anchor.content_hash
 
 
 def _batch(services: Services, draft: LandAgain) -> BatchPlan:
