@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from tallystick.domain.completeness import Proof
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import Owner
+from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import begin_repair, repair_feed
+from tallystick.workflows.reporting import feed_completeness
 from tallystick.workflows.run import carry_out, land_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
@@ -21,10 +26,21 @@ from tests.support.story import FEED, Story
 OWNER = Owner("one")
 
 
+class MinuteByMinute(ScriptedBroker):
+    """Every snapshot is a minute younger than the one before."""
+
+    minutes = 0
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        self.minutes += 1
+        seen = super().snapshot(topic)
+        return replace(seen, taken_at=seen.taken_at + timedelta(minutes=self.minutes))
+
+
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """Two partitions of ten records, landed in one batch, and five more each in another."""
-    broker = ScriptedBroker("orders")
+    broker = MinuteByMinute("orders")
     story = Story(ledger_databases(), tmp_path, broker)
     for count in (10, 5):
         for log in broker.logs.values():
@@ -145,3 +161,28 @@ def test_a_log_that_is_another_one_under_the_same_epoch_is_landed_from_its_start
         entry.value = b"other"
     repair_feed(story.services(), (stop_partition_0(story),), OWNER)
     assert newest_of_partition_0(story).first_offset == 0
+
+
+@pytest.mark.parametrize("has_epochs", [True, False], ids=["epochs", "no-epochs"])
+def test_what_expired_while_a_partition_was_stopped_is_named(
+    story: Story, monkeypatch: pytest.MonkeyPatch, has_epochs: bool
+) -> None:
+    """Cut at 12; readable up to 60 afterwards, and deleted up to 50 before the operator's word."""
+    log = story.broker.logs[0]
+    log.cut(12)
+    number = stop_partition_0(story)
+    log.append(Kind.RECORD, 48)
+    log.log_start_offset = 50
+    if not has_epochs:
+        monkeypatch.setattr(story.broker, "epoch_end", lambda partition, epoch: None)
+    first = 12 if has_epochs else 15
+    [opened] = repair_feed(story.services(), (number,), OWNER).plan.new_generations
+    assert (opened.first_offset, str(opened.expired)) == (first, f"orders-0 [{first}, 50)")
+    proven = feed_completeness(story.services().ledger, FEED).proven
+    assert proven.proof_of(proven.newest_look_at) is not Proof.PROVEN
+    land_feed(story.services(), None, OWNER)
+    [(account, lost, code)] = story.services().ledger.lost(FEED)
+    assert (account.ordinal, code) == (2, FindingCode.EXPIRED)
+    assert str(lost) == f"orders-0 [{first}, 50)"
+    assert FindingCode.EXPIRED in standing_codes(story)
+    assert newest_of_partition_0(story).frontier == 60

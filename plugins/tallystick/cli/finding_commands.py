@@ -186,6 +186,7 @@ def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: boo
                 partition=each.account.partition.partition,
                 generation=each.account.ordinal + 1,
                 first_offset=each.first_offset,
+                expired_until=each.expired.until_offset if each.expired else None,
                 finding=each.finding_id,
             )
             for each in report.plan.new_generations

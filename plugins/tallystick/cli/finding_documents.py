@@ -76,6 +76,8 @@ class NewGenerationPart(Part):
     partition: int
     generation: int
     first_offset: int
+    expired_until: int | None
+    """End (excluded) of what expired since; the next plan records it as lost."""
     finding: int
 
 

@@ -76,6 +76,12 @@ def repair_view(document: RepairDocument) -> list[Block]:
     lines += [
         f"{would}opened, for finding {each.finding}: generation {each.generation} of"
         f" {document.topic}-{each.partition} at offset {number(each.first_offset)}"
+        + (
+            f"; what lies below {number(each.expired_until)} has expired, the next plan records"
+            " it as lost"
+            if each.expired_until is not None
+            else ""
+        )
         for each in document.new_generations
     ]
     if document.finish:

@@ -27,7 +27,7 @@ from tallystick.domain.log_changes import (
 )
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import QUARANTINE_NAME
-from tallystick.domain.ranges import TopicPartition, offset_range
+from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Verdict
 
@@ -97,7 +97,13 @@ class NewGeneration:
     account: GenerationAccount
     code: FindingCode
     first_offset: int
+    log_start_offset: int
     finding_id: int
+
+    @property
+    def expired(self) -> OffsetRange | None:
+        """What was deleted while the partition was stopped; the next plan records it as lost."""
+        return offset_range(self.account.partition, self.first_offset, self.log_start_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +262,13 @@ def _reopen(number: int, found: Finding, facts: RepairFacts, drafts: _Drafts) ->
             f" generations: ./tallystick repair {found.feed} {number}",
         )
     else:
-        cut = facts.cut_at.get(account.partition.partition, bounds.log_start_offset)
-        first = min(max(bounds.log_start_offset, cut), bounds.high_watermark)
-        drafts.new_generations.append(NewGeneration(account, found.code, first, number))
+        # Never at a log start beyond the frontier: what has expired since would be named nowhere.
+        known = min(bounds.log_start_offset, account.frontier)
+        cut = facts.cut_at.get(account.partition.partition, known)
+        first = min(cut, bounds.high_watermark)
+        drafts.new_generations.append(
+            NewGeneration(account, found.code, first, bounds.log_start_offset, number)
+        )
 
 
 def _landing_again(

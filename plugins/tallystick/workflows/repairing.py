@@ -387,5 +387,7 @@ def tell(feed: str, plan: RepairPlan) -> None:
             opened.account.ordinal + 1,
             opened.first_offset,
         )
+        if opened.expired:
+            log.warning("%s has expired: the next plan records it as lost.", opened.expired)
     for left in plan.not_mended:
         log.warning("Finding %d is left: %s", left.finding_id, left.reason)
