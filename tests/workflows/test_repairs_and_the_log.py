@@ -186,3 +186,29 @@ def test_what_expired_while_a_partition_was_stopped_is_named(
     assert str(lost) == f"orders-0 [{first}, 50)"
     assert FindingCode.EXPIRED in standing_codes(story)
     assert newest_of_partition_0(story).frontier == 60
+
+
+def test_offsets_below_a_cut_are_no_loss_while_the_broker_has_them(story: Story) -> None:
+    """Partition 0 is landed anew from 12; a file with [0, 10) of both partitions is missing."""
+    story.broker.logs[0].cut(12)
+    repair_feed(story.services(), (stop_partition_0(story),), OWNER)
+    lose_the_oldest_file(story)
+    report = repair_feed(story.services(), (), OWNER)
+    assert not report.batches
+    assert all(
+        "generation 1 of orders-0 is closed" in each.reason for each in report.plan.not_mended
+    )
+    assert not story.services().ledger.lost(FEED)
+    assert FindingCode.PHANTOM_COMMIT in standing_codes(story)
+
+
+def test_offsets_below_a_cut_are_lost_when_they_expire(story: Story) -> None:
+    """What is known to be gone holds up nothing else of its file."""
+    story.broker.logs[0].cut(12)
+    repair_feed(story.services(), (stop_partition_0(story),), OWNER)
+    lose_the_oldest_file(story)
+    story.broker.logs[0].log_start_offset = 10
+    [batch] = repair_feed(story.services(), (), OWNER).batches
+    assert batch.error is None
+    assert story.published_offsets()[1] == list(range(15))
+    assert [str(lost) for _, lost, _ in story.services().ledger.lost(FEED)] == ["orders-0 [0, 10)"]

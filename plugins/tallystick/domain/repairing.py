@@ -308,14 +308,23 @@ def _file_of(manifest: Manifest, name: str) -> LandedFile | None:
 
 
 def _readable(plan: BatchPlan, held: FileSlice, facts: RepairFacts) -> PlannedRange | str | None:
-    """What the broker has of a slice; None for nothing, a sentence where it can't be asked."""
-    account = facts.accounts.generations.get(held.partition)
-    same_log = account is not None and (
-        (account.ordinal, account.cluster_id, account.topic_id)
-        == (plan.ordinal, facts.snapshot.cluster_id, facts.snapshot.topic_id)
-    )
-    if account is None or not same_log:
+    """What the broker has of a slice; a sentence where it can't be asked.
+
+    None only where these offsets are gone for certain: with their log, or before its start.
+    """
+    snapshot = facts.snapshot
+    if (plan.cluster_id, plan.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
         return None
+    partition = TopicPartition(plan.topic, held.partition)
+    account = facts.accounts.generations.get(held.partition)
+    if account is None or account.ordinal != plan.ordinal:
+        bounds = snapshot.partitions.get(held.partition)
+        if bounds and bounds.log_start_offset > held.last_offset:
+            return None
+        return (
+            f"generation {plan.ordinal} of {partition} is closed, for its log was cut: nobody can"
+            " say that what it holds at these offsets now is what was landed, nor that it is gone."
+        )
     if account.state is not GenerationState.OPEN:
         return f"{account.partition} is {account.state.value}: what its log holds now is not known."
     if held.partition in facts.stopping:
@@ -326,7 +335,6 @@ def _readable(plan: BatchPlan, held: FileSlice, facts: RepairFacts) -> PlannedRa
         return f"{account.partition} has no leader now; try again when it has one."
     if bounds.high_watermark <= held.last_offset:
         return f"the log of {account.partition} ends at {bounds.high_watermark}, within the file."
-    partition = TopicPartition(plan.topic, held.partition)
     first = max(held.first_offset, bounds.log_start_offset)
     found = offset_range(partition, first, held.last_offset + 1)
     return PlannedRange(account.generation_id, found) if found else None
