@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 from tallystick.domain.findings import Finding, FindingCode, Level, finding
 from tallystick.domain.generation import GenerationAccount, GenerationState
@@ -14,6 +16,10 @@ from tallystick.domain.identities import GenerationId
 from tallystick.domain.log_changes import AnchorCheck, LogChanges, Observation, OpenedGeneration
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import Verdict
+
+OF_LOST: Final = "recorded as lost"
+"""The subject of findings about landed rows that a repair could not land again: the same offsets
+may be told of for their file, too."""
 
 
 def lost_finding(
@@ -31,9 +37,14 @@ def lost_finding(
             " batch, and retention deletes whole segments"
         ),
         FindingCode.RECREATED: "the topic was re-created before these offsets were read",
+        FindingCode.PHANTOM_COMMIT: (
+            "the file with these rows is gone, and the log had them no more when a repair took its"
+            " place"
+        ),
     }
     kind = FindingCode(code)
-    return finding(
+    was_landed = kind is FindingCode.PHANTOM_COMMIT
+    found = finding(
         feed,
         account,
         offsets,
@@ -42,11 +53,15 @@ def lost_finding(
         level=Level.L1,
         cause=causes.get(kind, "these offsets can be read nowhere any more") + ".",
         next_step=(
-            "Nothing can bring them back from this topic; landing goes on after them."
+            "Nothing can bring them back from this topic. Tell who reads them; two people may"
+            " accept it: ./tallystick waive --help"
+            if was_landed
+            else "Nothing can bring them back from this topic; landing goes on after them."
             " Lengthen retention.ms or the schedule's pace, and tell the producers' owners."
         ),
         evidence=evidence,
     )
+    return replace(found, subject=OF_LOST) if was_landed else found
 
 
 def change_findings(

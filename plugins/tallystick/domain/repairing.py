@@ -25,6 +25,7 @@ from tallystick.domain.log_changes import (
     LogChanges,
     OpenedGeneration,
 )
+from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import QUARANTINE_NAME
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range
@@ -216,7 +217,12 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
 
 
 def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:
-    """The committed files that the finding is about: named in its evidence, or by its offsets."""
+    """The committed files that the finding is about: named in its evidence, or by its offsets.
+
+    None for rows that a repair has lost: no file holds them.
+    """
+    if found.subject == OF_LOST:
+        return []
     batch, name = found.evidence.get("batch"), found.evidence.get("file")
     if isinstance(batch, str) and isinstance(name, str):
         return [CommittedFile(BatchId(batch), name)] if batch in facts.manifests else []

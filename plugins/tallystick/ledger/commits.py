@@ -92,7 +92,7 @@ def _commit_ranges(transaction: Transaction, manifest: Manifest) -> None:
     # Before ranges are read for a frontier: a rival that commits beside us is seen, or waits.
     transaction.rows("lock_generations", generation_ids=ids)
     if manifest.plan.is_repair:
-        retract(transaction, batch_id)
+        retract(transaction, manifest)
     changed = transaction.change(
         "commit_ranges",
         batch_id=batch_id,

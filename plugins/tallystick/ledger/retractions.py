@@ -7,20 +7,26 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import BatchId, GenerationId
+from tallystick.domain.log_rules import lost_finding
+from tallystick.domain.manifest import Manifest
 from tallystick.domain.ranges import OffsetRange, TopicPartition, subtract
 from tallystick.domain.states import RangeState
+from tallystick.ledger import reading
 from tallystick.ledger.connection import Transaction
+from tallystick.ledger.finding_rows import record_findings
 from tallystick.ledger.rows import claims_of
 
 _Held = Mapping[GenerationId, Sequence[OffsetRange]]
 
 
-def retract(transaction: Transaction, batch_id: BatchId) -> None:
+def retract(transaction: Transaction, repair: Manifest) -> None:
     """The committed ranges and files that the repair replaces give way, all but their remainders.
 
     Rows of these files that the repair does not claim are lost from here on: their file is gone,
-    and the broker has them no more. Raises LedgerRefused when another repair was faster.
+    and the broker has them no more. Each such loss is a finding from the same instant on. Raises
+    LedgerRefused when another repair was faster.
     """
+    batch_id = repair.plan.batch_id
     claimed = _by_generation(
         (each.generation_id, each.offsets) for each in claims_of(transaction, [batch_id])
     )
@@ -31,6 +37,7 @@ def retract(transaction: Transaction, batch_id: BatchId) -> None:
     }
     _keep_remainders(transaction, taken)
     _enter_lost(transaction, batch_id, lost)
+    _tell_lost(transaction, repair, lost)
     transaction.change("retract_files", batch_id=batch_id)
 
 
@@ -91,4 +98,30 @@ def _enter_lost(transaction: Transaction, batch_id: BatchId, lost: _Held) -> Non
         batch_ids=[batch_id for _ in flat],
         loss_codes=[FindingCode.PHANTOM_COMMIT.value for _ in flat],
         loss_evidences=[None for _ in flat],
+    )
+
+
+def _tell_lost(transaction: Transaction, repair: Manifest, lost: _Held) -> None:
+    if not lost:
+        return
+    feed = repair.plan.feed
+    accounts = {
+        each.generation_id: each
+        for of_partition in reading.generations(transaction, feed).values()
+        for each in of_partition
+    }
+    record_findings(
+        transaction,
+        feed,
+        [
+            lost_finding(
+                feed,
+                accounts[generation_id],
+                each,
+                FindingCode.PHANTOM_COMMIT,
+                {"repair": repair.plan.batch_id},
+            )
+            for generation_id, ranges in lost.items()
+            for each in ranges
+        ],
     )

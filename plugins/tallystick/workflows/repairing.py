@@ -10,17 +10,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tallystick.domain.batch import BatchPlan, CommittedFile
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
+from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath
 from tallystick.domain.repairing import (
     LandAgain,
+    NotMended,
     NumberedFinding,
     PutAside,
     RepairFacts,
@@ -123,8 +125,9 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
     with noted(troubles):
         sweep(services)
     moved, closed = settle(services, finding_ids)
+    plan = _with_losses(services, begun)
     return RepairReport(
-        services.feed_name, services.topic, False, begun.plan, outcomes, moved, closed, troubles
+        services.feed_name, services.topic, False, plan, outcomes, moved, closed, troubles
     )
 
 
@@ -174,6 +177,25 @@ def _left_behind(look: _Look, owner: Owner, *, only_repairs: bool) -> list[Batch
         for each in adoptable(look.accounts, owner)
         if each not in changed and (each in repairs or not only_repairs)
     ]
+
+
+def _with_losses(services: Services, begun: BegunRepair) -> RepairPlan:
+    """The plan, and what its batches could not land again: a finding since their commit."""
+    batches = {each.batch_id for each in begun.batches}
+    lost = [
+        NotMended(each.finding_id, str(each.finding))
+        for each in _losses(services)
+        if each.finding.evidence.get("repair") in batches
+    ]
+    for each in lost:
+        log.warning("Finding %d is left: %s", each.finding_id, each.reason)
+    return replace(begun.plan, not_mended=(*begun.plan.not_mended, *lost))
+
+
+def _losses(services: Services) -> list[StoredFinding]:
+    """The standing findings about rows that repairs could not land again."""
+    standing = services.ledger.findings(services.feed_name)
+    return [each for each in standing if each.finding.subject == OF_LOST]
 
 
 def settle(
@@ -341,12 +363,20 @@ def _batch(services: Services, draft: LandAgain) -> BatchPlan:
 
 def _landed_again(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:
     replaced = services.ledger.replacements(services.feed_name)
+    losses = _losses(services)
     closed = {}
     for each in standing:
         batch, name = (each.finding.evidence.get(key) for key in ("batch", "file"))
         repair = replaced.get(CommittedFile(BatchId(str(batch)), str(name)))
         if repair is not None:
-            closed[each.finding_id] = f"Batch {repair} took the place of {name}."
+            lost = [
+                str(loss.finding_id)
+                for loss in losses
+                if loss.finding.evidence.get("repair") == repair
+                and loss.finding.partition == each.finding.partition
+            ]
+            rest = f" What it could not land again is finding {', '.join(lost)}." if lost else ""
+            closed[each.finding_id] = f"Batch {repair} took the place of {name}.{rest}"
     return closed
 
 
