@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tallystick.domain.completeness import Proof
@@ -23,6 +24,7 @@ from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
 OWNER = Owner("one")
+ALL = {0: list(range(15)), 1: list(range(15))}
 
 
 class TickingBroker(ScriptedBroker):
@@ -48,9 +50,9 @@ def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     return story
 
 
-def first_file(story: Story) -> Path:
-    """The file of the first batch: both partitions' [0, 10)."""
-    name = story.services().ledger.files(FEED)[0].file.name
+def file_of(story: Story, number: int = 0) -> Path:
+    """A committed file, in the order of the commits; the first holds both partitions' [0, 10)."""
+    name = story.services().ledger.files(FEED)[number].file.name
     return next((story.directory / "landing" / FEED).rglob(name))
 
 
@@ -67,7 +69,7 @@ def proof(story: Story) -> Proof:
 
 @pytest.mark.parametrize("log_start", [4, 10])
 def test_a_repair_that_loses_rows_leaves_a_finding_about_them(story: Story, log_start: int) -> None:
-    first_file(story).unlink()
+    file_of(story).unlink()
     reconcile(story.services())
     story.broker.logs[0].log_start_offset = log_start
     report = repair_feed(story.services(), (), OWNER)
@@ -84,3 +86,71 @@ def test_a_repair_that_loses_rows_leaves_a_finding_about_them(story: Story, log_
     again = repair_feed(story.services(), (), OWNER)
     assert [each.finding_id for each in again.plan.not_mended] == [loss.finding_id]
     assert not again.batches
+
+
+def clean_up(story: Story, until: int) -> None:
+    """The log's cleaner removes partition 0's records below the offset."""
+    for entry in story.broker.logs[0].entries[:until]:
+        entry.kind = Kind.COMPACTED
+
+
+def test_a_file_with_the_only_rows_of_a_cleaned_log_is_left(story: Story) -> None:
+    story.broker.is_compacted = True
+    file = file_of(story)
+    rows = pq.read_table(file, partitioning=None)
+    pq.write_table(rows, file, compression="none")  # every row is there, the bytes are others
+    reconcile(story.services())
+    damaged = [each.finding_id for each in standing(story)]
+    clean_up(story, 6)
+    report = repair_feed(story.services(), (), OWNER)
+    [error] = report.errors
+    assert "is there, and holds rows that the log has no more: orders-0: [0, 6)" in str(error)
+    assert file.exists()
+    assert [each.finding_id for each in standing(story)] == damaged
+    for _ in range(2):  # tried again, then given up: the feed goes on
+        last = land_feed(story.services(), None, OWNER)
+    assert not last.errors
+    assert story.published_offsets() == ALL
+    reconcile(story.services())
+    assert [each.finding_id for each in standing(story)] == damaged
+
+
+def test_rows_of_a_missing_file_that_the_cleaner_removed_are_told_as_lost(story: Story) -> None:
+    story.broker.is_compacted = True
+    file_of(story).unlink()
+    reconcile(story.services())
+    clean_up(story, 6)
+    report = repair_feed(story.services(), (), OWNER)
+    assert not report.errors
+    assert story.published_offsets() == {0: list(range(6, 15)), 1: list(range(15))}
+    [loss] = standing(story)
+    found = loss.finding
+    assert (found.code, found.verdict) == (FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS)
+    assert (found.partition, found.from_offset, found.until_offset) == (0, 0, 6)
+    assert [each.finding_id for each in report.plan.not_mended] == [loss.finding_id]
+    assert proof(story) is not Proof.PROVEN
+    after = reconcile(story.services())
+    assert [each.key for each in after.findings] == [found.key]
+    assert [each.finding_id for each in standing(story)] == [loss.finding_id]
+    file_of(story, -1).unlink()
+    reconcile(story.services())
+    repair_feed(story.services(), (), OWNER)
+    assert [each.finding_id for each in standing(story)] == [loss.finding_id]
+
+
+def test_holes_of_a_replaced_file_are_no_loss_when_the_cleaner_has_passed(story: Story) -> None:
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 3)
+        log.append(Kind.ABORTED, 4)
+        log.append(Kind.RECORD, 3)
+    land_feed(story.services(), None, OWNER)
+    file_of(story, -1).unlink()
+    reconcile(story.services())
+    story.broker.is_compacted = True
+    for log in story.broker.logs.values():
+        for entry in log.entries:
+            entry.kind = Kind.COMPACTED if entry.kind is Kind.ABORTED else entry.kind
+    report = repair_feed(story.services(), (), OWNER)
+    assert not report.errors
+    assert not report.plan.not_mended
+    assert standing(story) == []

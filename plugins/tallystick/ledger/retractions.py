@@ -10,11 +10,12 @@ from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.log_rules import lost_finding
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.ranges import OffsetRange, TopicPartition, subtract
+from tallystick.domain.replacing import rows_given_up
 from tallystick.domain.states import RangeState
 from tallystick.ledger import reading
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
-from tallystick.ledger.rows import claims_of
+from tallystick.ledger.rows import claims_of, manifests_of
 
 _Held = Mapping[GenerationId, Sequence[OffsetRange]]
 
@@ -102,7 +103,13 @@ def _enter_lost(transaction: Transaction, batch_id: BatchId, lost: _Held) -> Non
 
 
 def _tell_lost(transaction: Transaction, repair: Manifest, lost: _Held) -> None:
-    if not lost:
+    """One finding for each run of rows that the replaced files held, and the repair does not.
+
+    What the log's cleaner has removed is a hole of the repair, and no lost range.
+    """
+    gone = [(generation_id, each) for generation_id, ranges in lost.items() for each in ranges]
+    gone += _cleaned(transaction, repair)
+    if not gone:
         return
     feed = repair.plan.feed
     accounts = {
@@ -110,18 +117,22 @@ def _tell_lost(transaction: Transaction, repair: Manifest, lost: _Held) -> None:
         for of_partition in reading.generations(transaction, feed).values()
         for each in of_partition
     }
+    evidence = {"repair": repair.plan.batch_id}
     record_findings(
         transaction,
         feed,
         [
-            lost_finding(
-                feed,
-                accounts[generation_id],
-                each,
-                FindingCode.PHANTOM_COMMIT,
-                {"repair": repair.plan.batch_id},
-            )
-            for generation_id, ranges in lost.items()
-            for each in ranges
+            lost_finding(feed, accounts[number], each, FindingCode.PHANTOM_COMMIT, evidence)
+            for number, each in gone
         ],
     )
+
+
+def _cleaned(transaction: Transaction, repair: Manifest) -> list[tuple[GenerationId, OffsetRange]]:
+    replaced = manifests_of(transaction, sorted({each.batch_id for each in repair.plan.replaces}))
+    ids = {each.planned.offsets.partition: each.planned.generation_id for each in repair.ranges}
+    return [
+        (ids[each.partition], OffsetRange(each.partition, from_offset, until_offset))
+        for each in rows_given_up(repair, replaced)
+        for from_offset, until_offset in each.cleaned
+    ]

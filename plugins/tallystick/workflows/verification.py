@@ -1,7 +1,8 @@
 """Verify and commit: read back from HDFS what is there, account for every offset, then commit.
 
 1. Nothing is committed that was not read back from closed files.
-2. The manifest lies beside the data before the commit, so the renamed directory explains itself.
+2. A repair takes no rows away: a file that holds what the log has no more stays where it is.
+3. The manifest lies beside the data before the commit, so the renamed directory explains itself.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 
 from tallystick.domain.batch import Attempt, BatchPlan
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import StagingPath
+from tallystick.domain.paths import BatchPath, StagingPath
+from tallystick.domain.replacing import rows_given_up
 from tallystick.domain.states import CommitAnswer, HoleClass
+from tallystick.errors import VerificationFailed
 from tallystick.workflows.heartbeat import held
 from tallystick.workflows.landing import failing
 from tallystick.workflows.place import at
@@ -47,6 +50,7 @@ def verify_and_commit(services: Services, attempt: Attempt) -> CommitReport | No
         plan = services.ledger.batch(attempt.batch_id).plan
     with at(services, "verify", plan), failing(services, attempt), held(services, attempt):
         manifest = proven(services, attempt, plan)
+        _require_no_row_taken(services, manifest)
         staging = StagingPath.of(plan, attempt.attempt_id)
         services.store.write(staging.manifest, manifest.to_json().encode())
         services.ledger.record_verified(attempt, manifest)
@@ -56,6 +60,29 @@ def verify_and_commit(services: Services, attempt: Attempt) -> CommitReport | No
     )
     _tell(report)
     return report
+
+
+def _require_no_row_taken(services: Services, manifest: Manifest) -> None:
+    """Looked at last, not when the repair was planned: a file may have been put back since.
+
+    Raises VerificationFailed when a file that is there holds rows that the repair does not land.
+    """
+    replaced = {}
+    for each in {file.batch_id for file in manifest.plan.replaces}:
+        old = services.ledger.committed_batch(each)
+        if old is not None:
+            replaced[each] = old.manifest
+    problems = []
+    for given_up in rows_given_up(manifest, replaced):
+        path = f"{BatchPath.of(replaced[given_up.file.batch_id].plan)}/{given_up.file.name}"
+        if services.store.status(path) is not None:
+            rows = given_up.unclaimed.union(given_up.cleaned)
+            problems.append(
+                f"{path} is there, and holds rows that the log has no more:"
+                f" {given_up.partition}: {rows.described()}"
+            )
+    if problems:
+        raise VerificationFailed(manifest.plan.batch_id, problems)
 
 
 def _hole_counts(manifest: Manifest) -> Mapping[HoleClass, int]:

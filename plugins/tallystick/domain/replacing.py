@@ -1,0 +1,76 @@
+"""Rows that readers would lose if a repair took the place of its files.
+
+Either the repair does not claim them, for the log had begun after them already; or the cleaner has
+removed them from the log since they were landed. A record of a transaction that was aborted is no
+such row: it never was a reader's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tallystick.domain.batch import CommittedFile
+from tallystick.domain.identities import BatchId
+from tallystick.domain.landed import LandedFile
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.ranges import TopicPartition
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.states import HoleClass
+
+
+@dataclass(frozen=True, slots=True)
+class RowsGivenUp:
+    """What one replaced file holds of one partition, and the repair does not; never nothing."""
+
+    file: CommittedFile
+    partition: TopicPartition
+    unclaimed: OffsetRuns
+    """Offsets that the repair does not cover."""
+    cleaned: OffsetRuns
+    """Offsets of the repair that are holes by now, because the log was compacted."""
+
+
+def rows_given_up(
+    repair: Manifest, replaced: Mapping[BatchId, Manifest]
+) -> tuple[RowsGivenUp, ...]:
+    """By file and partition; empty when every row is landed again.
+
+    `replaced` are the batches whose files give way, as they were committed.
+    """
+    return tuple(
+        given_up
+        for file in repair.plan.replaces
+        if (old := replaced.get(file.batch_id))
+        for landed in old.files
+        if landed.name == file.name
+        for given_up in _given_up(repair, old, landed)
+    )
+
+
+def _given_up(repair: Manifest, old: Manifest, landed: LandedFile) -> Iterator[RowsGivenUp]:
+    for partition, rows in sorted(_rows_of(old, landed).items()):
+        left, cleaned = rows, OffsetRuns()
+        for each in repair.ranges:
+            if each.planned.offsets.partition == partition:
+                offsets = each.planned.offsets
+                left = left.difference(OffsetRuns.of([(offsets.from_offset, offsets.until_offset)]))
+                holes = each.holes.get(HoleClass.COMPACTED, OffsetRuns())
+                cleaned = cleaned.union(rows.intersection(holes))
+        if left or cleaned:
+            file = CommittedFile(old.plan.batch_id, landed.name)
+            yield RowsGivenUp(file, partition, left, cleaned)
+
+
+def _rows_of(manifest: Manifest, file: LandedFile) -> dict[TopicPartition, OffsetRuns]:
+    """The offsets with a row in the file, as it was committed."""
+    found: dict[TopicPartition, OffsetRuns] = {}
+    for held in file.slices:
+        partition = TopicPartition(manifest.plan.topic, held.partition)
+        rows = OffsetRuns.of([(held.first_offset, held.last_offset + 1)])
+        for each in manifest.ranges:
+            if each.planned.offsets.partition == partition:
+                for holes in each.holes.values():
+                    rows = rows.difference(holes)
+        found[partition] = found.get(partition, OffsetRuns()).union(rows)
+    return found
