@@ -17,7 +17,7 @@ from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Verdict
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
+from tallystick.workflows.repairing import begin_repair, repair_feed
 from tallystick.workflows.reporting import feed_completeness
 from tallystick.workflows.run import land_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
@@ -153,4 +153,27 @@ def test_holes_of_a_replaced_file_are_no_loss_when_the_cleaner_has_passed(story:
     report = repair_feed(story.services(), (), OWNER)
     assert not report.errors
     assert not report.plan.not_mended
+    assert standing(story) == []
+
+
+def test_a_file_that_was_put_back_is_not_lost_by_a_repair_begun_before(story: Story) -> None:
+    file = file_of(story)
+    content = file.read_bytes()
+    file.unlink()
+    reconcile(story.services())
+    story.broker.logs[0].log_start_offset = 10
+    begin_repair(story.services(), (), OWNER)  # and dies here
+    file.write_bytes(content)  # out of a snapshot of HDFS
+    assert reconcile(story.services()).findings == ()
+    first = land_feed(story.services(), None, OWNER)  # adopts the repair
+    [error] = first.errors
+    assert "is there, and holds rows that the log has no more: orders-0: [0, 10)" in str(error)
+    for _ in range(2):  # tried again, then given up
+        last = land_feed(story.services(), None, OWNER)
+    assert not last.errors
+    assert story.published_offsets() == ALL
+    assert not story.services().ledger.lost(FEED)
+    batches = story.services().ledger.batches(FEED)
+    assert not any(each.status.state.is_unfinished for each in batches)
+    assert reconcile(story.services()).findings == ()
     assert standing(story) == []
