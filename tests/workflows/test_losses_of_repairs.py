@@ -14,7 +14,7 @@ from tallystick.domain.completeness import Proof
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import Verdict
+from tallystick.domain.states import HoleClass, Verdict
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import begin_repair, repair_feed
@@ -138,7 +138,7 @@ def test_rows_of_a_missing_file_that_the_cleaner_removed_are_told_as_lost(story:
     assert [each.finding_id for each in standing(story)] == [loss.finding_id]
 
 
-def test_holes_of_a_replaced_file_are_no_loss_when_the_cleaner_has_passed(story: Story) -> None:
+def test_holes_that_the_cleaner_passed_are_no_loss_and_count_once(story: Story) -> None:
     for log in story.broker.logs.values():
         log.append(Kind.RECORD, 3)
         log.append(Kind.ABORTED, 4)
@@ -154,6 +154,11 @@ def test_holes_of_a_replaced_file_are_no_loss_when_the_cleaner_has_passed(story:
     assert not report.errors
     assert not report.plan.not_mended
     assert standing(story) == []
+    after = reconcile(story.services())
+    for each in after.partitions:
+        accounted = each.record_count + sum(each.holes.values()) + each.lost_count
+        assert accounted == each.account.frontier - each.account.first_offset
+        assert each.holes[HoleClass.COMPACTED] == 4
 
 
 def test_a_file_that_was_put_back_is_not_lost_by_a_repair_begun_before(story: Story) -> None:

@@ -61,25 +61,39 @@ SELECT r.generation_id, coalesce(sum(r.record_count), 0)::bigint AS record_count
 
 -- name: hole_counts
 -- Proven holes of each generation by class: how many, the first, and the end of the last.
--- Where a repair has landed offsets again their holes stand twice, and are put together first.
+-- Where a repair has landed offsets again their holes stand twice, maybe of another class by now: each
+-- offset is counted once, by the newest proof.
 WITH repaired AS (
        SELECT DISTINCT r.generation_id
          FROM offset_range r JOIN generation g USING (generation_id)
-        WHERE g.feed = :feed AND r.state = 'retracted')
+        WHERE g.feed = :feed AND r.state = 'retracted'),
+     proof AS (
+       SELECT h.generation_id, h.class, h.runs, b.batch_id, b.commit_number
+         FROM hole h JOIN repaired USING (generation_id) JOIN batch b USING (batch_id)),
+     of_repairs AS MATERIALIZED (
+       SELECT generation_id, commit_number, runs FROM proof
+        WHERE batch_id IN (SELECT batch_id FROM replaced_file)),
+     layered AS (
+       SELECT p.generation_id, p.class, p.runs - coalesce(newer.runs, '{}') AS runs
+         FROM proof p
+        CROSS JOIN LATERAL (
+              SELECT range_agg(r.runs) AS runs FROM of_repairs r
+               WHERE r.generation_id = p.generation_id AND r.commit_number > p.commit_number
+                 AND r.runs && p.runs) newer),
+     together AS (
+       SELECT generation_id, class, range_agg(runs) AS runs
+         FROM layered GROUP BY generation_id, class)
 SELECT h.generation_id, h.class::text AS hole_class, sum(h.hole_count)::bigint AS hole_count,
        min(lower(h.runs)) AS from_offset, max(upper(h.runs)) AS until_offset
   FROM hole h JOIN generation g USING (generation_id)
  WHERE g.feed = :feed AND NOT EXISTS (SELECT FROM repaired r WHERE r.generation_id = h.generation_id)
  GROUP BY h.generation_id, h.class
 UNION ALL
-SELECT together.generation_id, together.hole_class, counted.hole_count, lower(together.runs),
-       upper(together.runs)
-  FROM (SELECT h.generation_id, h.class::text AS hole_class, range_agg(h.runs) AS runs
-          FROM hole h JOIN repaired USING (generation_id)
-         GROUP BY h.generation_id, h.class) together
+SELECT generation_id, class::text, counted.hole_count, lower(runs), upper(runs)
+  FROM together
  CROSS JOIN LATERAL (
-       SELECT sum(upper(run) - lower(run))::bigint AS hole_count
-         FROM unnest(together.runs) run) counted;
+       SELECT sum(upper(run) - lower(run))::bigint AS hole_count FROM unnest(runs) run) counted
+ WHERE NOT isempty(runs);
 
 -- name: offsets_due
 -- Published batches whose rows were not looked at for so long, or were not as they should be then:
