@@ -182,3 +182,15 @@ def test_a_file_that_was_put_back_is_not_lost_by_a_repair_begun_before(story: St
     assert not any(each.status.state.is_unfinished for each in batches)
     assert reconcile(story.services()).findings == ()
     assert standing(story) == []
+
+
+def test_a_run_that_takes_a_repair_over_tells_what_it_lost(story: Story) -> None:
+    file_of(story).unlink()
+    reconcile(story.services())
+    story.broker.logs[0].log_start_offset = 4
+    begin_repair(story.services(), (), OWNER)  # and dies here
+    found = land_feed(story.services(), None, OWNER).findings
+    assert [(each.code, each.partition, each.from_offset, each.until_offset) for each in found] == [
+        (FindingCode.PHANTOM_COMMIT, 0, 0, 4)
+    ]
+    assert not land_feed(story.services(), None, Owner("next")).findings

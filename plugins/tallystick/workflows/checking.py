@@ -14,7 +14,7 @@ from tallystick.domain.findings import (
     Finding,
 )
 from tallystick.domain.ledger_rules import standing_short_reads
-from tallystick.domain.log_rules import recorded_stops
+from tallystick.domain.log_rules import OF_LOST, recorded_stops
 from tallystick.domain.rules import lasting_findings
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
@@ -29,9 +29,10 @@ log = logging.getLogger(__name__)
 def check(services: Services, since: datetime) -> Sequence[Finding]:
     """What plans and batches have found since this instant, and what lasts.
 
-    That is stopped partitions, lost anchors, stalled stable offsets, and losses that are near. L0
-    was decided before each commit: a batch that was not accounted for is not committed. What a
-    reconcile has found meanwhile is not this run's to fail on.
+    A repair that the run took over may have lost rows: that is told too. What lasts is stopped
+    partitions, lost anchors, stalled stable offsets, and losses that are near. L0 was decided
+    before each commit: a batch that was not accounted for is not committed. What a reconcile has
+    found meanwhile is not this run's to fail on.
     """
     with at(services, "check"):
         accounts = services.ledger.accounts(services.feed_name)
@@ -60,7 +61,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
         each.finding
         for each in recorded
         if _told_at(each) >= since
-        and each.finding.code in PLANNING_CODES
+        and (each.finding.code in PLANNING_CODES or each.finding.subject == OF_LOST)
         and each.finding_id not in over
     ]
     keys = {each.key for each in news}
