@@ -121,7 +121,7 @@ RULES: Final[tuple[Rule, ...]] = (
         RuleClass.LOSS,
         "committed files against the listing",
         (_STORAGE, _SCAN),
-        (_LOSS,),
+        (_LOSS, _UNKNOWN),
         "a range of holes alone has no file; a batch on its way from staging",
         "landed again while the broker has it",
     ),

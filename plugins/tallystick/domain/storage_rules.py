@@ -3,15 +3,17 @@
 1. A committed file that is missing, shorter, or has another checksum is named with its ranges.
 2. A file in a readers' directory that no committed batch owns is a stray; nothing is deleted here.
 3. A manifest that names a commit which the ledger doesn't know means that the ledger is behind.
+4. Rows that such a commit may hold are not called lost: a repair may have landed them again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+from tallystick.domain.batch import BatchPlan
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
@@ -169,6 +171,36 @@ def ledger_behind(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding,
             f"Nothing is landed until this is mended: ./tallystick ledger rebuild {feed}",
         )
         for path in paths
+    )
+
+
+def perhaps_forgotten(found: Iterable[Finding], unknown: Sequence[BatchPlan]) -> list[Finding]:
+    """The same findings; missing rows that a batch unknown to the ledger may hold are UNKNOWN."""
+    return [
+        next((_forgotten(each, plan) for plan in unknown if _may_hold(plan, each)), each)
+        for each in found
+    ]
+
+
+def _may_hold(plan: BatchPlan, found: Finding) -> bool:
+    if found.code is not FindingCode.PHANTOM_COMMIT or plan.ordinal != found.generation:
+        return False
+    from_offset, until_offset = found.from_offset, found.until_offset
+    return any(
+        each.offsets.partition.partition == found.partition
+        and (from_offset is None or from_offset < each.offsets.until_offset)
+        and (until_offset is None or until_offset > each.offsets.from_offset)
+        for each in plan.ranges
+    )
+
+
+def _forgotten(found: Finding, plan: BatchPlan) -> Finding:
+    return replace(
+        found,
+        verdict=Verdict.UNKNOWN,
+        cause=f"{found.cause} Batch {plan.batch_id}, unknown to the ledger, may hold them.",
+        next_step=f"Let the ledger catch up first: ./tallystick ledger rebuild {found.feed}",
+        evidence={**found.evidence, "perhaps_in": plan.batch_id},
     )
 
 

@@ -12,9 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from tallystick.domain.batch import CommittedFile
-from tallystick.domain.findings import Finding
+from tallystick.domain.batch import BatchPlan, CommittedFile
+from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import BatchId
+from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.storage_rules import (
     StoredFile,
@@ -22,6 +23,7 @@ from tallystick.domain.storage_rules import (
     is_read,
     ledger_behind,
     missing_or_changed,
+    perhaps_forgotten,
     stray_files,
     stray_rows_twice,
     unlisted,
@@ -29,6 +31,7 @@ from tallystick.domain.storage_rules import (
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.workflows.published_manifests import manifest_at
 from tallystick.workflows.services import Services
 
 T = TypeVar("T")
@@ -66,7 +69,19 @@ def storage_findings(
     found = [each for look in looks if look for each in _file_findings(services, look)]
     found += _strays(services, directories, tree)
     found += unlisted(services.feed_name, services.topic, tree.refused)
-    return found
+    return perhaps_forgotten(found, list(_unknown_plans(services, found)))
+
+
+def _unknown_plans(services: Services, found: Sequence[Finding]) -> Iterator[BatchPlan]:
+    """What the batches say they hold that the ledger does not know, if their manifests are read."""
+    for each in found:
+        if each.code is FindingCode.LEDGER_BEHIND:
+            try:
+                manifest = manifest_at(services, BatchPath.parse(each.subject))
+            except StorageRefused:
+                continue
+            if isinstance(manifest, Manifest):
+                yield manifest.plan
 
 
 def _all(pool: ThreadPoolExecutor, ask: Callable[[T], R], of: Sequence[T]) -> list[R]:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from tallystick.domain.findings import FindingCode
+from tallystick.domain.states import Verdict
 from tallystick.errors import LedgerBehind
+from tallystick.workflows.rebuilding import rebuild
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import begin_repair, dry_repair, repair_feed
 from tests.support.landed_feed import OWNER, files, land
@@ -59,6 +61,28 @@ def test_a_repair_left_behind_is_not_taken_over(
         repair_feed(old.services(), (), OWNER)
     assert old.published_offsets() == before
     assert old.services().ledger.batch(begun.batch_id).newest_token == 0
+
+
+def test_rows_that_a_forgotten_batch_may_hold_are_not_called_lost(behind: Story) -> None:
+    missing = [
+        each
+        for each in reconcile(behind.services()).findings
+        if each.code is FindingCode.PHANTOM_COMMIT
+    ]
+    assert {each.verdict for each in missing} == {Verdict.UNKNOWN}
+    standing = behind.services().ledger.findings(FEED)
+    assert Verdict.PROVEN_LOSS not in {each.finding.verdict for each in standing}
+    assert rebuild(behind.services()).is_whole
+    assert reconcile(behind.services()).verdict is Verdict.PROVEN_OK
+    assert behind.services().ledger.findings(FEED) == []
+
+
+def test_other_rows_that_are_missing_are_lost_all_the_same(behind: Story) -> None:
+    known = {each.file.name for each in behind.services().ledger.files(FEED)}
+    next(each for each in files(behind) if each.name in known).unlink()
+    found = reconcile(behind.services()).findings
+    verdicts = {each.verdict for each in found if each.code is FindingCode.PHANTOM_COMMIT}
+    assert verdicts == {Verdict.UNKNOWN, Verdict.PROVEN_LOSS}
 
 
 def test_strays_are_moved_aside_all_the_same(behind: Story) -> None:
