@@ -28,7 +28,8 @@ from tallystick.domain.log_changes import (
 from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import QUARANTINE_NAME
-from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range
+from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, union_of
+from tallystick.domain.shared_offsets import sharing_offsets
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Verdict
 
@@ -178,8 +179,10 @@ def plan_repair(
     for each in findings:
         _sort(each, facts, drafts)
     land_again: list[LandAgain] = []
-    for file, finding_ids in sorted(drafts.files.items()):
-        draft = _landing_again(file, finding_ids, facts)
+    bound = sharing_offsets(facts.manifests.values(), facts.replaced)
+    for files in sorted({bound.get(file, (file,)) for file in drafts.files}):
+        finding_ids = [number for file in files for number in drafts.files.get(file, ())]
+        draft = _landing_together(files, finding_ids, facts, most_partitions)
         if isinstance(draft, str):
             drafts.refuse(finding_ids, draft)
         else:
@@ -275,6 +278,50 @@ def _reopen(number: int, found: Finding, facts: RepairFacts, drafts: _Drafts) ->
         drafts.new_generations.append(
             NewGeneration(account, found.code, first, bounds.log_start_offset, number)
         )
+
+
+def _landing_together(
+    files: Sequence[CommittedFile],
+    finding_ids: Sequence[int],
+    facts: RepairFacts,
+    most_partitions: int,
+) -> LandAgain | str:
+    """One batch in place of all files that hold the same offsets; or why they are left alone.
+
+    What stayed of them beside a new batch would be there twice.
+    """
+    drafts = [_landing_again(each, finding_ids, facts) for each in files]
+    if len(drafts) == 1:
+        return drafts[0]
+    are_bound = f"{len(files)} committed files share offsets, and can only be replaced together: "
+    refused = next((each for each in drafts if isinstance(each, str)), None)
+    if refused:
+        return are_bound + refused
+    agreed = [each for each in drafts if isinstance(each, LandAgain)]
+    generation_ids = {
+        each.offsets.partition: each.generation_id for draft in agreed for each in draft.ranges
+    }
+    ranges = union_of(each.offsets for draft in agreed for each in draft.ranges)
+    if len(ranges) > len(generation_ids):
+        return are_bound + (
+            "what they hold of a partition has gaps that other batches fill, so no single batch can"
+            f" take their place. Look at B1 first. The files: {_names(files)}"
+        )
+    if len(ranges) > most_partitions:
+        return are_bound + (
+            f"they hold {len(ranges)} partitions, plan.max_partitions_per_batch is"
+            f" {most_partitions}: set it higher, then try again."
+        )
+    return LandAgain(
+        min((each.old for each in agreed), key=lambda old: (old.label, old.batch_id)),
+        tuple(PlannedRange(generation_ids[each.partition], each) for each in ranges),
+        tuple(files),
+        tuple(finding_ids),
+    )
+
+
+def _names(files: Sequence[CommittedFile]) -> str:
+    return ", ".join(f"{each.name} of batch {each.batch_id}" for each in files[:20])
 
 
 def _landing_again(

@@ -159,7 +159,8 @@ RULES: Final[tuple[Rule, ...]] = (
         (_STORAGE, _SCAN),
         (_DUP, _SUSPECTED),
         "the same numbers in two generations; retracted files",
-        "the older rows stay, the others are retracted",
+        "a stray moves aside; batches that share offsets are landed once more, in place of all of"
+        " them",
     ),
     Rule(
         FindingCode.PAYLOAD_TWICE,

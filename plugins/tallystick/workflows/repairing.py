@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from tallystick.domain.batch import BatchPlan, CommittedFile
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
@@ -48,6 +48,7 @@ from tallystick.workflows.publishing import finish, sweep
 from tallystick.workflows.retiring import put_aside
 from tallystick.workflows.run import BatchOutcome, carry_out, noted
 from tallystick.workflows.services import Services
+from tallystick.workflows.shared_offsets import with_all_holders
 
 log = logging.getLogger(__name__)
 
@@ -250,6 +251,9 @@ def _plan(
         )
         if (batch := ledger.committed_batch(batch_id))
     }
+    replaced = ledger.replacements(services.feed_name)
+    if any(_tells_of_overlaps(each.finding) for each in ledger.findings(services.feed_name)):
+        batches = with_all_holders(ledger, services.feed_name, batches, replaced)
     facts = RepairFacts(
         accounts=look.accounts,
         snapshot=look.seen.snapshot,
@@ -258,7 +262,7 @@ def _plan(
         unpublished=frozenset(
             each.plan.batch_id for each in ledger.unpublished(services.feed_name)
         ),
-        replaced=ledger.replacements(services.feed_name),
+        replaced=replaced,
         stopping={
             partition: stopping[account.generation_id]
             for partition, account in look.accounts.generations.items()
@@ -298,6 +302,13 @@ def _batches_of(services: Services, ledger: Ledger, stored: StoredFinding) -> Se
     generation, partition, from_offset, until_offset = (int(each or 0) for each in interval)
     return ledger.batches_holding(
         services.feed_name, generation, partition, from_offset, until_offset
+    )
+
+
+def _tells_of_overlaps(found: Finding) -> bool:
+    """True when the ledger itself may have offsets in two batches, which its schema refuses."""
+    return found.code is FindingCode.LEDGER_OVERLAP or (
+        found.code is FindingCode.LANDED_TWICE and "path" not in found.evidence
     )
 
 
