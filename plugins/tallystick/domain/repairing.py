@@ -69,6 +69,8 @@ class RepairFacts:
     """By partition: why the next plan will stop it. Its old offsets may be other records now."""
     cut_at: Mapping[int, int]
     """By stopped partition, where known: all below is landed and in the log as it was landed."""
+    roots: Collection[str]
+    """Below which the feed has, or had, its directories."""
     is_operators_word: bool
     """True when the findings were named, so that a new generation may be opened."""
 
@@ -167,6 +169,12 @@ class _Drafts:
     def refuse(self, finding_ids: Iterable[int], reason: str) -> None:
         self.not_mended += [NotMended(each, reason) for each in finding_ids]
 
+    def put(self, stray: PutAside | NotMended) -> None:
+        if isinstance(stray, PutAside):
+            self.put_aside.append(stray)
+        else:
+            self.not_mended.append(stray)
+
 
 def plan_repair(
     findings: Sequence[NumberedFinding], facts: RepairFacts, *, most_partitions: int
@@ -210,7 +218,7 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
             for file in _files_named(found, facts):
                 drafts.files.setdefault(file, []).append(number)
         case FindingCode.STRAY_FILE:
-            drafts.put_aside.append(stray_of(numbered))
+            drafts.put(stray_of(numbered, facts.roots))
         case FindingCode.UNFINISHED_BATCH:
             drafts.finish.append(number)
         case code if code in _CUT and found.verdict is Verdict.PROVEN_LOSS:
@@ -244,12 +252,18 @@ def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:
     ]
 
 
-def stray_of(stray: NumberedFinding) -> PutAside:
-    """Where the stray file of a finding A9 is put."""
+def stray_of(stray: NumberedFinding, roots: Iterable[str]) -> PutAside | NotMended:
+    """Where the stray file of a finding A9 is put: below the innermost root that it lies in.
+
+    `roots` are all that the feed ever had.
+    """
     number, found = stray.finding_id, stray.finding
     path = str(found.evidence["path"])
-    root, _, rest = path.partition(f"/{found.feed}/gen=")
-    inside = f"gen={rest}" if rest else path.rpartition("/")[2]
+    holding = [each for each in roots if path.startswith(f"{each}/{found.feed}/")]
+    if not holding:
+        return NotMended(number, "it lies below no root of this feed; move it yourself.")
+    root = max(holding, key=len)
+    inside = path.removeprefix(f"{root}/{found.feed}/")
     return PutAside(path, f"{root}/{QUARANTINE_NAME}/{found.feed}/strays/{number}/{inside}", number)
 
 

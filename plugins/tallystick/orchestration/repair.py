@@ -98,8 +98,14 @@ def settle_repair(feed: Feed, context: Context) -> None:
     """Move strays aside, close what has ended; fail when a batch of the repair has failed."""
     with in_airflow_terms(), services_of(feed) as services:
         publishing.sweep(services)
-        moved, closed = repairing.settle(services, numbers_of(context["params"]))
-    log.info("%d stray files were moved aside, %d findings are closed.", len(moved), len(closed))
+        settled = repairing.settle(services, numbers_of(context["params"]))
+        log.info(
+            "%d stray files were moved aside, %d findings are closed.",
+            len(settled.put_aside),
+            len(settled.closed),
+        )
+        for trouble in settled.troubles:
+            raise trouble
     failed = failed_tasks(context)
     if failed:
         raise AirflowFailException(

@@ -97,6 +97,17 @@ class RepairReport:
         return (*(each.error for each in self.batches if each.error), *self.troubles)
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was done after a repair's batches."""
+
+    put_aside: Sequence[PutAside]
+    closed: Mapping[int, str]
+    """Findings that ended, each with what ended it."""
+    troubles: Sequence[IngestionError]
+    """Why strays lie where they were."""
+
+
 def dry_repair(services: Services, finding_ids: Collection[int]) -> RepairReport:
     """What a repair would do now; changes nothing.
 
@@ -125,10 +136,16 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
     outcomes = [carry_out(services, each.batch_id, owner) for each in begun.batches]
     with noted(troubles):
         sweep(services)
-    moved, closed = settle(services, finding_ids)
-    plan = _with_losses(services, begun)
+    settled = settle(services, finding_ids)
     return RepairReport(
-        services.feed_name, services.topic, False, plan, outcomes, moved, closed, troubles
+        services.feed_name,
+        services.topic,
+        False,
+        _with_losses(services, begun),
+        outcomes,
+        settled.put_aside,
+        settled.closed,
+        (*troubles, *settled.troubles),
     )
 
 
@@ -199,21 +216,17 @@ def _losses(services: Services) -> list[StoredFinding]:
     return [each for each in standing if each.finding.subject == OF_LOST]
 
 
-def settle(
-    services: Services, finding_ids: Collection[int]
-) -> tuple[Sequence[PutAside], Mapping[int, str]]:
-    """Move strays aside, and close the findings whose trouble has ended; what was moved and closed.
+def settle(services: Services, finding_ids: Collection[int]) -> Settled:
+    """Move strays aside, and close the findings whose trouble has ended.
+
+    A stray that can't be moved holds up nothing else: its trouble is in the answer.
 
     Reads everything again, so whoever repeats it after a crash ends where the first would have.
     """
     with at(services, "repair"):
         standing = _chosen(services, services.ledger, finding_ids)
-        strays = [
-            stray_of(NumberedFinding(each.finding_id, each.finding))
-            for each in standing
-            if each.finding.code is FindingCode.STRAY_FILE
-        ]
-        moved = [each for each in strays if put_aside(services, each)]
+        troubles: list[IngestionError] = []
+        moved = list(_moved(services, standing, troubles))
         places = {each.path: each.quarantine for each in moved}
         closed = {
             each.finding_id: f"{path} was moved to {places[path]}."
@@ -225,7 +238,27 @@ def settle(
         services.ledger.close_findings(services.feed_name, closed)
     for number, reason in sorted(closed.items()):
         log.info("Finding %d is closed: %s", number, reason)
-    return moved, closed
+    return Settled(moved, closed, troubles)
+
+
+def _moved(
+    services: Services, standing: Sequence[StoredFinding], troubles: list[IngestionError]
+) -> Iterator[PutAside]:
+    """The strays that were moved; one that may be moved later ends it, for it would meet others."""
+    roots = _roots(services, services.ledger)
+    for each in standing:
+        if each.finding.code is not FindingCode.STRAY_FILE:
+            continue
+        stray = stray_of(NumberedFinding(each.finding_id, each.finding), roots)
+        with noted(troubles), at(services, "repair"):
+            if isinstance(stray, PutAside) and put_aside(services, stray):
+                yield stray
+        if any(error.retry for error in troubles):
+            return
+
+
+def _roots(services: Services, ledger: Ledger) -> set[str]:
+    return {services.root, *ledger.roots(services.feed_name)}
 
 
 def _chosen(
@@ -269,6 +302,7 @@ def _plan(
             if account.generation_id in stopping
         },
         cut_at=_cuts(services, look),
+        roots=_roots(services, ledger),
         is_operators_word=bool(finding_ids),
     )
     return plan_repair(

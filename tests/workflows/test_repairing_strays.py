@@ -1,0 +1,94 @@
+"""Strays and a repair: moved out of the readers' way wherever they lie, or told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.identities import Owner
+from tallystick.errors import StorageRefused
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import dry_repair, repair_feed
+from tallystick.workflows.run import land_feed
+from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.story import FEED, Story
+
+OWNER = Owner("one")
+ALL = {0: list(range(10)), 1: list(range(10))}
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """Two partitions of ten records, landed in one batch."""
+    broker = ScriptedBroker("orders")
+    story = Story(ledger_databases(), tmp_path, broker)
+    for log in broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    land_feed(story.services(), None, OWNER)
+    return story
+
+
+def top_of(story: Story) -> Path:
+    return story.directory / "landing" / FEED
+
+
+def a_file_of(story: Story) -> Path:
+    return next(iter(sorted(top_of(story).rglob("*.parquet"))))
+
+
+def standing(story: Story) -> list[FindingCode]:
+    return [each.finding.code for each in story.services().ledger.findings(FEED)]
+
+
+def test_a_stray_above_the_generations_is_moved_out_of_the_feeds_directory(story: Story) -> None:
+    file = a_file_of(story)
+    top, inner = top_of(story) / "copy.parquet", file.parent / "copy.parquet"
+    for each in (top, inner):
+        each.write_bytes(file.read_bytes())
+    reconcile(story.services())
+    dry = dry_repair(story.services(), ())
+    report = repair_feed(story.services(), (), OWNER)
+    assert not report.errors
+    assert list(report.put_aside) == list(dry.plan.put_aside)
+    assert all(each.quarantine.startswith("/landing/_quarantine/") for each in report.put_aside)
+    assert not top.exists()
+    assert not inner.exists()
+    assert story.published_offsets() == ALL
+    reconcile(story.services())
+    assert standing(story) == []
+
+
+class Refusing:
+    """A store that may not move one file."""
+
+    def __init__(self, store: Any, name: str) -> None:
+        self._store, self._name = store, name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def rename_exclusive(self, source: str, target: str) -> None:
+        if source.endswith(self._name):
+            raise StorageRefused(source, "permission denied")
+        self._store.rename_exclusive(source, target)
+
+
+def test_a_stray_that_cannot_be_moved_holds_up_nothing_else(story: Story) -> None:
+    file = a_file_of(story)
+    for name in ("a.csv", "b.csv"):
+        (file.parent / name).write_bytes(b"hello")
+    file.unlink()
+    reconcile(story.services())
+    services = story.services()
+    refusing: Any = Refusing(services.store, "a.csv")
+    services = replace(services, store=refusing)
+    report = repair_feed(services, (), OWNER)
+    assert [type(each) for each in report.errors] == [StorageRefused]
+    assert [each.path.rpartition("/")[2] for each in report.put_aside] == ["b.csv"]
+    assert standing(story) == [FindingCode.STRAY_FILE]
+    assert story.published_offsets() == ALL
