@@ -63,7 +63,8 @@ class RepairFacts:
     """Of the batches that the findings name."""
     missing: Collection[CommittedFile]
     """Files of these batches that are not in their directory now; a finding says so of then."""
-    unpublished: frozenset[BatchId]
+    in_staging: Collection[BatchId]
+    """Committed batches whose data still wait for their rename."""
     replaced: Collection[CommittedFile]
     stopping: Mapping[int, str]
     """By partition: why the next plan will stop it. Its old offsets may be other records now."""
@@ -346,7 +347,7 @@ def _landing_again(
     landed = _file_of(manifest, file.name)
     if landed is None or file in facts.replaced:
         return "this file is replaced already; run reconcile to close the finding."
-    if file.batch_id in facts.unpublished:
+    if file.batch_id in facts.in_staging:
         return "its batch is not published yet; the next run does that first."
     busy = [each.plan.batch_id for each in facts.accounts.unfinished if file in each.plan.replaces]
     if busy:

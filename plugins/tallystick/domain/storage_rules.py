@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -55,20 +55,25 @@ class Unlike:
     found: str
 
 
-def unlike_manifest(manifest: Manifest, stored: Mapping[str, int]) -> Unlike | None:
+def unlike_manifest(
+    manifest: Manifest, stored: Mapping[str, int], replaced: Collection[str] = ()
+) -> Unlike | None:
     """The first difference between a directory and its batch, by names and lengths; None without.
 
-    `stored` are the entries that readers would read. A file without a row may be missing.
+    `stored` are the entries that readers would read. A file without a row may be missing; one that
+    a repair has `replaced` must be.
     """
     committed = {file.name: file for file in manifest.files}
     for name in sorted(stored):
         if name not in committed:
             return Unlike(name, "nothing, for the manifest does not name it", "a file")
+        if name in replaced:
+            return Unlike(name, "nothing, for a repair took its place", "a file")
         if stored[name] != committed[name].length_bytes:
             expected, found = committed[name].length_bytes, stored[name]
             return Unlike(name, f"{expected} bytes", f"{found} bytes")
     for name, file in sorted(committed.items()):
-        if name not in stored and file.slices:
+        if name not in stored and name not in replaced and file.slices:
             return Unlike(name, f"{file.length_bytes} bytes", "no such file")
     return None
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from airflow.sdk import DAG, Param, TriggerRule, task
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped
 
-from tallystick.errors import ConfigurationError
+from tallystick.errors import ConfigurationError, IngestionError
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
@@ -18,6 +18,7 @@ from tallystick.orchestration.ingest import RETRIES, TAG
 from tallystick.orchestration.run_context import Context, failed_tasks, is_dry_run, owner_of
 from tallystick.settings.feed import Feed
 from tallystick.workflows import publishing, repairing
+from tallystick.workflows.run import noted
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,9 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
             repairing.tell(report.feed, report.plan)
             log.info("A dry run: nothing was changed. Untick it to repair.")
             raise DownstreamTasksSkipped(tasks=[_SETTLE])
-        publishing.finish(services)
+        # What can't be published may be what is to be repaired; settle tries again, and tells.
+        with noted([]):
+            publishing.finish(services)
         begun = repairing.begin_repair(services, numbers, owner_of(context))
     return [str(each.batch_id) for each in begun.batches]
 
@@ -97,6 +100,9 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
 def settle_repair(feed: Feed, context: Context) -> None:
     """Move strays aside, close what has ended; fail when a batch of the repair has failed."""
     with in_airflow_terms(), services_of(feed) as services:
+        troubles: list[IngestionError] = []
+        with noted(troubles):
+            publishing.finish(services)
         publishing.sweep(services)
         settled = repairing.settle(services, numbers_of(context["params"]))
         log.info(
@@ -104,7 +110,7 @@ def settle_repair(feed: Feed, context: Context) -> None:
             len(settled.put_aside),
             len(settled.closed),
         )
-        for trouble in settled.troubles:
+        for trouble in (*troubles, *settled.troubles):
             raise trouble
     failed = failed_tasks(context)
     if failed:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 
 from tallystick.domain.identities import ID_PATTERN, BatchId
@@ -58,11 +58,12 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
     """
     staging = StagingPath.of(batch.plan, batch.attempt_id)
     trouble: TargetOccupied | FileMissing | ManifestMismatch | None = None
-    if not batch.manifest.record_count:
+    replaced = _replaced(services, batch.plan.batch_id)
+    if all(each.name in replaced for each in batch.manifest.files if each.slices):
         # Without a row there is nothing to be missing but the manifest, and the ledger has that.
         _settle_manifest(services, batch, staging.manifest)
     try:
-        _require_as_committed(services, batch, staging.data)
+        _require_as_committed(services, batch, staging.data, replaced)
         _settle_manifest(services, batch, staging.manifest)
         services.store.rename_exclusive(staging.data, str(target))
     except (TargetOccupied, FileMissing, ManifestMismatch) as error:
@@ -72,7 +73,7 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
             raise PublishedDataMissing(batch.plan.batch_id, staging.data, str(target)) from trouble
         raise trouble
     try:
-        _require_as_committed(services, batch, str(target))
+        _require_as_committed(services, batch, str(target), replaced)
     except ManifestMismatch:
         if isinstance(trouble, TargetOccupied) and services.store.status(staging.data):
             raise trouble from None
@@ -80,14 +81,22 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
     _settle_manifest(services, batch, target.manifest)
 
 
-def _require_as_committed(services: Services, batch: CommittedBatch, directory: str) -> None:
+def _replaced(services: Services, batch_id: BatchId) -> set[str]:
+    """The batch's files whose place a repair has taken, for their rows had vanished."""
+    replaced = services.ledger.replacements(services.feed_name)
+    return {each.name for each in replaced if each.batch_id == batch_id}
+
+
+def _require_as_committed(
+    services: Services, batch: CommittedBatch, directory: str, replaced: Collection[str]
+) -> None:
     """The directory holds the committed files by name and length, and no other that is read.
 
     Raises ManifestMismatch with the first one that differs, FileMissing without the directory.
     """
     entries = services.store.entries(directory)
     stored = {each.name: each.length_bytes for each in entries if is_read(each.name)}
-    unlike = unlike_manifest(batch.manifest, stored)
+    unlike = unlike_manifest(batch.manifest, stored, replaced)
     if unlike:
         raise ManifestMismatch(f"{directory}/{unlike.name}", unlike.expected, unlike.found)
 

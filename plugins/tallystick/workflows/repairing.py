@@ -19,7 +19,7 @@ from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
 from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import BatchPath
+from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.repairing import (
     LandAgain,
     NotMended,
@@ -30,7 +30,7 @@ from tallystick.domain.repairing import (
     plan_repair,
     stray_of,
 )
-from tallystick.domain.states import FindingState
+from tallystick.domain.states import BatchState, FindingState
 from tallystick.errors import (
     FileMissing,
     IngestionError,
@@ -39,7 +39,7 @@ from tallystick.errors import (
     SourceRefused,
 )
 from tallystick.ports.findings import StoredFinding
-from tallystick.ports.ledger import Ledger
+from tallystick.ports.ledger import CommittedBatch, Ledger
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
 from tallystick.workflows.planning import adoptable
@@ -134,6 +134,11 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
         finish(services)
     begun = begin_repair(services, finding_ids, owner)
     outcomes = [carry_out(services, each.batch_id, owner) for each in begun.batches]
+    if troubles and outcomes:
+        # A batch whose files are all replaced by now needs its data no more.
+        troubles.clear()
+        with noted(troubles):
+            finish(services)
     with noted(troubles):
         sweep(services)
     settled = settle(services, finding_ids)
@@ -287,14 +292,16 @@ def _plan(
     replaced = ledger.replacements(services.feed_name)
     if any(_tells_of_overlaps(each.finding) for each in ledger.findings(services.feed_name)):
         batches = with_all_holders(ledger, services.feed_name, batches, replaced)
+    # Asked before the target is listed: data move from staging to the target, never back.
+    in_staging = {
+        batch_id for batch_id, each in batches.items() if _waits_in_staging(services, each)
+    }
     facts = RepairFacts(
         accounts=look.accounts,
         snapshot=look.seen.snapshot,
         manifests={batch_id: each.manifest for batch_id, each in batches.items()},
         missing={each for batch in batches.values() for each in _missing(services, batch.manifest)},
-        unpublished=frozenset(
-            each.plan.batch_id for each in ledger.unpublished(services.feed_name)
-        ),
+        in_staging=in_staging,
         replaced=replaced,
         stopping={
             partition: stopping[account.generation_id]
@@ -343,6 +350,13 @@ def _tells_of_overlaps(found: Finding) -> bool:
     """True when the ledger itself may have offsets in two batches, which its schema refuses."""
     return found.code is FindingCode.LEDGER_OVERLAP or (
         found.code is FindingCode.LANDED_TWICE and "path" not in found.evidence
+    )
+
+
+def _waits_in_staging(services: Services, batch: CommittedBatch) -> bool:
+    staging = StagingPath.of(batch.plan, batch.attempt_id)
+    return (
+        batch.state is not BatchState.PUBLISHED and services.store.status(staging.data) is not None
     )
 
 

@@ -164,6 +164,14 @@ def test_what_is_unlike_the_manifest(stored: Mapping[str, int], expected: Unlike
     assert unlike_manifest(manifest, stored) == expected
 
 
+def test_a_replaced_file_is_not_missed_and_not_welcome() -> None:
+    manifest = a_manifest(files=(a_file("one.parquet"),))
+    assert unlike_manifest(manifest, {}, {"one.parquet"}) is None
+    assert unlike_manifest(manifest, {"one.parquet": 1_000}, {"one.parquet"}) == Unlike(
+        "one.parquet", "nothing, for a repair took its place", "a file"
+    )
+
+
 @pytest.mark.parametrize(
     "name", ["p.parquet", "p.parquet.tmp", "_x=1.parquet", "_day=1", "x._COPYING", "a_"]
 )
