@@ -14,6 +14,7 @@ from tallystick.domain.identities import Owner
 from tallystick.errors import StorageRefused
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
+from tallystick.workflows.retiring import put_aside
 from tallystick.workflows.run import land_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
@@ -92,3 +93,20 @@ def test_a_stray_that_cannot_be_moved_holds_up_nothing_else(story: Story) -> Non
     assert [each.path.rpartition("/")[2] for each in report.put_aside] == ["b.csv"]
     assert standing(story) == [FindingCode.STRAY_FILE]
     assert story.published_offsets() == ALL
+
+
+def test_a_stray_that_comes_again_is_moved_beside_the_first(story: Story) -> None:
+    """The first repair is killed after the move; the stray is written again with other content."""
+    stray = a_file_of(story).parent / "notes.csv"
+    stray.write_bytes(b"one")
+    reconcile(story.services())
+    [planned] = dry_repair(story.services(), ()).plan.put_aside
+    first = put_aside(story.services(), planned)
+    stray.write_bytes(b"two")
+    report = repair_feed(story.services(), (), OWNER)
+    assert not report.errors
+    [moved] = report.put_aside
+    kept = [story.directory / str(each).lstrip("/") for each in (first, moved.quarantine)]
+    assert [each.read_bytes() for each in kept] == [b"one", b"two"]
+    assert not stray.exists()
+    assert standing(story) == []

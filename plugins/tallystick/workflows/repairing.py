@@ -256,8 +256,9 @@ def _moved(
             continue
         stray = stray_of(NumberedFinding(each.finding_id, each.finding), roots)
         with noted(troubles), at(services, "repair"):
-            if isinstance(stray, PutAside) and put_aside(services, stray):
-                yield stray
+            place = put_aside(services, stray) if isinstance(stray, PutAside) else None
+            if place:
+                yield PutAside(stray.path, place, stray.finding_id)
         if any(error.retry for error in troubles):
             return
 

@@ -37,12 +37,12 @@ def retire_replaced(services: Services, repair: BatchPlan) -> None:
         _move(services, f"{BatchPath.of(old.plan)}/{file.name}", kept_at(repair, file))
 
 
-def put_aside(services: Services, stray: PutAside) -> bool:
-    """Move a stray file; False when it is a committed file by now, or is gone."""
+def put_aside(services: Services, stray: PutAside) -> str | None:
+    """Move a stray file; where it is kept, None when it is a committed file by now, or is gone."""
     directory, _, name = stray.path.rpartition("/")
     if _is_committed(services, directory, name):
         log.info("%s is a committed file now: it stays.", stray.path)
-        return False
+        return None
     return _move(services, stray.path, stray.quarantine)
 
 
@@ -60,14 +60,22 @@ def _is_committed(services: Services, directory: str, name: str) -> bool:
     return name in names and CommittedFile(path.batch_id, name) not in replaced
 
 
-def _move(services: Services, path: str, target: str) -> bool:
-    try:
-        services.store.rename_exclusive(path, target)
-    except FileMissing:
-        return services.store.status(target) is not None
-    except TargetOccupied:
-        # The place is this file's own: an earlier move was done, and something has come again.
-        log.warning("%s is kept already, and there is another file at %s.", target, path)
-        return False
-    log.info("Moved %s to %s.", path, target)
-    return True
+def _move(services: Services, path: str, target: str) -> str | None:
+    """Where the file is kept; None if it is in neither place.
+
+    A file that came again after an earlier move gets a place beside the first.
+    """
+    place, number = target, 1
+    while True:
+        try:
+            services.store.rename_exclusive(path, place)
+        except FileMissing:
+            return target if services.store.status(target) is not None else None
+        except TargetOccupied:
+            if services.store.status(path) is None:
+                return target
+            number += 1
+            place = f"{target}.{number}"
+        else:
+            log.info("Moved %s to %s.", path, place)
+            return place
