@@ -64,6 +64,16 @@ def test_a_stray_above_the_generations_is_moved_out_of_the_feeds_directory(story
     assert standing(story) == []
 
 
+def test_rows_twice_end_with_their_stray_and_count_as_mended(story: Story) -> None:
+    file = a_file_of(story)
+    (file.parent / "copy.parquet").write_bytes(file.read_bytes())
+    reconcile(story.services())
+    assert FindingCode.LANDED_TWICE in standing(story)
+    report = repair_feed(story.services(), (), OWNER)
+    assert report.not_mended == ()
+    assert standing(story) == []
+
+
 class Refusing:
     """A store that may not move one file."""
 

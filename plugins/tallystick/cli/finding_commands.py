@@ -193,8 +193,7 @@ def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: boo
         ],
         finish=report.plan.finish,
         not_mended=[
-            NotMendedPart(finding=each.finding_id, reason=each.reason)
-            for each in report.plan.not_mended
+            NotMendedPart(finding=each.finding_id, reason=each.reason) for each in report.not_mended
         ],
         batches=[_batch_part(each) for each in report.batches],
         closed=[ClosedPart(finding=key, closed_by=each) for key, each in report.closed.items()],
@@ -208,7 +207,7 @@ def _repair_code(report: RepairReport) -> int:
     codes = {exit_code_of(error) for error in report.errors}
     if codes:
         return COULD_NOT if COULD_NOT in codes else max(codes)
-    return FINDINGS if report.plan.not_mended else CLEAN
+    return FINDINGS if report.not_mended else CLEAN
 
 
 def _land_again_part(again: LandAgain) -> LandAgainPart:

@@ -96,6 +96,14 @@ class RepairReport:
         """Everything that could not be done."""
         return (*(each.error for each in self.batches if each.error), *self.troubles)
 
+    @property
+    def not_mended(self) -> tuple[NotMended, ...]:
+        """Findings that stand as they stood; what was done for others has ended some of the plan's.
+
+        A stray's rows are there twice until the stray is moved, for one.
+        """
+        return tuple(each for each in self.plan.not_mended if each.finding_id not in self.closed)
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:

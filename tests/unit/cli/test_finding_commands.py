@@ -100,6 +100,18 @@ def test_what_is_left_is_told_with_its_reason(missing: CommandLine, story: Story
     assert "is left: the broker has none of these offsets any more" in told.out
 
 
+def test_a_repair_that_mends_everything_is_clean(landing: CommandLine, story: Story) -> None:
+    assert landing("land", "orders", "--json").code == 0
+    file = published(story)[0]
+    (file.parent / "copy.parquet").write_bytes(file.read_bytes())
+    assert landing("reconcile", "orders", "--json").code == 1
+    assert {each["code"] for each in listed(landing)} == {"A9", "B2"}
+    told = landing("repair", "orders", "--json")
+    assert told.code == 0, told.err
+    assert told.json["not_mended"] == []
+    assert listed(landing) == []
+
+
 def test_nothing_to_mend_is_clean(landing: CommandLine) -> None:
     assert landing("land", "orders", "--json").code == 0
     told = landing("repair", "orders")
