@@ -11,8 +11,10 @@ import pytest
 
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.repairing import LATER
 from tallystick.domain.states import BatchState, Verdict
 from tallystick.errors import ClaimConflict, RepairRefused
+from tallystick.workflows import repairing
 from tallystick.workflows.reconciliation import ReconcileReport, reconcile
 from tallystick.workflows.repairing import begin_repair, dry_repair, repair_feed
 from tallystick.workflows.run import land_feed
@@ -157,6 +159,37 @@ def test_a_damaged_file_that_may_hold_the_only_rows_is_left(story: Story) -> Non
         "the broker has a part of these offsets only, and the file, as far as it can be read,"
         " holds the others: it is left as it is."
     }
+
+
+def test_what_is_too_much_for_one_repair_is_left_to_the_next(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claims that nobody carries out would keep their findings from being repaired."""
+    monkeypatch.setattr(repairing, "MOST_BATCHES", 1)
+    for each in files(story):
+        each.unlink()
+    reconcile(story.services())
+    dry = dry_repair(story.services(), ())
+    first = repair_feed(story.services(), (), OWNER)
+    assert len(dry.plan.land_again) == len(first.batches) == 1
+    assert {each.reason for each in first.not_mended} == {LATER}
+    assert sorted([*first.closed, *(each.finding_id for each in first.not_mended)]) == sorted(
+        {*first.closed, *standing(story)}
+    )
+    assert repair_feed(story.services(), (), OWNER).not_mended == ()
+    assert story.published_offsets() == ALL
+    assert standing(story) == []
+
+
+def test_a_repair_takes_over_no_more_than_it_can_carry_out(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in files(story):
+        each.unlink()
+    reconcile(story.services())
+    assert len(begin_repair(story.services(), (), OWNER).batches) == 2
+    monkeypatch.setattr(repairing, "MOST_BATCHES", 1)
+    assert len(begin_repair(story.services(), (), OTHER).batches) == 1
 
 
 def test_a_repair_beside_a_repair_is_refused_or_finds_nothing_to_do(story: Story) -> None:

@@ -42,6 +42,7 @@ _OF_FILES: Final = frozenset(
         FindingCode.LANDED_TWICE,
     }
 )
+LATER: Final = "one repair carries out only so many batches; repair again for this one."
 _CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 
 
@@ -178,11 +179,16 @@ class _Drafts:
 
 
 def plan_repair(
-    findings: Sequence[NumberedFinding], facts: RepairFacts, *, most_partitions: int
+    findings: Sequence[NumberedFinding],
+    facts: RepairFacts,
+    *,
+    most_partitions: int,
+    most_batches: int,
 ) -> RepairPlan:
     """What can be done about these findings; every one of them is in the plan exactly once.
 
-    A batch of the plan holds at most so many partitions, and at most one range of each.
+    A batch of the plan holds at most so many partitions, and at most one range of each. Batches
+    beyond the most that one repair carries out are left to the next, with their findings.
     """
     drafts = _Drafts()
     for each in findings:
@@ -190,14 +196,17 @@ def plan_repair(
     land_again: list[LandAgain] = []
     bound = sharing_offsets(facts.manifests.values(), facts.replaced)
     for files in sorted({bound.get(file, (file,)) for file in drafts.files}):
-        finding_ids = [number for file in files for number in drafts.files.get(file, ())]
+        finding_ids = sorted({number for file in files for number in drafts.files.get(file, ())})
         draft = _landing_together(files, finding_ids, facts, most_partitions)
         if isinstance(draft, str):
             drafts.refuse(finding_ids, draft)
         else:
             land_again.append(draft)
+    joined = _joined(land_again, most_partitions)
+    for late in joined[most_batches:]:
+        drafts.refuse(sorted(set(late.finding_ids)), LATER)
     return RepairPlan(
-        land_again=_joined(land_again, most_partitions),
+        land_again=joined[:most_batches],
         put_aside=tuple(drafts.put_aside),
         new_generations=tuple(drafts.new_generations),
         finish=tuple(drafts.finish),

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Final
 
 from tallystick.domain.batch import BatchPlan, CommittedFile
 from tallystick.domain.findings import Finding, FindingCode
@@ -21,6 +22,7 @@ from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.repairing import (
+    LATER,
     LandAgain,
     NotMended,
     NumberedFinding,
@@ -51,6 +53,9 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.shared_offsets import with_all_holders
 
 log = logging.getLogger(__name__)
+
+# Airflow expands a task 1,024 times at most; what is claimed must be carried out by the same run.
+MOST_BATCHES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +180,7 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
             plan = _plan(services, ledger, finding_ids, look)
         batches = [_batch(services, each) for each in plan.land_again]
         adopted = _left_behind(look, owner, only_repairs=not plan.finish)
+        del adopted[MOST_BATCHES - len(batches) :]
         if behind and (batches or adopted or plan.new_generations):
             raise behind
         if plan.new_generations:
@@ -263,8 +269,10 @@ def _moved(
         if each.finding.code is not FindingCode.STRAY_FILE:
             continue
         stray = stray_of(NumberedFinding(each.finding_id, each.finding), roots)
+        if not isinstance(stray, PutAside):
+            continue
         with noted(troubles), at(services, "repair"):
-            place = put_aside(services, stray) if isinstance(stray, PutAside) else None
+            place = put_aside(services, stray)
             if place:
                 yield PutAside(stray.path, place, stray.finding_id)
         if any(error.retry for error in troubles):
@@ -289,13 +297,11 @@ def _plan(
     services: Services, ledger: Ledger, finding_ids: Collection[int], look: _Look
 ) -> RepairPlan:
     _require_known(services, ledger, finding_ids)
-    chosen = _chosen(services, ledger, finding_ids)
+    chosen, named, later = _named(services, ledger, _chosen(services, ledger, finding_ids))
     stopping = {each.generation_id: each.reason for each in look.changes.stopped}
     batches = {
         batch.plan.batch_id: batch
-        for batch_id in sorted(
-            {each for one in chosen for each in _batches_of(services, ledger, one)}
-        )
+        for batch_id in sorted(named)
         if (batch := ledger.committed_batch(batch_id))
     }
     replaced = ledger.replacements(services.feed_name)
@@ -321,11 +327,34 @@ def _plan(
         roots=_roots(services, ledger),
         is_operators_word=bool(finding_ids),
     )
-    return plan_repair(
+    plan = plan_repair(
         [NumberedFinding(each.finding_id, each.finding) for each in chosen],
         facts,
         most_partitions=services.feed.plan.max_partitions_per_batch,
+        most_batches=MOST_BATCHES,
     )
+    left = [NotMended(each.finding_id, LATER) for each in later]
+    return replace(plan, not_mended=(*plan.not_mended, *left))
+
+
+def _named(
+    services: Services, ledger: Ledger, chosen: Sequence[StoredFinding]
+) -> tuple[list[StoredFinding], set[BatchId], list[StoredFinding]]:
+    """The findings that are for this repair, the batches they are about, and those for the next.
+
+    Their manifests are all in memory at once.
+    """
+    now: list[StoredFinding] = []
+    named: set[BatchId] = set()
+    later: list[StoredFinding] = []
+    for each in chosen:
+        about = {*_batches_of(services, ledger, each)}
+        if named and about - named and len(named | about) > MOST_BATCHES:
+            later.append(each)
+        else:
+            now.append(each)
+            named |= about
+    return now, named, later
 
 
 def _require_known(services: Services, ledger: Ledger, finding_ids: Collection[int]) -> None:
