@@ -19,6 +19,7 @@ from tallystick.orchestration.run_context import Context, failed_tasks, is_dry_r
 from tallystick.settings.feed import Feed
 from tallystick.workflows import publishing, repairing
 from tallystick.workflows.run import noted
+from tallystick.workflows.settling import settle
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ def settle_repair(feed: Feed, context: Context) -> None:
         with noted(troubles):
             publishing.finish(services)
         publishing.sweep(services)
-        settled = repairing.settle(services, numbers_of(context["params"]))
+        settled = settle(services, numbers_of(context["params"]))
         log.info(
             "%d stray files were moved aside, %d findings are closed.",
             len(settled.put_aside),

@@ -18,7 +18,6 @@ from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
-from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.repairing import (
@@ -30,7 +29,6 @@ from tallystick.domain.repairing import (
     RepairFacts,
     RepairPlan,
     plan_repair,
-    stray_of,
 )
 from tallystick.domain.states import BatchState, FindingState
 from tallystick.errors import (
@@ -47,9 +45,9 @@ from tallystick.workflows.place import at
 from tallystick.workflows.planning import adoptable
 from tallystick.workflows.published_batches import require_ledger_not_behind
 from tallystick.workflows.publishing import finish, sweep
-from tallystick.workflows.retiring import put_aside
 from tallystick.workflows.run import BatchOutcome, carry_out, noted
 from tallystick.workflows.services import Services
+from tallystick.workflows.settling import chosen_findings, recorded_losses, roots_of, settle
 from tallystick.workflows.shared_offsets import with_all_holders
 
 log = logging.getLogger(__name__)
@@ -110,17 +108,6 @@ class RepairReport:
         return tuple(each for each in self.plan.not_mended if each.finding_id not in self.closed)
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What was done after a repair's batches."""
-
-    put_aside: Sequence[PutAside]
-    closed: Mapping[int, str]
-    """Findings that ended, each with what ended it."""
-    troubles: Sequence[IngestionError]
-    """Why strays lie where they were."""
-
-
 def dry_repair(services: Services, finding_ids: Collection[int]) -> RepairReport:
     """What a repair would do now; changes nothing.
 
@@ -159,7 +146,7 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
         services.feed_name,
         services.topic,
         False,
-        _with_losses(services, begun),
+        _withlosses(services, begun),
         outcomes,
         settled.put_aside,
         settled.closed,
@@ -216,12 +203,12 @@ def _left_behind(look: _Look, owner: Owner, *, only_repairs: bool) -> list[Batch
     ]
 
 
-def _with_losses(services: Services, begun: BegunRepair) -> RepairPlan:
+def _withlosses(services: Services, begun: BegunRepair) -> RepairPlan:
     """The plan, and what its batches could not land again: a finding since their commit."""
     batches = {each.batch_id for each in begun.batches}
     lost = [
         NotMended(each.finding_id, str(each.finding))
-        for each in _losses(services)
+        for each in recorded_losses(services)
         if each.finding.evidence.get("repair") in batches
     ]
     for each in lost:
@@ -229,75 +216,11 @@ def _with_losses(services: Services, begun: BegunRepair) -> RepairPlan:
     return replace(begun.plan, not_mended=(*begun.plan.not_mended, *lost))
 
 
-def _losses(services: Services) -> list[StoredFinding]:
-    """The standing findings about rows that repairs could not land again."""
-    standing = services.ledger.findings(services.feed_name)
-    return [each for each in standing if each.finding.subject == OF_LOST]
-
-
-def settle(services: Services, finding_ids: Collection[int]) -> Settled:
-    """Move strays aside, and close the findings whose trouble has ended.
-
-    A stray that can't be moved holds up nothing else: its trouble is in the answer.
-
-    Reads everything again, so whoever repeats it after a crash ends where the first would have.
-    """
-    with at(services, "repair"):
-        standing = _chosen(services, services.ledger, finding_ids)
-        troubles: list[IngestionError] = []
-        moved = list(_moved(services, standing, troubles))
-        places = {each.path: each.quarantine for each in moved}
-        closed = {
-            each.finding_id: f"{path} was moved to {places[path]}."
-            for each in standing
-            if (path := str(each.finding.evidence.get("path"))) in places
-        }
-        closed |= _landed_again(services, standing)
-        closed |= _reopened(services, standing)
-        services.ledger.close_findings(services.feed_name, closed)
-    for number, reason in sorted(closed.items()):
-        log.info("Finding %d is closed: %s", number, reason)
-    return Settled(moved, closed, troubles)
-
-
-def _moved(
-    services: Services, standing: Sequence[StoredFinding], troubles: list[IngestionError]
-) -> Iterator[PutAside]:
-    """The strays that were moved; one that may be moved later ends it, for it would meet others."""
-    roots = _roots(services, services.ledger)
-    for each in standing:
-        if each.finding.code is not FindingCode.STRAY_FILE:
-            continue
-        stray = stray_of(NumberedFinding(each.finding_id, each.finding), roots)
-        if not isinstance(stray, PutAside):
-            continue
-        with noted(troubles), at(services, "repair"):
-            place = put_aside(services, stray)
-            if place:
-                yield PutAside(stray.path, place, stray.finding_id)
-        if any(error.retry for error in troubles):
-            return
-
-
-def _roots(services: Services, ledger: Ledger) -> set[str]:
-    return {services.root, *ledger.roots(services.feed_name)}
-
-
-def _chosen(
-    services: Services, ledger: Ledger, finding_ids: Collection[int]
-) -> list[StoredFinding]:
-    """The standing findings that were named; all open ones when none was."""
-    standing = ledger.findings(services.feed_name)
-    if not finding_ids:
-        return [each for each in standing if each.state is FindingState.OPEN]
-    return [each for each in standing if each.finding_id in set(finding_ids)]
-
-
 def _plan(
     services: Services, ledger: Ledger, finding_ids: Collection[int], look: _Look
 ) -> RepairPlan:
     _require_known(services, ledger, finding_ids)
-    chosen, named, later = _named(services, ledger, _chosen(services, ledger, finding_ids))
+    chosen, named, later = _named(services, ledger, chosen_findings(services, ledger, finding_ids))
     stopping = {each.generation_id: each.reason for each in look.changes.stopped}
     batches = {
         batch.plan.batch_id: batch
@@ -324,7 +247,7 @@ def _plan(
             if account.generation_id in stopping
         },
         cut_at=_cuts(services, look),
-        roots=_roots(services, ledger),
+        roots=roots_of(services, ledger),
         is_operators_word=bool(finding_ids),
     )
     plan = plan_repair(
@@ -456,42 +379,6 @@ def _batch(services: Services, draft: LandAgain) -> BatchPlan:
         ranges=draft.ranges,
         replaces=draft.replaces,
     )
-
-
-def _landed_again(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:
-    replaced = services.ledger.replacements(services.feed_name)
-    losses = _losses(services)
-    closed = {}
-    for each in standing:
-        batch, name = (each.finding.evidence.get(key) for key in ("batch", "file"))
-        repair = replaced.get(CommittedFile(BatchId(str(batch)), str(name)))
-        if repair is not None:
-            lost = [
-                str(loss.finding_id)
-                for loss in losses
-                if loss.finding.evidence.get("repair") == repair
-                and loss.finding.partition == each.finding.partition
-            ]
-            rest = f" What it could not land again is finding {', '.join(lost)}." if lost else ""
-            closed[each.finding_id] = f"Batch {repair} took the place of {name}.{rest}"
-    return closed
-
-
-def _reopened(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:
-    generations = services.ledger.accounts(services.feed_name).generations
-    closed = {}
-    for each in standing:
-        found, account = each.finding, generations.get(_partition(each))
-        is_cut = found.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
-        if is_cut and account and found.generation and account.ordinal > found.generation:
-            closed[each.finding_id] = (
-                f"Generation {account.ordinal} was opened at offset {account.first_offset}."
-            )
-    return closed
-
-
-def _partition(stored: StoredFinding) -> int:
-    return -1 if stored.finding.partition is None else stored.finding.partition
 
 
 def tell(feed: str, plan: RepairPlan) -> None:

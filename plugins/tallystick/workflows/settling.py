@@ -1,0 +1,136 @@
+"""What is left of a repair after its batches: strays are moved, findings end, losses are told.
+
+It reads everything again, so whoever repeats it after a crash ends where the first would have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tallystick.domain.batch import CommittedFile
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.identities import BatchId
+from tallystick.domain.log_rules import OF_LOST
+from tallystick.domain.repairing import NumberedFinding, PutAside, stray_of
+from tallystick.domain.states import FindingState
+from tallystick.errors import IngestionError
+from tallystick.ports.findings import StoredFinding
+from tallystick.ports.ledger import Ledger
+from tallystick.workflows.place import at
+from tallystick.workflows.retiring import put_aside
+from tallystick.workflows.run import noted
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was done after a repair's batches."""
+
+    put_aside: Sequence[PutAside]
+    closed: Mapping[int, str]
+    """Findings that ended, each with what ended it."""
+    troubles: Sequence[IngestionError]
+    """Why strays lie where they were."""
+
+
+def settle(services: Services, finding_ids: Collection[int]) -> Settled:
+    """Move strays aside, and close the findings whose trouble has ended.
+
+    A stray that can't be moved holds up nothing else: its trouble is in the answer.
+    """
+    with at(services, "repair"):
+        standing = chosen_findings(services, services.ledger, finding_ids)
+        troubles: list[IngestionError] = []
+        moved = list(_moved(services, standing, troubles))
+        places = {each.path: each.quarantine for each in moved}
+        closed = {
+            each.finding_id: f"{path} was moved to {places[path]}."
+            for each in standing
+            if (path := str(each.finding.evidence.get("path"))) in places
+        }
+        closed |= _landed_again(services, standing)
+        closed |= _reopened(services, standing)
+        services.ledger.close_findings(services.feed_name, closed)
+    for number, reason in sorted(closed.items()):
+        log.info("Finding %d is closed: %s", number, reason)
+    return Settled(moved, closed, troubles)
+
+
+def _moved(
+    services: Services, standing: Sequence[StoredFinding], troubles: list[IngestionError]
+) -> Iterator[PutAside]:
+    """The strays that were moved; one that may be moved later ends it, for it would meet others."""
+    roots = roots_of(services, services.ledger)
+    for each in standing:
+        if each.finding.code is not FindingCode.STRAY_FILE:
+            continue
+        stray = stray_of(NumberedFinding(each.finding_id, each.finding), roots)
+        if not isinstance(stray, PutAside):
+            continue
+        with noted(troubles), at(services, "repair"):
+            place = put_aside(services, stray)
+            if place:
+                yield PutAside(stray.path, place, stray.finding_id)
+        if any(error.retry for error in troubles):
+            return
+
+
+def chosen_findings(
+    services: Services, ledger: Ledger, finding_ids: Collection[int]
+) -> list[StoredFinding]:
+    """The standing findings that were named; all open ones when none was."""
+    standing = ledger.findings(services.feed_name)
+    if not finding_ids:
+        return [each for each in standing if each.state is FindingState.OPEN]
+    return [each for each in standing if each.finding_id in set(finding_ids)]
+
+
+def roots_of(services: Services, ledger: Ledger) -> set[str]:
+    """The directories below which the feed lands, or has landed."""
+    return {services.root, *ledger.roots(services.feed_name)}
+
+
+def recorded_losses(services: Services) -> list[StoredFinding]:
+    """The standing findings about rows that repairs could not land again."""
+    standing = services.ledger.findings(services.feed_name)
+    return [each for each in standing if each.finding.subject == OF_LOST]
+
+
+def _landed_again(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:
+    replaced = services.ledger.replacements(services.feed_name)
+    losses = recorded_losses(services)
+    closed = {}
+    for each in standing:
+        batch, name = (each.finding.evidence.get(key) for key in ("batch", "file"))
+        repair = replaced.get(CommittedFile(BatchId(str(batch)), str(name)))
+        if repair is not None:
+            lost = [
+                str(loss.finding_id)
+                for loss in losses
+                if loss.finding.evidence.get("repair") == repair
+                and loss.finding.partition == each.finding.partition
+            ]
+            rest = f" What it could not land again is finding {', '.join(lost)}." if lost else ""
+            closed[each.finding_id] = f"Batch {repair} took the place of {name}.{rest}"
+    return closed
+
+
+def _reopened(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:
+    generations = services.ledger.accounts(services.feed_name).generations
+    closed = {}
+    for each in standing:
+        found, account = each.finding, generations.get(_partition(each))
+        is_cut = found.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+        if is_cut and account and found.generation and account.ordinal > found.generation:
+            closed[each.finding_id] = (
+                f"Generation {account.ordinal} was opened at offset {account.first_offset}."
+            )
+    return closed
+
+
+def _partition(stored: StoredFinding) -> int:
+    return -1 if stored.finding.partition is None else stored.finding.partition
