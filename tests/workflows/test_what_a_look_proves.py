@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tallystick.domain.completeness import Completeness, Proof
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import Verdict
 from tallystick.errors import StorageUnavailable
 from tallystick.ports.file_store import FileStore
 from tallystick.workflows.reconciliation import reconcile
@@ -106,6 +107,76 @@ def test_a_recreated_empty_topic_proves_nothing_of_the_old_one(story: Story) -> 
     assert proven(story).up_to == looked_at
     assert proof_now(story) is not Proof.PROVEN
     assert "A5" in reasons(story)
+
+
+Interval = tuple[FindingCode, Verdict, int | None, int | None, int | None]
+TAIL: set[Interval] = {(FindingCode.TRUNCATED, Verdict.PROVEN_LOSS, 0, 17, 20)}
+
+
+def intervals(findings: Iterable[Finding]) -> set[Interval]:
+    return {
+        (each.code, each.verdict, each.partition, each.from_offset, each.until_offset)
+        for each in findings
+    }
+
+
+@pytest.mark.parametrize("grown", [0, 3, 10], ids=["no growth", "to where it was", "beyond"])
+def test_what_a_reconcile_saw_and_no_run_landed_is_named_when_it_is_cut(
+    story: Story, grown: int
+) -> None:
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 5)
+    reconcile(story.services())
+    log.cut(17)
+    if grown:
+        log.append(Kind.RECORD, grown)
+
+    foreseen = reconcile(story.services()).findings
+
+    assert intervals(foreseen) == TAIL
+    assert proof_now(story) is not Proof.PROVEN
+    report = land_feed(story.services(), None, OWNER)
+    assert intervals(report.findings) == TAIL
+    assert intervals(reconcile(story.services()).findings) == TAIL
+    assert proof_now(story) is Proof.NOT_PROVEN
+    assert story.published_offsets()[0] == list(range(15))
+
+
+def test_what_a_plan_saw_and_its_budget_left_is_named_when_it_is_cut(story: Story) -> None:
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 5)
+    land_feed(story.services(max_records_per_run=2), None, OWNER)
+    log.cut(17)
+
+    report = land_feed(story.services(), None, OWNER)
+
+    assert intervals(report.findings) == TAIL
+    assert proof_now(story) is not Proof.PROVEN
+
+
+def test_what_was_seen_while_the_storage_was_silent_is_named_when_it_is_cut(story: Story) -> None:
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 5)
+    services = story.services()
+    reconcile(replace(services, store=Down(services.store)))
+    log.cut(17)
+
+    assert intervals(reconcile(services).findings) == TAIL
+    assert proof_now(story) is not Proof.PROVEN
+
+
+def test_a_change_of_leaders_after_a_look_is_no_cut(story: Story) -> None:
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 5)
+    reconcile(story.services())
+    log.epoch += 1
+    assert reconcile(story.services()).findings == ()
+    log.append(Kind.RECORD, 5)
+    log.epoch += 1
+
+    assert reconcile(story.services()).findings == ()
+    assert land_feed(story.services(), None, OWNER).findings == []
+    assert proof_now(story) is Proof.PROVEN
 
 
 class Down:

@@ -44,8 +44,15 @@ class GenerationAccount:
     """End (excluded) of the furthest committed range; None before the first commit."""
     read_epoch: int | None = None
     """The leader epoch just before that range was read; None where the broker gave none."""
+    seen_epoch: int | None = None
+    """The leader epoch in which the log was seen to reach `last_seen_until`; None if unknown."""
 
     @property
     def accounted_until(self) -> int:
         """End (excluded) of everything that was ever claimed or read, behind gaps too."""
         return max((each.until_offset for each in self.beyond), default=self.frontier)
+
+    @property
+    def readable_before(self) -> int:
+        """End (excluded) of all that was ever seen, claimed or read: a whole log reaches there."""
+        return max(self.last_seen_until, self.accounted_until)

@@ -158,7 +158,8 @@ class Observation:
     first_batches: Mapping[int, BatchHead] = field(default_factory=dict)
     """By partition, where the log start has passed the frontier: the batch it begins with now."""
     cut_at: Mapping[int, int] = field(default_factory=dict)
-    """By partition, where the leader epochs say so: what was read is in the log up to here only."""
+    """By partition, where the leader epochs say so: what was read or seen to be readable is in the
+    log up to here only."""
 
 
 def log_changes(accounts: Accounts, seen: Observation) -> LogChanges:
@@ -269,10 +270,10 @@ class _Collected:
         bounds = self.seen.snapshot.partitions.get(partition)
         if bounds is None or account.state is GenerationState.STOPPED:
             return
-        accounted_until = account.accounted_until
-        if bounds.high_watermark < accounted_until:
+        readable_before, cut_at = account.readable_before, self.seen.cut_at.get(partition)
+        if bounds.high_watermark < readable_before:
             reason = (
-                f"the log ends at {bounds.high_watermark}, but offsets up to {accounted_until}"
+                f"the log ends at {bounds.high_watermark}, but offsets up to {readable_before}"
                 " were readable before"
             )
             self._stop(account, FindingCode.TRUNCATED, reason)
@@ -280,6 +281,12 @@ class _Collected:
             offset = account.anchor.offset if account.anchor else account.frontier
             reason = f"the record landed from offset {offset} is not there any more as it was"
             self._stop(account, FindingCode.OVERWRITTEN, reason)
+        elif cut_at is not None and cut_at < readable_before:
+            reason = (
+                f"it ended at {cut_at} and has grown again, but offsets up to {readable_before}"
+                " were readable before"
+            )
+            self._stop(account, FindingCode.TRUNCATED, reason)
         elif bounds.log_start_offset > account.frontier:
             self._expire(account, bounds.log_start_offset)
 
@@ -316,7 +323,7 @@ class _Collected:
             "last_seen_until": account.last_seen_until,
             "seen_at": snapshot.taken_at.isoformat(),
         }
-        until = max(account.last_seen_until, account.accounted_until)
+        until = account.readable_before
         claims = self._claims[account.generation_id]
         self._lose(account, until, FindingCode.RECREATED, evidence, claims)
 

@@ -145,7 +145,7 @@ def stopped_finding(
     partition = account.partition.partition
     bounds, cut_at = seen.snapshot.partitions.get(partition), seen.cut_at.get(partition)
     is_visible = code is FindingCode.TRUNCATED and bounds is not None
-    until = account.accounted_until
+    until = account.readable_before
     ends = [bounds.high_watermark] if is_visible and bounds else []
     from_offset = min([*ends, *([] if cut_at is None else [cut_at])], default=None)
     if from_offset is None and account.anchor:

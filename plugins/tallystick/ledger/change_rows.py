@@ -67,11 +67,12 @@ def apply_changes(
         transaction.change("abandon_empty_batches", batch_ids=batch_ids)
     _open(transaction, feed, changes)
     if snapshot:
-        _see(transaction, feed, snapshot)
+        see(transaction, feed, snapshot)
     return made
 
 
-def _see(transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot) -> None:
+def see(transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot) -> None:
+    """Remember how far the logs reach; an earlier statement has locked the generations."""
     transaction.change(
         "see_high_watermarks",
         feed=feed,
@@ -79,6 +80,7 @@ def _see(transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot) -> 
         topic_id=snapshot.topic_id,
         partitions=list(snapshot.partitions),
         high_watermarks=[each.high_watermark for each in snapshot.partitions.values()],
+        leader_epochs=[each.leader_epoch for each in snapshot.partitions.values()],
     )
 
 

@@ -13,7 +13,7 @@ from tallystick.domain.report_document import ReportDocument
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import HoleClass
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.change_rows import snapshot_columns
+from tallystick.ledger.change_rows import see, snapshot_columns
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import storable
@@ -37,9 +37,14 @@ class PostgresReports:
     _connection: LedgerConnection
 
     def record_look(
-        self, feed: FeedName, snapshot: BrokerSnapshot, doubt: str | None = None
+        self,
+        feed: FeedName,
+        snapshot: BrokerSnapshot,
+        doubt: str | None = None,
+        *,
+        is_changed: bool = False,
     ) -> None:
-        """Keep what the broker said to a reconcile."""
+        """Keep what the broker said to a reconcile, and how far the logs reach."""
         with self._connection.writing() as transaction:
             transaction.change(
                 "record_look",
@@ -47,6 +52,9 @@ class PostgresReports:
                 doubt=None if doubt is None else storable(doubt),
                 **snapshot_columns(snapshot),
             )
+            if not is_changed:
+                transaction.rows("lock_living_generations", feed=feed)
+                see(transaction, feed, snapshot)
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
         """All looks, oldest first."""

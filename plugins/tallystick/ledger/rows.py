@@ -57,6 +57,7 @@ def generation_account(row: Any) -> GenerationAccount:
         anchor=anchor,
         read_until=row.read_until,
         read_epoch=row.read_epoch,
+        seen_epoch=row.seen_epoch,
     )
 
 

@@ -103,11 +103,17 @@ class ReportsRecord(Protocol):
     """The part of the ledger that reports come from, and go into; raises what `Ledger` raises."""
 
     def record_look(
-        self, feed: FeedName, snapshot: BrokerSnapshot, doubt: str | None = None
+        self,
+        feed: FeedName,
+        snapshot: BrokerSnapshot,
+        doubt: str | None = None,
+        *,
+        is_changed: bool = False,
     ) -> None:
         """Keep what the broker said to a reconcile; nothing, for a feed that was never planned.
 
-        `doubt` says why nothing is proven to be complete up to this look.
+        `doubt` says why nothing is proven to be complete up to this look. `is_changed` is for logs
+        that may not be those on record any more: how far they reach says nothing of those then.
         """
         ...
 

@@ -108,7 +108,7 @@ def _settled_snapshot(
 
 def _has_regressed(snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]) -> bool:
     return any(
-        bounds.high_watermark < account.accounted_until
+        bounds.high_watermark < account.readable_before
         for account in _comparable(snapshot, generations)
         if (bounds := snapshot.partitions.get(account.partition.partition))
     )
@@ -135,7 +135,8 @@ class _Checked:
 
     @property
     def are_all_intact(self) -> bool:
-        return all(check is AnchorCheck.INTACT for check in self.anchors.values())
+        is_read_intact = all(check is AnchorCheck.INTACT for check in self.anchors.values())
+        return is_read_intact and not self.cut_at
 
 
 def _checked_anchors(
@@ -152,7 +153,12 @@ def _checked_anchors(
     for account in _comparable(snapshot, generations):
         partition = account.partition.partition
         bounds = snapshot.partitions.get(partition)
-        if account.read_until is None or bounds is None:
+        if bounds is None:
+            continue
+        seen_until = _seen_until(services, account, bounds)
+        if seen_until is not None and seen_until < account.last_seen_until:
+            cut_at[partition] = seen_until
+        if account.read_until is None:
             continue
         same_until = _same_until(services, account, bounds)
         said = {_said_by_epochs(account.read_until, same_until)}
@@ -181,6 +187,17 @@ def _same_until(
     if account.read_epoch is None or bounds.leader_epoch == account.read_epoch:
         return None if account.read_epoch is None else account.read_until
     return services.broker.epoch_end(account.partition, account.read_epoch)
+
+
+def _seen_until(
+    services: Services, account: GenerationAccount, bounds: PartitionBounds
+) -> int | None:
+    """As `_same_until`, of all that was seen to be readable, landed or not."""
+    if account.seen_epoch is None or account.last_seen_until <= (account.read_until or 0):
+        return None
+    if bounds.leader_epoch == account.seen_epoch:
+        return account.last_seen_until
+    return services.broker.epoch_end(account.partition, account.seen_epoch)
 
 
 def _said_by_epochs(read_until: int, same_until: int | None) -> AnchorCheck:

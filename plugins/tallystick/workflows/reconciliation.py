@@ -164,7 +164,12 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         silent += scrubbed.unheard
         read = scrubbed.checked
     if look:
-        services.ledger.record_look(feed, look.seen.snapshot, _doubt(look, silent))
+        services.ledger.record_look(
+            feed,
+            look.seen.snapshot,
+            _doubt(look, silent),
+            is_changed=look.unrecorded is not None,
+        )
     heard = Heard(
         taken_at,
         broker=look is not None,

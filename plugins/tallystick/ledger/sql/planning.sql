@@ -15,7 +15,7 @@ SELECT clock_timestamp() AS instant;
 -- One statement: a commit between two could move a range out of both answers.
 SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
        g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
-       g.read_until, g.read_epoch,
+       g.read_until, g.read_epoch, g.seen_epoch,
        a.record_offset, a.leader_epoch, a.content_hash,
        tail.from_offsets, tail.until_offsets
   FROM generation g
@@ -174,8 +174,9 @@ SELECT :feed, topic, partition, cluster_id, topic_id, ordinal, first_offset, fir
 
 -- name: see_high_watermarks
 -- Remember how far each log was seen to reach, for open generations of the very same topic.
-UPDATE generation g SET last_seen_until = seen.high_watermark
-  FROM unnest(:partitions::integer[], :high_watermarks::bigint[]) AS seen(partition, high_watermark)
+UPDATE generation g SET last_seen_until = seen.high_watermark, seen_epoch = seen.leader_epoch
+  FROM unnest(:partitions::integer[], :high_watermarks::bigint[], :leader_epochs::integer[])
+       AS seen(partition, high_watermark, leader_epoch)
  WHERE g.feed = :feed AND g.state = 'open' AND g.topic_id = :topic_id
    AND g.cluster_id = :cluster_id AND g.partition = seen.partition
    AND g.last_seen_until < seen.high_watermark;

@@ -131,7 +131,7 @@ SELECT sum(byte_count)::float8 / sum(record_count)::float8 AS bytes_per_record
 -- All generations of the feed by partition, oldest first, each with its tail.
 SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
        g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
-       g.read_until, g.read_epoch,
+       g.read_until, g.read_epoch, g.seen_epoch,
        a.record_offset, a.leader_epoch, a.content_hash,
        tail.from_offsets, tail.until_offsets
   FROM generation g

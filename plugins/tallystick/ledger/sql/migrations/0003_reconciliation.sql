@@ -263,6 +263,13 @@ CREATE INDEX batch_check_newest ON batch_check (batch_id, level, check_id);
 CREATE TRIGGER batch_check_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON batch_check
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+-- How far logs were seen to reach ----------------------------------------------------------------
+
+ALTER TABLE generation ADD COLUMN seen_epoch integer;
+COMMENT ON COLUMN generation.seen_epoch IS
+  'Leader epoch in which the log was seen to reach last_seen_until: evidence that nothing of it was
+cut since.';
+
 -- Reports, and how far the readers' tree was seen ------------------------------------------------
 
 CREATE TABLE report (
