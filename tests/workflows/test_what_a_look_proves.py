@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Verdict
+from tallystick.domain.waivers import Waiver
 from tallystick.errors import StorageUnavailable
 from tallystick.ports.file_store import FileStore
 from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.reporting import (
     MOST_LOOKS,
     feed_completeness,
@@ -176,6 +178,25 @@ def test_a_change_of_leaders_after_a_look_is_no_cut(story: Story) -> None:
 
     assert reconcile(story.services()).findings == ()
     assert land_feed(story.services(), None, OWNER).findings == []
+    assert proof_now(story) is Proof.PROVEN
+
+
+def test_what_was_cut_before_it_was_landed_stays_lost_in_a_new_generation(story: Story) -> None:
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 5)
+    reconcile(story.services())
+    log.cut(17)
+    log.append(Kind.RECORD, 10)
+    land_feed(story.services(), None, OWNER)
+    [cut] = [each.finding_id for each in story.services().ledger.findings(FEED)]
+
+    repair_feed(story.services(), (cut,), OWNER)
+    land_feed(story.services(), None, OWNER)
+
+    assert intervals(reconcile(story.services()).findings) == TAIL
+    assert proof_now(story) is Proof.NOT_PROVEN
+    waiver = Waiver(cut, "known", "ada", "grace", datetime.now(UTC) + timedelta(days=1))
+    story.services().ledger.waive(waiver)
     assert proof_now(story) is Proof.PROVEN
 
 

@@ -16,6 +16,7 @@ from typing import Final
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import BatchId
+from tallystick.domain.log_rules import has_lost_unlanded
 from tallystick.domain.offset_rules import OF_ROWS
 from tallystick.domain.states import Verdict
 
@@ -124,7 +125,8 @@ def _reason(
 def _cut_ended(
     each: Finding, heard: Heard, account: GenerationAccount | None, gone: str
 ) -> str | None:
-    if account and each.generation is not None and account.ordinal > each.generation:
+    is_reopened = account and each.generation is not None and account.ordinal > each.generation
+    if account and is_reopened and not has_lost_unlanded(each):
         return f"Generation {account.ordinal} was opened at offset {account.first_offset}."
     # An anchor that could not be judged, and can be now.
     is_judged = each.verdict is Verdict.UNKNOWN and heard.is_broker_heard_on(each.partition)

@@ -167,8 +167,16 @@ def stopped_finding(
             "This partition has stopped, all others go on. Its landed rows are kept."
             f" When you know what happened, name this finding: ./tallystick repair {feed} NUMBER"
         ),
-        evidence={"reason": reason},
+        evidence={"reason": reason, "landed_until": account.frontier},
     )
+
+
+def has_lost_unlanded(cut: Finding) -> bool:
+    """True where offsets were cut that had not been landed: no new generation brings them back."""
+    landed_until = cut.evidence.get("landed_until")
+    if not isinstance(landed_until, int) or cut.until_offset is None:
+        return False
+    return cut.until_offset > landed_until
 
 
 def standing_findings(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tallystick.domain.batch import CommittedFile
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import BatchId
-from tallystick.domain.log_rules import OF_LOST
+from tallystick.domain.log_rules import OF_LOST, has_lost_unlanded
 from tallystick.domain.repairing import NumberedFinding, PutAside, stray_of
 from tallystick.domain.states import FindingState
 from tallystick.errors import IngestionError
@@ -125,7 +125,8 @@ def _reopened(services: Services, standing: Sequence[StoredFinding]) -> dict[int
     for each in standing:
         found, account = each.finding, generations.get(_partition(each))
         is_cut = found.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
-        if is_cut and account and found.generation and account.ordinal > found.generation:
+        is_over = is_cut and not has_lost_unlanded(found)
+        if is_over and account and found.generation and account.ordinal > found.generation:
             closed[each.finding_id] = (
                 f"Generation {account.ordinal} was opened at offset {account.first_offset}."
             )
