@@ -184,7 +184,8 @@ def test_with_a_silent_broker_nothing_is_said_of_today(feed: Feed) -> None:
 
     assert document.verdict is UNKNOWN
     assert not document.is_complete
-    assert document.complete_up_to is None
+    assert document.complete_up_to == NOW, "what the run's look proved then, and nothing newer"
+    assert document.held_back_by[0] == "orders-0: nobody has looked at it since."
     assert "the broker could not be asked" in document.unheard[0]
     assert {verdict for row in cells(document) for verdict in row} == {UNKNOWN}
     part = document.partitions[0]

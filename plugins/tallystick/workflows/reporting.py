@@ -96,7 +96,13 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         _as_it_stands(stored[each.key], each) if each.key in stored else each
         for each in reconciled.findings
     ]
-    complete = _completeness(ledger, feed, generations, findings)
+    # A silence is not on record: the look, if there was one, is kept with the doubt that it raises.
+    told = [
+        each
+        for each in findings
+        if each.key in stored or each.code is not FindingCode.COULD_NOT_TELL
+    ]
+    complete = _completeness(ledger, feed, generations, told)
     places = sorted(ledger.look_places(feed), key=lambda each: each.taken_at)
     borders = borders_of([each.taken_at for each in places], reconciled.taken_at)
     edges = edges_of(borders, reconciled.taken_at)
