@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ import pytest
 from tallystick.domain.findings import FAILING_VERDICTS, FindingCode
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.states import Verdict
+from tallystick.domain.waivers import Waiver
 from tallystick.domain.window import Window
 from tallystick.errors import AnotherCluster, BrokerUnavailable, SourceRefused
+from tallystick.workflows.checking import require_clean
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.publishing import publish
@@ -113,6 +115,23 @@ def test_a_cut_behind_a_tail_of_holes_is_noticed(story: Story) -> None:
     findings = land_feed(story.services(), None, OWNER).findings
     assert [each.code for each in findings] == [FindingCode.OVERWRITTEN]
     assert reconcile(story.services()).verdict is Verdict.PROVEN_LOSS
+
+
+def test_what_two_people_have_accepted_fails_no_run(
+    story: Story,
+) -> None:
+    log = story.broker.logs[0]
+    land_feed(story.services(), None, OWNER)
+    log.cut(7)
+    land_feed(story.services(), None, OWNER)
+    ledger = story.services().ledger
+    [cut] = [each for each in ledger.findings(FEED) if each.finding.code is FindingCode.TRUNCATED]
+    until = datetime.now(UTC) + timedelta(days=1)
+    ledger.waive(Waiver(cut.finding_id, "known", "ada", "grace", until))
+
+    [told] = land_feed(story.services(), None, OWNER).findings
+    assert (told.code, told.verdict) == (FindingCode.TRUNCATED, Verdict.WAIVED)
+    require_clean(FEED, [told])
 
 
 def test_a_log_that_is_cut_in_the_middle_of_the_read_commits_nothing(story: Story) -> None:

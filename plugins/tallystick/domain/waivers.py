@@ -8,11 +8,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
+
+from tallystick.domain.findings import Finding
+from tallystick.domain.states import Verdict
 
 # When it was seen, and for how long it has been so: a later look changes these by itself.
 _CHANGING: Final = frozenset({"seen_at", "seconds"})
@@ -29,6 +32,15 @@ class Waiver:
     """Somebody else."""
     expires_at: datetime
     """Excluded: from then on the finding is open again."""
+
+
+def as_accepted(
+    findings: Iterable[Finding], accepted: Collection[tuple[object, ...]]
+) -> list[Finding]:
+    """The findings in their order, those with an accepted key as WAIVED."""
+    return [
+        replace(each, verdict=Verdict.WAIVED) if each.key in accepted else each for each in findings
+    ]
 
 
 def evidence_digest(evidence: Mapping[str, object]) -> bytes:

@@ -16,6 +16,8 @@ from tallystick.domain.findings import (
 from tallystick.domain.ledger_rules import standing_short_reads
 from tallystick.domain.log_rules import OF_LOST, recorded_stops
 from tallystick.domain.rules import lasting_findings
+from tallystick.domain.states import FindingState
+from tallystick.domain.waivers import as_accepted
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.observing import observe
@@ -45,6 +47,12 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
             *lasting_findings(services.feed_name, known, seen, around, terms(services)),
         )
         services.ledger.record_findings(services.feed_name, standing)
+        # Asked now: what was recorded with other evidence has ended its waiver.
+        accepted = {
+            each.finding.key
+            for each in services.ledger.findings(services.feed_name)
+            if each.state is FindingState.WAIVED
+        }
     # A run that is run again tells what its first life has found, but for what has passed since.
     over = ended_findings(
         {each.finding_id: each.finding for each in recorded},
@@ -65,7 +73,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
         and each.finding_id not in over
     ]
     keys = {each.key for each in news}
-    found = [*news, *(each for each in standing if each.key not in keys)]
+    found = as_accepted((*news, *(each for each in standing if each.key not in keys)), accepted)
     for finding in found:
         log.warning("Found: %s", finding)
     if not found:

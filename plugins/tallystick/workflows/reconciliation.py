@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -29,6 +29,7 @@ from tallystick.domain.rules import (
 )
 from tallystick.domain.states import FindingState, HoleClass, Verdict
 from tallystick.domain.storage_rules import is_unlisted
+from tallystick.domain.waivers import as_accepted
 from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.proofs import CommittedDirectory, LandedCounts
@@ -247,11 +248,7 @@ def _settled(
         log.info("Finding %d, %s, is closed: %s", number, older[number].code.value, ended[number])
     waived = {each.finding.key for each in standing if each.state is FindingState.WAIVED}
     left = [each.finding for each in standing]
-    judged = [
-        replace(each, verdict=Verdict.WAIVED) if each.key in waived else each
-        for each in (*found, *left)
-    ]
-    return _once(judged)
+    return _once(as_accepted((*found, *left), waived))
 
 
 def _benign(
