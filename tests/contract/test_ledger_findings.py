@@ -82,6 +82,24 @@ def test_a_waiver_is_void_when_the_evidence_changes(story: LedgerStory) -> None:
     assert states(story) == ["open"]
 
 
+def test_a_finding_whose_evidence_has_changed_is_waived_as_the_last_look_saw_it(
+    story: LedgerStory,
+) -> None:
+    (number,) = recorded(story, finding_of(frontier=5))
+    first = story.ledger.finding(number)
+    recorded(story, finding_of(frontier=6))
+    seen = story.ledger.finding(number)
+    assert first
+    assert seen
+    assert seen.finding.evidence == finding_of(frontier=6).evidence
+    assert seen.first_seen_at == first.first_seen_at
+    story.ledger.waive(waiver_of(number))
+    recorded(story, finding_of(frontier=6))
+    assert states(story) == ["waived"]
+    recorded(story, finding_of(frontier=5))
+    assert states(story) == ["open"]
+
+
 def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(verdict=Verdict.UNKNOWN))
     story.ledger.waive(waiver_of(number))
@@ -131,6 +149,17 @@ def test_what_closed_a_finding_never_changes(story: LedgerStory) -> None:
     story.ledger.close_findings(FEED, {number: "Gone."})
     with story.raw() as hand, pytest.raises(psycopg.Error, match="only its confirmation"):
         hand.execute("UPDATE finding SET closed_by = 'me'")
+
+
+def test_evidence_changes_by_a_confirmation_only_and_never_once_it_ended(
+    story: LedgerStory,
+) -> None:
+    (number,) = recorded(story, finding_of(frontier=5))
+    with story.raw() as hand, pytest.raises(psycopg.Error, match="only its confirmation"):
+        hand.execute("UPDATE finding SET evidence = '{}'")
+    story.ledger.close_findings(FEED, {number: "Gone."})
+    with story.raw() as hand, pytest.raises(psycopg.Error, match="only its confirmation"):
+        hand.execute("UPDATE finding SET evidence = '{}', last_confirmed_at = clock_timestamp()")
 
 
 def test_what_was_confirmed_since_an_instant_is_not_closed_by_a_look_from_before(

@@ -22,8 +22,9 @@ from tallystick.ports.findings import StoredFinding
 def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
     """Enter findings. One with the same key seen again is confirmed.
 
-    With another verdict the older finding is superseded and stays readable; it is never rewritten:
-    a state that lasts keeps the end that the first look saw.
+    With another verdict the older finding is superseded and stays readable. A confirmed one has the
+    evidence of the newest look, which is what a waiver accepts. All else is never rewritten: a
+    state that lasts keeps the end that the first look saw.
     """
     # The same finding twice in one call is one finding; the later wording counts.
     kept = [replace(each, subject=storable(each.subject)) for each in findings]

@@ -33,6 +33,7 @@ class FindingsRecord(Protocol):
     def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
         """Keep findings: one with the same key seen again is confirmed, not doubled.
 
+        Its evidence is the newest look's from then on; all else stays as it was first stated.
         A waived one whose evidence has changed, or whose waiver has expired, is open again.
         """
         ...

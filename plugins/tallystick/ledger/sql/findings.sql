@@ -15,7 +15,7 @@ UPDATE finding f SET state = 'superseded'
    AND f.verdict <> seen.verdict::verdict;
 
 -- name: record_findings
--- Enter findings; one that stands already is confirmed.
+-- Enter findings; one that stands already is confirmed, with the evidence as it is now.
 INSERT INTO finding
   (feed, code, verdict, level, topic, generation, partition, from_offset, until_offset, subject,
    cause, next_step, evidence)
@@ -29,7 +29,7 @@ SELECT :feed, code, verdict::verdict, level, topic, generation, partition, from_
                subject, cause, next_step, evidence)
     ON CONFLICT (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
        WHERE state IN ('open', 'waived')
-    DO UPDATE SET last_confirmed_at = clock_timestamp();
+    DO UPDATE SET last_confirmed_at = clock_timestamp(), evidence = excluded.evidence;
 
 -- name: void_waivers
 -- What was waived is open again where its evidence is another now, or its waiver has expired.

@@ -187,15 +187,21 @@ CREATE UNIQUE INDEX finding_standing_once
   ON finding (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
   NULLS NOT DISTINCT WHERE state IN ('open', 'waived');
 
+-- A confirmation restates the evidence: who accepts a finding accepts what the last look saw.
+COMMENT ON COLUMN finding.evidence IS
+  'As the last look that confirmed the finding saw it; all else is as it was first stated.';
 CREATE OR REPLACE FUNCTION guard_finding() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF (NEW.finding_id, NEW.feed, NEW.code, NEW.verdict, NEW.level, NEW.topic, NEW.generation,
       NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.cause, NEW.next_step,
-      NEW.evidence, NEW.first_seen_at)
+      NEW.first_seen_at)
      IS DISTINCT FROM
      (OLD.finding_id, OLD.feed, OLD.code, OLD.verdict, OLD.level, OLD.topic, OLD.generation,
       OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.cause, OLD.next_step,
-      OLD.evidence, OLD.first_seen_at)
+      OLD.first_seen_at)
+     OR (NEW.evidence <> OLD.evidence
+         AND (OLD.state NOT IN ('open', 'waived')
+              OR NEW.last_confirmed_at = OLD.last_confirmed_at))
      OR (OLD.closed_at IS NOT NULL
          AND (NEW.closed_at, NEW.closed_by) IS DISTINCT FROM (OLD.closed_at, OLD.closed_by))
      OR (NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN (
