@@ -21,6 +21,7 @@ from tallystick.errors import (
     BrokerUnavailable,
     IngestionError,
     LedgerUnavailable,
+    SourceRefused,
     StorageRefused,
     StorageUnavailable,
 )
@@ -215,11 +216,16 @@ def test_what_the_broker_showed_stands_while_it_is_silent(story: Story) -> None:
     assert told(report.findings) == {("U1", Verdict.UNKNOWN), ("N1", Verdict.UNKNOWN)}
 
 
-def test_a_partition_that_loses_its_leader_ends_no_finding_about_it(story: Story) -> None:
+def near_its_end(story: Story) -> None:
+    """What is unread was produced almost a retention ago."""
     story.broker.retention_ms = 24 * 3_600_000
     old = ScriptedBroker("orders").logs[0]
     old.append(Kind.RECORD, 3, at=NOW - timedelta(hours=23))
     story.broker.logs[0].entries[-3:] = old.entries
+
+
+def test_a_partition_that_loses_its_leader_ends_no_finding_about_it(story: Story) -> None:
+    near_its_end(story)
     reconcile(story.services())
     ledger = story.services().ledger
     (near,) = [each for each in ledger.findings(FEED) if each.finding.code.value == "W1"]
@@ -229,5 +235,26 @@ def test_a_partition_that_loses_its_leader_ends_no_finding_about_it(story: Story
     assert stored
     assert stored.state is FindingState.OPEN
     story.broker.leaderless.clear()
+    land_feed(story.services(), None, OWNER)
+    assert reconcile(story.services()).findings == ()
+
+
+def test_batch_headers_that_can_not_be_read_end_no_warning_of_a_loss(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near_its_end(story)
+    reconcile(story.services())
+    ledger = story.services().ledger
+    (near,) = [each for each in ledger.findings(FEED) if each.finding.code.value == "W1"]
+
+    def damaged(topic: str, offsets: object) -> object:
+        raise SourceRefused(f"the batches of {topic}", "a damaged batch")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(story.broker, "batch_heads", damaged)
+        assert told(reconcile(story.services()).findings) == {("W1", Verdict.SUSPECTED)}
+    stored = ledger.finding(near.finding_id)
+    assert stored
+    assert stored.state is FindingState.OPEN
     land_feed(story.services(), None, OWNER)
     assert reconcile(story.services()).findings == ()

@@ -1,7 +1,7 @@
 """Which standing findings have ended: what was looked for again, and is not there any more.
 
 1. Only who looked can close: a witness that did not answer closes nothing, and a partition without
-   a leader has not answered.
+   a leader, or whose batches could not be read, has not answered.
 2. What is lost stays lost: losses, cuts and unknown tails end by an operator's word, never by a
    look.
 """
@@ -65,6 +65,8 @@ class Heard:
     """Files by batch and name whose place a repair has taken."""
     leaderless: Collection[int] = ()
     """Partitions of which the broker could say nothing; it answered for all others."""
+    not_told: Collection[int] = ()
+    """Partitions of which it did not tell with what their unread part begins."""
 
     def is_broker_heard_on(self, partition: int | None) -> bool:
         """True when the broker answered for this partition; None is the topic."""
@@ -106,6 +108,8 @@ def _reason(
         return gone if heard.read_in_full.get(BatchId(file[0])) else None
     account = generations.get(-1 if each.partition is None else each.partition)
     match each.code:
+        case FindingCode.LOSS_NEAR if each.partition in heard.not_told:
+            return None
         case code if code in _OF_LEDGER:
             return gone
         case code if code in _OF_STORAGE and each.level is Level.L2:

@@ -7,7 +7,7 @@ outlive them, it never goes before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -22,6 +22,8 @@ class Outlook:
 
     at_frontier: Mapping[int, BatchHead] = field(default_factory=dict)
     """The batch with which the unread part of a log begins."""
+    not_told: Collection[int] = ()
+    """Partitions whose batch there could not be asked for: a loss may be near, or not."""
     at_stable: Mapping[int, BatchHead] = field(default_factory=dict)
     """The first batch of the oldest open transaction."""
     past: Mapping[int, Sequence[PastBounds]] = field(default_factory=dict)

@@ -62,6 +62,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
             broker=True,
             storage=False,
             leaderless=seen.snapshot.leaderless,
+            not_told=around.not_told,
         ),
         known,
     )

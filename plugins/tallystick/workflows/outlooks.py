@@ -51,19 +51,22 @@ def outlook(
     }
     is_bounded = snapshot.retention_ms is not None or snapshot.retention_bytes is not None
     looked_back = undecided.keys() | (unread.keys() if snapshot.retention_bytes else set())
+    at_frontier = _heads(services, unread if is_bounded else {})
     return Outlook(
-        at_frontier=_heads(services, unread) if is_bounded else {},
-        at_stable=_heads(services, undecided),
+        at_frontier=at_frontier or {},
+        not_told=unread.keys() if at_frontier is None else (),
+        at_stable=_heads(services, undecided) or {},
         past=services.ledger.past_bounds(services.feed_name, snapshot.topic_id, looked_back),
         longest_transaction=services.broker.longest_transaction() if undecided else None,
     )
 
 
-def _heads(services: Services, offsets: Mapping[int, int]) -> Mapping[int, BatchHead]:
+def _heads(services: Services, offsets: Mapping[int, int]) -> Mapping[int, BatchHead] | None:
+    """None when the broker did not tell."""
     if not offsets:
         return {}
     try:
         return services.broker.batch_heads(services.topic, offsets)
     except SourceRefused as error:
         log.warning("Batch headers can't be read, so nothing is said of them: %s", error)
-        return {}
+        return None

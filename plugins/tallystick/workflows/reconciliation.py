@@ -8,7 +8,7 @@ will record with the change that it describes, a loss or a cut, is told here and
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -179,6 +179,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         offsets_read=rows.read,
         replaced={(each.batch_id, each.name) for each in services.ledger.replacements(feed)},
         leaderless=look.seen.snapshot.leaderless if look else (),
+        not_told=look.not_told if look else (),
     )
     is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)
     found = _settled(services, accounts, found, heard, begun_at)
@@ -278,6 +279,8 @@ class _Look:
     foreseen: Sequence[Finding]
     """What the next plan will find and record."""
     standing: Sequence[Finding]
+    not_told: Collection[int]
+    """Partitions of which the broker did not tell with what their unread part begins."""
 
     @property
     def unrecorded(self) -> Finding | None:
@@ -324,6 +327,7 @@ def _one_look(
             *broker_findings(feed, known, seen, around, terms(services)),
             *aborted_findings(services, directories, accounts, seen),
         ),
+        not_told=around.not_told,
     )
 
 
