@@ -17,8 +17,8 @@ STACKS = {"detector", "integration", "spark_local", "trouble"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever needs a service is marked so: `./tallystick test unit` runs the rest.
 
-    What needs the sandbox is slow, and goes first: the many quick tests then fill up whatever time
-    one of the processes has left.
+    What needs the sandbox is slow, and goes first, workflows follow: the many quick tests then fill
+    up whatever time one of the processes has left.
     """
     for item in items:
         needed = SERVICES & set(getattr(item, "fixturenames", ()))
@@ -26,7 +26,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("integration")
         if "sandbox" in needed or STACKS & set(item.path.parts):
             item.add_marker("sandbox")
-    items.sort(key=lambda item: item.get_closest_marker("sandbox") is None)
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    if item.get_closest_marker("sandbox"):
+        return 0
+    return 1 if "workflows" in item.path.parts else 2
 
 
 @pytest.fixture(scope="session")
