@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
@@ -203,6 +203,17 @@ class ScriptedBroker:
             value=entry.value,
             headers=(),
         )
+
+
+class MinuteByMinute(ScriptedBroker):
+    """Every snapshot is a minute younger than the one before."""
+
+    minutes = 0
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        self.minutes += 1
+        seen = super().snapshot(topic)
+        return replace(seen, taken_at=seen.taken_at + timedelta(minutes=self.minutes))
 
 
 class ScriptedSpark:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tallystick.domain.identities import FeedName
+from tallystick.domain.identities import FeedName, Owner
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.settings.feed import Feed
 from tallystick.storage.local_directory import LocalFileStore
+from tallystick.workflows.run import land_feed
 from tallystick.workflows.services import Services
 from tests.support.effects import Countdown, Counted
-from tests.support.scripted_broker import NOW, ScriptedBroker, ScriptedSpark
+from tests.support.scripted_broker import NOW, Kind, ScriptedBroker, ScriptedSpark
 
 FEED = FeedName("orders")
 
@@ -41,6 +42,18 @@ def a_feed(**plan: Any) -> Feed:
             "target": {"root": "/landing"},
         }
     )
+
+
+def a_landed_story(
+    dsn: str, directory: Path, *counts: int, broker: ScriptedBroker | None = None
+) -> Story:
+    """Two partitions with so many more records each, landed in one batch for each count."""
+    story = Story(dsn, directory, broker or ScriptedBroker("orders"))
+    for count in counts:
+        for log in story.broker.logs.values():
+            log.append(Kind.RECORD, count)
+        land_feed(story.services(), None, Owner("before"))
+    return story
 
 
 @dataclass

@@ -14,8 +14,8 @@ from tallystick.domain.states import FindingState
 from tallystick.workflows.reconciliation import ReconcileReport, reconcile
 from tallystick.workflows.run import land_feed
 from tests.support.meanwhile import Meanwhile
-from tests.support.scripted_broker import Kind, ScriptedBroker
-from tests.support.story import FEED, Story
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("one")
 
@@ -23,12 +23,7 @@ OWNER = Owner("one")
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """One landed batch."""
-    broker = ScriptedBroker("orders")
-    for log in broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    story = Story(ledger_databases(), tmp_path, broker)
-    land_feed(story.services(), None, OWNER)
-    return story
+    return a_landed_story(ledger_databases(), tmp_path, 10)
 
 
 def standing(story: Story) -> list[str]:
@@ -74,8 +69,8 @@ def test_a_short_read_of_a_run_meanwhile_stays_open(story: Story) -> None:
     assert "A7" in standing(story)
 
 
-def test_what_is_confirmed_while_a_reconcile_looks_stays_open(story: Story) -> None:
-    """The file is put back, and deleted again once this reconcile has listed it."""
+def file_put_back(story: Story) -> Callable[[], None]:
+    """A file that was found missing is there again; a call deletes it anew, and that is found."""
     file = file_of(story)
     kept = file.read_bytes()
     file.unlink()
@@ -86,6 +81,12 @@ def test_what_is_confirmed_while_a_reconcile_looks_stays_open(story: Story) -> N
         file.unlink()
         reconcile(story.services())
 
+    return deleted_again
+
+
+def test_what_is_confirmed_while_a_reconcile_looks_stays_open(story: Story) -> None:
+    """The file is put back, and deleted again once this reconcile has listed it."""
+    deleted_again = file_put_back(story)
     scrub_with(story, deleted_again)
     stored = story.services().ledger.all_findings(FEED)
     assert [each.state for each in stored] == [FindingState.OPEN, FindingState.OPEN]
@@ -93,16 +94,7 @@ def test_what_is_confirmed_while_a_reconcile_looks_stays_open(story: Story) -> N
 
 def test_what_is_confirmed_just_before_the_closing_stays_open(story: Story) -> None:
     """Between its last question and its answer, another reconcile finds the same again."""
-    file = file_of(story)
-    kept = file.read_bytes()
-    file.unlink()
-    reconcile(story.services())
-    file.write_bytes(kept)
-
-    def deleted_again() -> None:
-        file.unlink()
-        reconcile(story.services())
-
+    deleted_again = file_put_back(story)
     services = story.services()
     # The ledger's own rules ask for findings first, then what closes them.
     ledger = Meanwhile(services.ledger, deleted_again, method="findings", call=2)

@@ -20,9 +20,7 @@ from tallystick.ports.evidence import SettledRanges
 from tallystick.workflows import reporting
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import land_feed
-from tests.support.scripted_broker import Kind, ScriptedBroker
-from tests.support.story import FEED, Story
+from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("test")
 DEADLINE_SECONDS = 20
@@ -35,13 +33,7 @@ SELECT count(*) FROM pg_stat_activity
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """Two partitions, landed in two batches that nobody has folded yet."""
-    broker = ScriptedBroker("orders")
-    story = Story(ledger_databases(), tmp_path, broker)
-    for count in (10, 5):
-        for log in broker.logs.values():
-            log.append(Kind.RECORD, count)
-        land_feed(story.services(), None, OWNER)
-    return story
+    return a_landed_story(ledger_databases(), tmp_path, 10, 5)
 
 
 def files(story: Story) -> list[Path]:

@@ -12,8 +12,8 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.window import Window
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.run import land_feed
-from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
-from tests.support.story import FEED, Story
+from tests.support.scripted_broker import NOW, Kind
+from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("one")
 HOUR = timedelta(hours=1)
@@ -22,12 +22,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """One landed batch."""
-    broker = ScriptedBroker("orders")
-    for log in broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    story = Story(ledger_databases(), tmp_path, broker)
-    land_feed(story.services(), None, OWNER)
-    return story
+    return a_landed_story(ledger_databases(), tmp_path, 10)
 
 
 def numbers(story: Story, code: str) -> list[int]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,41 +11,24 @@ import pytest
 from tallystick.domain.completeness import Proof
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
-from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import HoleClass, Verdict
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import begin_repair, repair_feed
 from tallystick.workflows.reporting import feed_completeness
 from tallystick.workflows.run import land_feed
-from tests.support.scripted_broker import Kind, ScriptedBroker
-from tests.support.story import FEED, Story
+from tests.support.scripted_broker import Kind, MinuteByMinute
+from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("one")
 ALL = {0: list(range(15)), 1: list(range(15))}
 
 
-class TickingBroker(ScriptedBroker):
-    """Every look is a minute later than the one before."""
-
-    looks = 0
-
-    def snapshot(self, topic: str) -> BrokerSnapshot:
-        self.looks += 1
-        seen = super().snapshot(topic)
-        return replace(seen, taken_at=seen.taken_at + timedelta(minutes=self.looks))
-
-
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """Two partitions of ten records, landed in one batch, and five more each in another."""
-    broker = TickingBroker("orders")
-    story = Story(ledger_databases(), tmp_path, broker)
-    for count in (10, 5):
-        for log in broker.logs.values():
-            log.append(Kind.RECORD, count)
-        land_feed(story.services(), None, OWNER)
-    return story
+    broker = MinuteByMinute("orders")
+    return a_landed_story(ledger_databases(), tmp_path, 10, 5, broker=broker)
 
 
 def file_of(story: Story, number: int = 0) -> Path:

@@ -19,8 +19,8 @@ from tallystick.workflows.reconciliation import ReconcileReport, reconcile
 from tallystick.workflows.repairing import begin_repair, dry_repair, repair_feed
 from tallystick.workflows.run import land_feed
 from tests.support.effects import Countdown, Crash
-from tests.support.scripted_broker import Kind, ScriptedBroker
-from tests.support.story import FEED, Story
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story, a_landed_story
 
 OWNER, OTHER = Owner("one"), Owner("other")
 LONG = timedelta(seconds=60)
@@ -29,13 +29,7 @@ LONG = timedelta(seconds=60)
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """Two partitions of ten records, landed in one batch, and five more each in another."""
-    broker = ScriptedBroker("orders")
-    story = Story(ledger_databases(), tmp_path, broker)
-    for count in (10, 5):
-        for log in broker.logs.values():
-            log.append(Kind.RECORD, count)
-        land_feed(story.services(), None, OWNER)
-    return story
+    return a_landed_story(ledger_databases(), tmp_path, 10, 5)
 
 
 ALL = {0: list(range(15)), 1: list(range(15))}

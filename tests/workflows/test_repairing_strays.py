@@ -15,9 +15,7 @@ from tallystick.errors import StorageRefused
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
 from tallystick.workflows.retiring import put_aside
-from tallystick.workflows.run import land_feed
-from tests.support.scripted_broker import Kind, ScriptedBroker
-from tests.support.story import FEED, Story
+from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("one")
 ALL = {0: list(range(10)), 1: list(range(10))}
@@ -26,12 +24,7 @@ ALL = {0: list(range(10)), 1: list(range(10))}
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """Two partitions of ten records, landed in one batch."""
-    broker = ScriptedBroker("orders")
-    story = Story(ledger_databases(), tmp_path, broker)
-    for log in broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    land_feed(story.services(), None, OWNER)
-    return story
+    return a_landed_story(ledger_databases(), tmp_path, 10)
 
 
 def top_of(story: Story) -> Path:

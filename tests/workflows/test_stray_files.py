@@ -20,8 +20,8 @@ from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.run import land_feed
 from tests.support.effects import Countdown, Crash
-from tests.support.scripted_broker import Kind, ScriptedBroker
-from tests.support.story import FEED, Story
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("test")
 
@@ -29,12 +29,7 @@ OWNER = Owner("test")
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """Two partitions of ten records, landed in one batch and one file."""
-    broker = ScriptedBroker("orders")
-    for log in broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    story = Story(ledger_databases(), tmp_path, broker)
-    land_feed(story.services(), None, OWNER)
-    return story
+    return a_landed_story(ledger_databases(), tmp_path, 10)
 
 
 def files(story: Story) -> list[Path]:

@@ -129,9 +129,19 @@ def _reason(
 def _cut_ended(
     each: Finding, heard: Heard, account: GenerationAccount | None, gone: str
 ) -> str | None:
-    is_reopened = account and each.generation is not None and account.ordinal > each.generation
-    if account and is_reopened and not has_lost_unlanded(each):
-        return f"Generation {account.ordinal} was opened at offset {account.first_offset}."
+    reopened = ended_by_reopening(each, account)
+    if reopened:
+        return reopened
     # An anchor that could not be judged, and can be now.
     is_judged = each.verdict is Verdict.UNKNOWN and heard.is_broker_heard_on(each.partition)
     return gone if is_judged else None
+
+
+def ended_by_reopening(each: Finding, account: GenerationAccount | None) -> str | None:
+    """What a new generation says of a cut before it; None where that leaves the cut standing."""
+    is_cut = each.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+    if account is None or not is_cut or each.generation is None:
+        return None
+    if account.ordinal <= each.generation or has_lost_unlanded(each):
+        return None
+    return f"Generation {account.ordinal} was opened at offset {account.first_offset}."

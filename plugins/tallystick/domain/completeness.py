@@ -325,6 +325,5 @@ def _has_shown_more(
 
 
 def _worst_failing(findings: Sequence[Finding]) -> Finding | None:
-    order = list(Verdict)
     failing = [each for each in findings if each.verdict in FAILING_VERDICTS]
-    return max(failing, key=lambda each: order.index(each.verdict), default=None)
+    return max(failing, key=lambda each: each.verdict.severity, default=None)

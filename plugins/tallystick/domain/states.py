@@ -102,3 +102,8 @@ class Verdict(StrEnum):
     UNKNOWN = "UNKNOWN"
     PROVEN_DUP = "PROVEN_DUP"
     PROVEN_LOSS = "PROVEN_LOSS"
+
+    @property
+    def severity(self) -> int:
+        """The greater, the worse: the order in which the verdicts are declared."""
+        return list(Verdict).index(self)

@@ -30,6 +30,7 @@ from tallystick.orchestration.run_context import (
 )
 from tallystick.settings.feed import Feed
 from tallystick.workflows import checking, planning, publishing, verification
+from tallystick.workflows.run import MOST_BATCHES
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +42,6 @@ SWEEP_TASK: Final = "sweep"
 CHECK_TASK: Final = "check"
 WAITING: Final = "waiting"
 PLANNED_AT: Final = "planned_at"
-# Airflow expands a mapped task into 1,024 at most ([core] max_map_length).
-MOST_BATCHES: Final = 1000
 
 
 def finish(feed: Feed, context: Context) -> None:

@@ -103,9 +103,8 @@ class ReconcileReport:
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """The worst verdict, by the order in which the verdicts are declared."""
-    order = list(Verdict)
-    return max(verdicts, key=order.index)
+    """The verdict that weighs most."""
+    return max(verdicts, key=lambda each: each.severity)
 
 
 def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
@@ -285,8 +284,7 @@ class _Look:
     @property
     def unrecorded(self) -> Finding | None:
         """A change of the log that is not on record yet, the worst one; None without one."""
-        order = list(Verdict)
-        return max(self.foreseen, key=lambda each: order.index(each.verdict), default=None)
+        return max(self.foreseen, key=lambda each: each.verdict.severity, default=None)
 
     def is_overtaken(self, now: Accounts) -> bool:
         """True when a finding is about a log that a run has worked on meanwhile."""
@@ -350,8 +348,7 @@ def _once(findings: Sequence[Finding]) -> list[Finding]:
     seen: dict[tuple[object, ...], Finding] = {}
     for each in findings:
         seen.setdefault(each.key, each)
-    order = list(Verdict)
-    return sorted(seen.values(), key=lambda each: -order.index(each.verdict))
+    return sorted(seen.values(), key=lambda each: -each.verdict.severity)
 
 
 def _partitions(

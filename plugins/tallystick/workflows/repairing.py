@@ -11,7 +11,6 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Final
 
 from tallystick.domain.batch import BatchPlan, CommittedFile
 from tallystick.domain.findings import Finding, FindingCode
@@ -45,15 +44,12 @@ from tallystick.workflows.place import at
 from tallystick.workflows.planning import adoptable
 from tallystick.workflows.published_batches import require_ledger_not_behind
 from tallystick.workflows.publishing import finish, sweep
-from tallystick.workflows.run import BatchOutcome, carry_out, noted
+from tallystick.workflows.run import MOST_BATCHES, BatchOutcome, carry_out, noted
 from tallystick.workflows.services import Services
 from tallystick.workflows.settling import chosen_findings, recorded_losses, roots_of, settle
 from tallystick.workflows.shared_offsets import with_all_holders
 
 log = logging.getLogger(__name__)
-
-# Airflow expands a task 1,024 times at most; what is claimed must be carried out by the same run.
-MOST_BATCHES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +142,7 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
         services.feed_name,
         services.topic,
         False,
-        _withlosses(services, begun),
+        _with_losses(services, begun),
         outcomes,
         settled.put_aside,
         settled.closed,
@@ -194,7 +190,7 @@ def _left_behind(look: _Look, owner: Owner, *, only_repairs: bool) -> list[Batch
 
     What the log has not any more as it was claimed is left to the next run: its plan says why.
     """
-    repairs = {each.plan.batch_id for each in look.accounts.unfinished if each.plan.is_repair}
+    repairs = look.accounts.open_repairs
     changed = {each.batch_id for each in look.changes.cuts}
     return [
         each
@@ -203,7 +199,7 @@ def _left_behind(look: _Look, owner: Owner, *, only_repairs: bool) -> list[Batch
     ]
 
 
-def _withlosses(services: Services, begun: BegunRepair) -> RepairPlan:
+def _with_losses(services: Services, begun: BegunRepair) -> RepairPlan:
     """The plan, and what its batches could not land again: a finding since their commit."""
     batches = {each.batch_id for each in begun.batches}
     lost = [

@@ -206,9 +206,8 @@ def _in_short(topic: str, partition: int | None, found: Finding) -> str:
 def _finding_parts(
     findings: Sequence[Finding], stored: Mapping[tuple[object, ...], StoredFinding]
 ) -> tuple[FindingPart, ...]:
-    order = list(Verdict)
     parts = []
-    for each in sorted(findings, key=lambda one: -order.index(one.verdict)):
+    for each in sorted(findings, key=lambda one: -one.verdict.severity):
         known = stored.get(each.key)
         parts.append(
             FindingPart(

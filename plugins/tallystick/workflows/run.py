@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import AttemptId, BatchId, Owner
@@ -23,6 +24,10 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.verification import CommitReport, verify_and_commit
 
 log = logging.getLogger(__name__)
+
+# As many batches as one run carries out at most: Airflow expands a mapped task into 1,024
+# ([core] max_map_length). What is claimed must be carried out by the same run, or adopted.
+MOST_BATCHES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tallystick.domain.batch import CommittedFile
+from tallystick.domain.closing import ended_by_reopening
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import BatchId
-from tallystick.domain.log_rules import OF_LOST, has_lost_unlanded
+from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.repairing import NumberedFinding, PutAside, stray_of
 from tallystick.domain.states import FindingState
 from tallystick.errors import IngestionError
@@ -121,16 +122,11 @@ def _landed_again(services: Services, standing: Sequence[StoredFinding]) -> dict
 
 def _reopened(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:
     generations = services.ledger.accounts(services.feed_name).generations
-    closed = {}
-    for each in standing:
-        found, account = each.finding, generations.get(_partition(each))
-        is_cut = found.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
-        is_over = is_cut and not has_lost_unlanded(found)
-        if is_over and account and found.generation and account.ordinal > found.generation:
-            closed[each.finding_id] = (
-                f"Generation {account.ordinal} was opened at offset {account.first_offset}."
-            )
-    return closed
+    ended = {
+        each.finding_id: ended_by_reopening(each.finding, generations.get(_partition(each)))
+        for each in standing
+    }
+    return {number: reason for number, reason in ended.items() if reason}
 
 
 def _partition(stored: StoredFinding) -> int:
