@@ -52,6 +52,11 @@ class Watched:
         """True when nothing of it will change any more."""
         return self.state in ENDED
 
+    @property
+    def has_failed(self) -> bool:
+        """True when it ended otherwise than well; a run that still waits for its turn has not."""
+        return self.is_over and self.state != "success"
+
     def at_work(self) -> list[str]:
         """Its tasks that run now."""
         return [f"{self.dag_id} {each.name}" for each in self.tasks if each.state == "running"]
@@ -105,15 +110,16 @@ class Demo:
             rest.pause(dag_id, is_paused=False)
             self._tell(f"{dag_id} is triggered in Airflow")
         runs += self._wait_for(rest, runs)
-        for each in runs:
-            if each.state != "success":
-                self._explain(rest, each)
-        return all(each.state == "success" for each in runs)
+        failed = [each for each in runs if each.has_failed]
+        for each in failed:
+            self._explain(rest, each)
+        return not failed
 
     def _wait_for(self, rest: AirflowRest, ours: Sequence[Watched]) -> list[Watched]:
         """Return when our runs have ended; the runs that the schedule started in the meantime.
 
-        They come first, as a DAG has one run at a time, and may land what ours would have.
+        A DAG has one run at a time. Those before ours are over then, and may have landed what ours
+        would have; those behind ours may still be waiting for their turn.
         """
         deadline = time.monotonic() + RUN_SECONDS
         others: list[Watched] = []
@@ -141,7 +147,7 @@ class Demo:
             if state not in ENDED and run_id not in run_ids
         ]
         for each in found:
-            self._tell(f"{each.dag_id} is also started by its schedule, and goes first")
+            self._tell(f"{each.dag_id} is also started by its schedule")
         return found
 
     def _look_at(self, rest: AirflowRest, run: Watched) -> None:
@@ -165,7 +171,8 @@ class Demo:
         status.update(f"running: {', '.join(at_work)}" if at_work else "waiting for Airflow")
 
     def _explain(self, rest: AirflowRest, run: Watched) -> None:
-        """Say which tasks failed, where their logs are, and how they end."""
+        """Say that the run failed, which of its tasks did, and how their logs end."""
+        self._tell(f"{run.dag_id} ended as {run.state}: run {run.run_id}")
         for task in run.tasks:
             if task.state != "failed":
                 continue
@@ -191,7 +198,10 @@ class Demo:
     def _report(feed: str) -> bool:
         reader.print(f"$ ./tallystick reconcile {feed}", style="bold", markup=False)
         reader.file.flush()
-        return _tallystick("reconcile", feed).returncode == 0
+        code = _tallystick("reconcile", feed).returncode
+        if code != 0:
+            narrator.print(f"./tallystick reconcile {feed} ended with exit code {code}")
+        return code == 0
 
     def _say_where(self, env: Mapping[str, str]) -> None:
         listing = f"{env['WEBHDFS_URL']}/webhdfs/v1/data/landing?op=LISTSTATUS"
