@@ -107,6 +107,18 @@ def test_what_a_repair_landed_again_counts_once(story: LedgerStory) -> None:
     assert sum(found.accounted.values()) == 20
 
 
+def test_what_a_repair_could_not_land_again_was_accounted_for_once(story: LedgerStory) -> None:
+    story.open({0: (0, 99)})
+    old = landed(story, 0, 10)
+    landed(story, 4, 10, replaces=(old,))  # the broker has [0, 4) no more
+
+    found = totals(story)
+    (log,) = found.logs.values()
+
+    assert (log.rows, log.lost) == (6, 4)
+    assert sum(found.accounted.values()) == 10
+
+
 def test_a_hole_that_changed_its_class_counts_by_the_newest_proof(story: LedgerStory) -> None:
     story.open({0: (0, 99)})
     old = landed(story, 0, 10, aborted=(2, 4))

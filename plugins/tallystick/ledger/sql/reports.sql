@@ -71,21 +71,24 @@ WITH placed AS (
        SELECT DISTINCT r.generation_id FROM offset_range r JOIN generation g USING (generation_id)
         WHERE g.feed = :feed AND r.state = 'retracted'),
      proof AS (
-       SELECT h.generation_id, h.class, h.runs, h.hole_count, b.stretch, b.commit_number,
+       SELECT h.generation_id, h.class, h.runs, h.hole_count, b.batch_id, b.stretch, b.commit_number,
               h.generation_id IN (SELECT generation_id FROM repaired) AS is_repaired
          FROM hole h JOIN placed b USING (batch_id)),
-     layered AS (
-       SELECT generation_id, class, stretch, runs,
-              range_agg(runs) OVER (PARTITION BY generation_id ORDER BY commit_number DESC
-                                    GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newer
-         FROM proof WHERE is_repaired),
+     of_repairs AS MATERIALIZED (
+       SELECT generation_id, commit_number, runs FROM proof
+        WHERE batch_id IN (SELECT batch_id FROM replaced_file)),
      counted AS (
        SELECT generation_id, class, stretch, hole_count FROM proof WHERE NOT is_repaired
         UNION ALL
-       SELECT generation_id, class, stretch,
+       SELECT p.generation_id, p.class, p.stretch,
               (SELECT coalesce(sum(upper(run) - lower(run)), 0)::bigint
-                 FROM unnest(runs - coalesce(newer, '{}')) AS left_over(run))
-         FROM layered)
+                 FROM unnest(p.runs - coalesce(newer.runs, '{}')) AS left_over(run))
+         FROM proof p
+        CROSS JOIN LATERAL (
+              SELECT range_agg(r.runs) AS runs FROM of_repairs r
+               WHERE r.generation_id = p.generation_id AND r.commit_number > p.commit_number
+                 AND r.runs && p.runs) newer
+        WHERE p.is_repaired)
 SELECT generation_id, stretch, class::text AS hole_class, sum(hole_count)::bigint AS hole_count
   FROM counted
  GROUP BY GROUPING SETS ((generation_id, class), (stretch, class));
@@ -111,7 +114,11 @@ SELECT CASE WHEN p.window_from IS NULL
  GROUP BY stretch;
 
 -- name: accounted_totals
--- Offsets committed for the first time, or recorded as lost, between the instants.
+-- Offsets committed for the first time, or recorded as lost without ever having been committed,
+-- between the instants.
+WITH retracted AS MATERIALIZED (
+       SELECT r.generation_id, r.offsets FROM offset_range r JOIN generation g USING (generation_id)
+        WHERE g.feed = :feed AND r.state = 'retracted')
 SELECT stretch, sum(span)::bigint AS span
   FROM (SELECT width_bucket(b.committed_at, :instants::timestamptz[]) AS stretch,
                b.record_count + b.hole_count AS span
@@ -120,8 +127,12 @@ SELECT stretch, sum(span)::bigint AS span
            AND NOT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = b.batch_id)
          UNION ALL
         SELECT width_bucket(r.recorded_at, :instants::timestamptz[]),
-               upper(r.offsets) - lower(r.offsets)
+               (SELECT coalesce(sum(upper(part) - lower(part)), 0)::bigint
+                  FROM unnest(int8multirange(r.offsets) - coalesce(before.offsets, '{}')) AS part)
           FROM offset_range r JOIN generation g USING (generation_id)
+         CROSS JOIN LATERAL (
+               SELECT range_agg(c.offsets) AS offsets FROM retracted c
+                WHERE c.generation_id = r.generation_id AND c.offsets && r.offsets) before
          WHERE g.feed = :feed AND r.state = 'lost') accounted
  GROUP BY stretch;
 
