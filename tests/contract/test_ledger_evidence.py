@@ -49,10 +49,19 @@ def test_past_ends_come_oldest_first_and_of_one_log_only(story: LedgerStory) -> 
 
 
 def test_a_long_history_is_not_read_to_its_beginning(story: LedgerStory) -> None:
-    for minute in range(104):
+    for minute in (0, 1, *range(3000, 3104)):
         look(story, minute, minute, minute)
     [first, *rest] = story.ledger.past_bounds(FEED, TOPIC_ID, [0])[0]
-    assert (first.high_watermark, len(rest)) == (4, 99)
+    # Minute 3000 began an hour, the two days before it hold no other look.
+    assert (first.high_watermark, rest[0].high_watermark, len(rest)) == (3000, 3004, 100)
+
+
+def test_frequent_looks_do_not_make_the_memory_short(story: LedgerStory) -> None:
+    """A transaction that is open for hours is still seen where a look is taken every minute."""
+    for minute in range(200):
+        look(story, minute, 3, minute)
+    [first, second, third, *_] = story.ledger.past_bounds(FEED, TOPIC_ID, [0])[0]
+    assert [each.high_watermark for each in (first, second, third)] == [0, 60, 100]
 
 
 def test_a_sound_ledger_has_nothing_to_tell(story: LedgerStory) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Final
 
 from tallystick.domain.identities import FeedName
@@ -14,7 +15,9 @@ from tallystick.ledger.reading import generations
 from tallystick.ledger.rows import in_utc
 from tallystick.ports.evidence import SettledRanges
 
+# A day of landing every quarter of an hour; before, one look an hour.
 _LOOKS: Final = 100
+_REACH: Final = timedelta(days=2)
 
 
 class PostgresEvidence:
@@ -25,7 +28,7 @@ class PostgresEvidence:
     def past_bounds(
         self, feed: FeedName, topic_id: str, partitions: Collection[int]
     ) -> Mapping[int, Sequence[PastBounds]]:
-        """What the newest looks at this log showed, oldest first."""
+        """What the newest looks at this log, and some before them, showed, oldest first."""
         if not partitions:
             return {}
         found: defaultdict[int, list[PastBounds]] = defaultdict(list)
@@ -36,6 +39,7 @@ class PostgresEvidence:
                 topic_id=topic_id,
                 partitions=sorted(partitions),
                 most=_LOOKS,
+                reach=_REACH,
             )
         for row in rows:
             found[row.partition].append(

@@ -27,10 +27,10 @@ class EvidenceRecord(Protocol):
     def past_bounds(
         self, feed: FeedName, topic_id: str, partitions: Collection[int]
     ) -> Mapping[int, Sequence[PastBounds]]:
-        """What the newest looks at this log showed of these partitions, oldest first.
+        """What looks at this log showed of these partitions, oldest first.
 
-        As many looks as it takes for a day of landing every quarter of an hour; no more, however
-        long the history is.
+        As many of the newest looks as it takes for a day of landing every quarter of an hour, and
+        the first one of each hour of the last two days; no more, however long the history is.
         """
         ...
 

@@ -12,6 +12,7 @@ from tallystick.domain.outlook import Outlook
 from tallystick.domain.progress_rules import LONGEST_TRANSACTION, stalled_stable_offsets
 from tallystick.domain.snapshot import BatchHead, PartitionBounds, PastBounds
 from tallystick.domain.states import Isolation, Verdict
+from tallystick.domain.waivers import evidence_digest
 from tests.support.builders import FEED, NOON, a_snapshot, an_account, bounds, by_partition
 
 OPEN_AT_5 = bounds(0, 9, last_stable_offset=5)
@@ -97,3 +98,24 @@ def test_the_producer_is_named_where_the_log_names_it(head: BatchHead | None, wo
     assert words in found.cause
     assert found.evidence["producer_id"] == (head.producer_id if head else None)
     assert found.evidence["seen_first_at"] == "2026-11-01T11:44:00+00:00"
+
+
+def test_a_stall_stays_the_same_finding_while_headers_cannot_be_read() -> None:
+    """A waiver of it holds: who holds the transaction open, and since when, is only told better."""
+    known = BatchHead(5, 6, None, 100, 4711)
+    digests = {
+        evidence_digest(each.evidence)
+        for minutes, head in ((1, {0: known}), (2, {}))
+        for each in stalled_stable_offsets(
+            FEED,
+            by_partition(LANDED),
+            a_snapshot({0: OPEN_AT_5}),
+            Outlook(
+                at_stable=head,
+                past={0: [PastBounds(NOON - LONGEST_TRANSACTION - minutes * MINUTE, 8, 5)]},
+            ),
+            isolation=Isolation.READ_COMMITTED,
+            now=NOON,
+        )
+    }
+    assert len(digests) == 1

@@ -71,7 +71,8 @@ WITH placed AS (
        SELECT DISTINCT r.generation_id FROM offset_range r JOIN generation g USING (generation_id)
         WHERE g.feed = :feed AND r.state = 'retracted'),
      proof AS (
-       SELECT h.generation_id, h.class, h.runs, h.hole_count, b.batch_id, b.stretch, b.commit_number,
+       SELECT h.generation_id, h.class, h.runs, h.hole_count, b.batch_id, b.stretch,
+              b.commit_number,
               h.generation_id IN (SELECT generation_id FROM repaired) AS is_repaired
          FROM hole h JOIN placed b USING (batch_id)),
      of_repairs AS MATERIALIZED (
