@@ -20,7 +20,7 @@ DECISIONS = sorted((DOCS / "adr").glob("*.md"))
 
 
 def _names(kind: type[IngestionError] = IngestionError) -> Iterator[str]:
-    if kind.__module__ == errors.__name__:
+    if kind.__module__.startswith(f"{errors.__name__}."):
         yield kind.__name__
     for each in kind.__subclasses__():
         yield from _names(each)

@@ -17,7 +17,7 @@ PACKAGE: Final = Path(__file__).resolve().parents[1]
 TRAVELS: Final = (
     "__init__.py",
     "domain",
-    "errors.py",
+    "errors",
     "spark/__init__.py",
     "spark/application.py",
     "spark/causes.py",

@@ -1,0 +1,93 @@
+"""Every error of Tallystick: what happened, where, what to do next, and if a retry can help.
+
+An error is for a story that could not go on. Nothing to land, a batch that is committed already, an
+expired range: these are values, not errors.
+"""
+
+from __future__ import annotations
+
+from tallystick.errors.base import IngestionError
+from tallystick.errors.configuration import (
+    ConfigurationError,
+    ConnectionMissing,
+    FeedFileInvalid,
+    FeedUnknown,
+    WindowIncomplete,
+    WindowMissing,
+)
+from tallystick.errors.ledger import (
+    AttemptFenced,
+    BatchBusy,
+    BatchUnknown,
+    ClaimConflict,
+    CommitOutcomeUnknown,
+    LedgerBehind,
+    LedgerError,
+    LedgerRefused,
+    LedgerUnavailable,
+    ReportMissing,
+    SchemaOutOfDate,
+)
+from tallystick.errors.run import CheckFailed, RepairRefused, VerificationFailed
+from tallystick.errors.source import (
+    AnotherCluster,
+    BrokerUnavailable,
+    PartitionsLeaderless,
+    SourceChanged,
+    SourceError,
+    SourceRefused,
+    TopicUnknown,
+)
+from tallystick.errors.spark import ApplicationFailed, ScrubFailed, SparkError
+from tallystick.errors.storage import (
+    FileMissing,
+    ManifestMismatch,
+    PublishedDataMissing,
+    RenameOutcomeUnknown,
+    StorageError,
+    StorageRefused,
+    StorageUnavailable,
+    TargetOccupied,
+)
+
+__all__ = [
+    "AnotherCluster",
+    "ApplicationFailed",
+    "AttemptFenced",
+    "BatchBusy",
+    "BatchUnknown",
+    "BrokerUnavailable",
+    "CheckFailed",
+    "ClaimConflict",
+    "CommitOutcomeUnknown",
+    "ConfigurationError",
+    "ConnectionMissing",
+    "FeedFileInvalid",
+    "FeedUnknown",
+    "FileMissing",
+    "IngestionError",
+    "LedgerBehind",
+    "LedgerError",
+    "LedgerRefused",
+    "LedgerUnavailable",
+    "ManifestMismatch",
+    "PartitionsLeaderless",
+    "PublishedDataMissing",
+    "RenameOutcomeUnknown",
+    "RepairRefused",
+    "ReportMissing",
+    "SchemaOutOfDate",
+    "ScrubFailed",
+    "SourceChanged",
+    "SourceError",
+    "SourceRefused",
+    "SparkError",
+    "StorageError",
+    "StorageRefused",
+    "StorageUnavailable",
+    "TargetOccupied",
+    "TopicUnknown",
+    "VerificationFailed",
+    "WindowIncomplete",
+    "WindowMissing",
+]

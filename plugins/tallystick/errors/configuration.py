@@ -1,0 +1,86 @@
+"""Errors of settings: a feed file, a connection or a window is missing or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tallystick.errors.base import IngestionError
+
+
+class ConfigurationError(IngestionError):
+    """A setting is missing or wrong."""
+
+    next_step = "Correct the setting and run again."
+
+    def __init__(self, setting: str, value: object, accepted: str, *, where: str = "") -> None:
+        super().__init__(setting, value, accepted, where)
+        self.setting, self.value, self.accepted, self.where = setting, value, accepted, where
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_configuration_error, (type(self), *self.args), self.__dict__)
+
+    def sentence(self) -> str:
+        """The place, the setting, its value and what is accepted."""
+        place = f"{self.where}: " if self.where else ""
+        value = "missing" if self.value is None else repr(self.value)
+        return f"{place}{self.setting} is {value}; accepted: {self.accepted}."
+
+
+def _configuration_error(
+    kind: type[ConfigurationError], setting: str, value: object, accepted: str, where: str
+) -> ConfigurationError:
+    """The error again, on the other side of a process border."""
+    return kind(setting, value, accepted, where=where)
+
+
+class FeedFileInvalid(ConfigurationError):
+    """Feed files can't be used: every problem of every file, one line each."""
+
+    next_step = "Correct the feed file, then run: ./tallystick feed check"
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("feed files", f"{len(problems)} problem(s)", "files without one")
+        self.args = (tuple(problems),)
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), self.args, self.__dict__)
+
+    def sentence(self) -> str:
+        """The problems, each with file, line, key, value and what is accepted."""
+        return "\n".join(self.problems)
+
+    def __str__(self) -> str:
+        return f"{self.describe()}\n{self.next_step}"
+
+
+class FeedUnknown(ConfigurationError):
+    """No feed bears this name."""
+
+    next_step = "List the feeds: ./tallystick feed list"
+
+    def sentence(self) -> str:
+        """The name, the folder, and the names that are there."""
+        return f"there is no feed {self.value!r} in {self.where}; {self.accepted}."
+
+
+class ConnectionMissing(ConfigurationError):
+    """A connection that a feed names does not exist."""
+
+    next_step = "Create it in Airflow, or set one of these variables, or: ./tallystick sandbox up"
+
+    def sentence(self) -> str:
+        """The connection's id, and every place that was looked at."""
+        return f"connection {self.setting!r} does not exist; looked for: {self.accepted}."
+
+
+class WindowIncomplete(ConfigurationError):
+    """A run that needs a window has none, or only half of one."""
+
+    next_step = "Give both ends of the window, or none."
+
+
+class WindowMissing(ConfigurationError):
+    """A feed that lands up to its window's end was started without a window."""
+
+    next_step = "Give a window, or set plan.until: now in the feed file."

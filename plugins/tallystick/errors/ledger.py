@@ -1,0 +1,145 @@
+"""Errors of the ledger: it does not answer, refuses, or knows better than who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tallystick.errors.base import IngestionError
+
+
+class LedgerError(IngestionError):
+    """The ledger did not do what was asked."""
+
+
+class LedgerUnavailable(LedgerError):
+    """The ledger's database can't be reached."""
+
+    next_step = "Check the database and connection ledger_default, then run again: nothing is lost."
+    retry = True
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+
+    def sentence(self) -> str:
+        """What the database client said; never the password."""
+        return f"the ledger can't be reached: {self.args[0]}."
+
+
+class LedgerRefused(LedgerError):
+    """The ledger's schema or its rights refused a statement."""
+
+    next_step = "Nothing changed. This is a defect or a missing right: report it with this text."
+
+    def __init__(self, statement: str, reason: str) -> None:
+        super().__init__(statement, reason)
+
+    def sentence(self) -> str:
+        """The statement's name and the database's words."""
+        statement, reason = self.args
+        return f"the ledger refused {statement}: {reason}."
+
+
+class ClaimConflict(LedgerError):
+    """The schema refused a range that overlaps another one."""
+
+    next_step = "Plan again: another run has claimed these offsets. Nothing was changed."
+    retry = True
+
+    def __init__(self, feed: str, detail: str) -> None:
+        super().__init__(feed, detail)
+
+    def sentence(self) -> str:
+        """The feed, and the two ranges."""
+        feed, detail = self.args
+        return f"feed {feed}: a planned range overlaps one in the ledger: {detail}."
+
+
+class BatchBusy(LedgerError):
+    """Another attempt holds this batch and is alive."""
+
+    next_step = "Leave it alone; if its owner is dead, the lease runs out within two minutes."
+    retry = True
+
+    def __init__(self, batch: str, owner: str, seconds_left: float) -> None:
+        super().__init__(batch, owner, seconds_left)
+
+    def sentence(self) -> str:
+        """The batch, who holds it, and for how long at least."""
+        batch, owner, seconds_left = self.args
+        return f"batch {batch} is held by {owner} for another {seconds_left:.0f} s at least."
+
+
+class BatchUnknown(LedgerError):
+    """No such batch is in the ledger."""
+
+    next_step = "List the batches: ./tallystick batches FEED"
+
+    def __init__(self, batch: str) -> None:
+        super().__init__(batch)
+
+    def sentence(self) -> str:
+        """The id that was asked for."""
+        return f"batch {self.args[0]} is not in the ledger."
+
+
+class AttemptFenced(LedgerError):
+    """A newer attempt holds this batch."""
+
+    next_step = "Stop. Leave this attempt's staging directory to the sweeper."
+
+    def __init__(self, batch: str, token: int, newest: int) -> None:
+        super().__init__(batch, token, newest)
+
+    def sentence(self) -> str:
+        """The batch, this attempt's token and the newest one."""
+        batch, token, newest = self.args
+        return f"batch {batch}: token {token} is older than {newest}."
+
+
+class CommitOutcomeUnknown(LedgerError):
+    """The connection died at COMMIT: it may have happened, or not."""
+
+    next_step = "Nothing was deleted. Run again: the attempt is looked up before anything is done."
+    retry = True
+
+    def __init__(self, batch: str, attempt: str, reason: str) -> None:
+        super().__init__(batch, attempt, reason)
+
+    def sentence(self) -> str:
+        """The batch and the attempt whose commit is unknown."""
+        batch, attempt, reason = self.args
+        return f"batch {batch}: it is unknown if attempt {attempt} committed: {reason}."
+
+
+class SchemaOutOfDate(LedgerError):
+    """The ledger's schema is not the one this code knows."""
+
+    next_step = "Run: ./tallystick ledger migrate (older schema), or update Tallystick (newer one)."
+
+    def __init__(self, found: int, wanted: int) -> None:
+        super().__init__(found, wanted)
+
+    def sentence(self) -> str:
+        """Both schema numbers."""
+        found, wanted = self.args
+        return f"the ledger has schema {found}, this code needs {wanted}."
+
+
+class ReportMissing(LedgerError):
+    """No report of the feed was stored, or none is as old as was asked for."""
+
+    next_step = "Make one: ./tallystick reconcile FEED"
+
+
+class LedgerBehind(LedgerError):
+    """Readers' directories hold batches that this ledger has never heard of (finding A10)."""
+
+    next_step = "Nothing was landed. Run: ./tallystick ledger rebuild FEED (docs/runbook.md, A10)."
+
+    def __init__(self, feed: str, directories: Sequence[str]) -> None:
+        super().__init__(feed, tuple(directories))
+
+    def sentence(self) -> str:
+        """The feed, how many directories, and the first of them."""
+        feed, found = self.args
+        return f"feed {feed}: the ledger lacks {len(found)} published batches, first {found[0]}."

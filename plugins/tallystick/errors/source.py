@@ -1,0 +1,87 @@
+"""Errors of Kafka: it does not answer, refuses, or is not what it was."""
+
+from __future__ import annotations
+
+from tallystick.errors.base import IngestionError
+
+
+class SourceError(IngestionError):
+    """Kafka did not give what was asked."""
+
+
+class BrokerUnavailable(SourceError):
+    """No broker answered in time, or a partition has no leader."""
+
+    next_step = "Check the brokers, then run again: what is committed stays, the rest lands then."
+    retry = True
+
+    def __init__(self, servers: str, reason: str) -> None:
+        super().__init__(servers, reason)
+
+    def sentence(self) -> str:
+        """The servers asked, and what they said."""
+        servers, reason = self.args
+        return f"Kafka at {servers} did not answer: {reason}."
+
+
+class PartitionsLeaderless(BrokerUnavailable):
+    """Some partitions of a topic have no leader, while others have one."""
+
+
+class TopicUnknown(SourceError):
+    """The topic does not exist on this cluster."""
+
+    next_step = "Create the topic, or correct source.topic in the feed file, then run again."
+
+    def __init__(self, topic: str, servers: str) -> None:
+        super().__init__(topic, servers)
+
+    def sentence(self) -> str:
+        """The topic and the cluster."""
+        topic, servers = self.args
+        return f"topic {topic!r} does not exist on the cluster at {servers}."
+
+
+class SourceRefused(SourceError):
+    """The broker answered, and said no: authorisation, authentication, or a wrong setting."""
+
+    next_step = "Check the connection's user and its rights, then run again."
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+
+    def sentence(self) -> str:
+        """What was asked, and what the broker said."""
+        place, reason = self.args
+        return f"Kafka refused {place}: {reason}."
+
+
+class AnotherCluster(SourceError):
+    """The connection leads to another Kafka cluster than the one the feed has landed from."""
+
+    next_step = (
+        "Correct the connection. If the topic has moved for good, give it a new feed: offsets of"
+        " two clusters must not mix."
+    )
+
+    def __init__(self, feed: str, known: str, found: str) -> None:
+        super().__init__(feed, known, found)
+
+    def sentence(self) -> str:
+        """The feed, its cluster, and the one that answers."""
+        feed, known, found = self.args
+        return f"feed {feed} lands from cluster {known}, but cluster {found} answers."
+
+
+class SourceChanged(SourceError):
+    """The log is not the one that was planned: re-created, or expired in the meantime."""
+
+    next_step = "Nothing was committed. The next plan records what is lost and lands the rest."
+
+    def __init__(self, batch: str, reason: str) -> None:
+        super().__init__(batch, reason)
+
+    def sentence(self) -> str:
+        """The batch, and what changed."""
+        batch, reason = self.args
+        return f"batch {batch}: {reason}."

@@ -1,0 +1,110 @@
+"""Errors of HDFS: it does not answer, refuses, or holds something else than it should."""
+
+from __future__ import annotations
+
+from tallystick.errors.base import IngestionError
+
+
+class StorageError(IngestionError):
+    """HDFS did not do what was asked."""
+
+
+class StorageUnavailable(StorageError):
+    """HDFS could not be reached, is in safe mode, or did not answer in time."""
+
+    next_step = (
+        "Check the NameNode and its DataNodes, then run again: what is committed stays,"
+        " the rest is landed then."
+    )
+    retry = True
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+
+    def sentence(self) -> str:
+        """The path asked for, and the reason."""
+        path, reason = self.args
+        return f"HDFS could not serve {path}: {reason}."
+
+
+class RenameOutcomeUnknown(StorageUnavailable):
+    """The answer to a rename was lost: it may have happened, or not."""
+
+    next_step = "Nothing was deleted. Run again: the finisher looks at both directories first."
+
+    def __init__(self, source: str, target: str, reason: str) -> None:
+        StorageError.__init__(self, source, target, reason)
+
+    def sentence(self) -> str:
+        """Both directories, and how the answer was lost."""
+        source, target, reason = self.args
+        return f"it is unknown if {source} was renamed to {target}: {reason}."
+
+
+class StorageRefused(StorageError):
+    """HDFS answered, and said no: permission, quota, or a read-only directory."""
+
+    next_step = "Mend the permission or the quota, then run again: what is committed stays."
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+
+    def sentence(self) -> str:
+        """The path, and HDFS's words."""
+        path, reason = self.args
+        return f"HDFS refused {path}: {reason}."
+
+
+class FileMissing(StorageError):
+    """A file or directory is not there."""
+
+    next_step = "Run reconcile: it says if committed data is missing."
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+
+    def sentence(self) -> str:
+        """The path that is not there."""
+        return f"{self.args[0]} does not exist."
+
+
+class ManifestMismatch(StorageError):
+    """A directory holds something other than what its manifest claims."""
+
+    next_step = "Touch nothing. Run reconcile, and look at both."
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        super().__init__(path, expected, found)
+
+    def sentence(self) -> str:
+        """The path, what was expected and what was found."""
+        path, expected, found = self.args
+        return f"{path}: expected {expected}, found {found}."
+
+
+class TargetOccupied(StorageError):
+    """Publishing found a foreign directory at its target."""
+
+    next_step = "Stop, touch neither. Find out who wrote the target directory."
+
+    def __init__(self, source: str, target: str) -> None:
+        super().__init__(source, target)
+
+    def sentence(self) -> str:
+        """Both directories."""
+        source, target = self.args
+        return f"cannot publish {source}: {target} exists already and is not ours."
+
+
+class PublishedDataMissing(StorageError):
+    """A committed batch is neither in staging nor at its target."""
+
+    next_step = "Run reconcile: finding A8 names the ranges and how to get them back."
+
+    def __init__(self, batch: str, source: str, target: str) -> None:
+        super().__init__(batch, source, target)
+
+    def sentence(self) -> str:
+        """The batch, and both places that were looked at."""
+        batch, source, target = self.args
+        return f"batch {batch} is committed, but neither {source} nor {target} exists."
