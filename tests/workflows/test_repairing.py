@@ -134,6 +134,8 @@ def test_of_a_missing_file_the_rest_is_mended_and_the_expired_part_is_lost(story
     files(story)[0].unlink()
     reconcile(story.services())
     story.broker.logs[0].log_start_offset = 4
+    [again] = dry_repair(story.services(), ()).plan.land_again
+    assert [str(each) for each in again.gone] == ["orders-0 [0, 4)"]
     repair_feed(story.services(), (), OWNER)
     assert story.published_offsets() == {0: list(range(4, 15)), 1: list(range(15))}
     [lost] = reconcile(story.services()).findings

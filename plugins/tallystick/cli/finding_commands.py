@@ -38,6 +38,7 @@ from tallystick.cli.run_commands import outcome_of
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.findings import FAILING_VERDICTS
 from tallystick.domain.identities import FeedName
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.repairing import LandAgain
 from tallystick.domain.rule_table import RULES
 from tallystick.domain.states import FindingState
@@ -215,15 +216,17 @@ def _land_again_part(again: LandAgain) -> LandAgainPart:
         old_batch=again.old.batch_id,
         files=[each.name for each in again.replaces],
         generation=again.old.ordinal,
-        ranges=[
-            RangePart(
-                partition=each.offsets.partition.partition,
-                from_offset=each.offsets.from_offset,
-                until_offset=each.offsets.until_offset,
-            )
-            for each in again.ranges
-        ],
+        ranges=[_range_part(each.offsets) for each in again.ranges],
+        gone=[_range_part(each) for each in again.gone],
         findings=sorted(set(again.finding_ids)),
+    )
+
+
+def _range_part(offsets: OffsetRange) -> RangePart:
+    return RangePart(
+        partition=offsets.partition.partition,
+        from_offset=offsets.from_offset,
+        until_offset=offsets.until_offset,
     )
 
 

@@ -59,6 +59,7 @@ class LandAgainPart(Part):
     files: Sequence[str]
     generation: int
     ranges: Sequence[RangePart]
+    gone: Sequence[RangePart]
     findings: Sequence[int]
 
 

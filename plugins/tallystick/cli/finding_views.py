@@ -14,6 +14,8 @@ from tallystick.cli.finding_documents import (
 )
 from tallystick.cli.text import Block, Table, number
 
+_SHOWN_RANGES = 20
+
 
 def findings_view(document: FindingsDocument) -> list[Block]:
     """One row for each finding; what ended those that have."""
@@ -63,12 +65,16 @@ def repair_view(document: RepairDocument) -> list[Block]:
     would = "would be " if document.is_dry_run else ""
     lines: list[Block] = [f"Feed {document.feed}, topic {document.topic}: repair{_dry(document)}."]
     for again in document.land_again:
-        ranges = "; ".join(_range_words(document.topic, each) for each in again.ranges[:20])
-        more = len(again.ranges) - 20
         lines.append(
             f"{would}landed again, for {_numbers(again.findings)}: {', '.join(again.files)}"
-            f" of batch {again.old_batch}: {ranges}" + (f"; and {more} more" if more > 0 else "")
+            f" of batch {again.old_batch}: {_ranges_words(document.topic, again.ranges)}"
         )
+        if again.gone:
+            lines.append(
+                "the broker has no more what these files held of"
+                f" {_ranges_words(document.topic, again.gone)}: their rows are lost, as a finding"
+                " A8 will say"
+            )
     lines += [
         f"{would}moved aside, for finding {each.finding}: {each.path} to {each.quarantine}"
         for each in document.put_aside
@@ -109,6 +115,12 @@ def place_of(finding: FindingPart | StoredFindingPart) -> str:
 
 def _dry(document: RepairDocument) -> str:
     return ", a dry run: nothing is changed" if document.is_dry_run else ""
+
+
+def _ranges_words(topic: str, ranges: Sequence[RangePart]) -> str:
+    shown = "; ".join(_range_words(topic, each) for each in ranges[:_SHOWN_RANGES])
+    more = len(ranges) - _SHOWN_RANGES
+    return shown + (f"; and {more} more" if more > 0 else "")
 
 
 def _range_words(topic: str, offsets: RangePart) -> str:

@@ -85,6 +85,8 @@ class LandAgain:
     ranges: tuple[PlannedRange, ...]
     replaces: tuple[CommittedFile, ...]
     finding_ids: tuple[int, ...]
+    gone: tuple[OffsetRange, ...] = ()
+    """What missing files held and the broker has no more; its rows are lost from the commit on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +343,7 @@ def _landing_together(
         tuple(PlannedRange(generation_ids[each.partition], each) for each in ranges),
         tuple(files),
         tuple(finding_ids),
+        union_of(gone for each in agreed for gone in each.gone),
     )
 
 
@@ -371,13 +374,31 @@ def _landing_again(
             "the broker has none of these offsets any more: PROVEN_LOSS stands. Two people may"
             " accept it: ./tallystick waive --help"
         )
-    span = sum(each.last_offset + 1 - each.first_offset for each in landed.slices)
-    if file not in facts.missing and sum(each.offsets.span for each in readable) < span:
+    gone = _gone(manifest.plan, landed.slices, readable)
+    if gone and file not in facts.missing:
         return (
             "the broker has a part of these offsets only, and the file, as far as it can be read,"
             " holds the others: it is left as it is."
         )
-    return LandAgain(manifest.plan, tuple(readable), (file,), tuple(finding_ids))
+    return LandAgain(manifest.plan, tuple(readable), (file,), tuple(finding_ids), gone)
+
+
+def _gone(
+    plan: BatchPlan, held: Iterable[FileSlice], readable: Iterable[PlannedRange]
+) -> tuple[OffsetRange, ...]:
+    """What the slices held before the readable offsets of their partition: logs go from below."""
+    first = {each.offsets.partition.partition: each.offsets.from_offset for each in readable}
+    return tuple(
+        gone
+        for each in held
+        if (
+            gone := offset_range(
+                TopicPartition(plan.topic, each.partition),
+                each.first_offset,
+                first.get(each.partition, each.last_offset + 1),
+            )
+        )
+    )
 
 
 def _file_of(manifest: Manifest, name: str) -> LandedFile | None:
@@ -431,6 +452,7 @@ def _joined(drafts: Sequence[LandAgain], most_partitions: int) -> tuple[LandAgai
                     (*other.ranges, *draft.ranges),
                     (*other.replaces, *draft.replaces),
                     (*other.finding_ids, *draft.finding_ids),
+                    (*other.gone, *draft.gone),
                 )
                 break
         else:

@@ -6,7 +6,6 @@ expired range: these are values, not errors.
 
 from __future__ import annotations
 
-from tallystick.errors.base import IngestionError
 from tallystick.errors.configuration import (
     ConfigurationError,
     ConnectionMissing,
@@ -15,6 +14,7 @@ from tallystick.errors.configuration import (
     WindowIncomplete,
     WindowMissing,
 )
+from tallystick.errors.ingestion import IngestionError
 from tallystick.errors.ledger import (
     AttemptFenced,
     BatchBusy,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tallystick.errors.base import IngestionError
+from tallystick.errors.ingestion import IngestionError
 
 
 class ConfigurationError(IngestionError):

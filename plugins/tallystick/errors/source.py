@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tallystick.errors.base import IngestionError
+from tallystick.errors.ingestion import IngestionError
 
 
 class SourceError(IngestionError):

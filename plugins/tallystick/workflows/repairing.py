@@ -388,6 +388,11 @@ def tell(feed: str, plan: RepairPlan) -> None:
             "; ".join(str(each.offsets) for each in again.ranges[:20]),
             sorted(set(again.finding_ids)),
         )
+        if again.gone:
+            log.warning(
+                "The broker has no more what these files held of %s: their rows are lost.",
+                "; ".join(str(each) for each in again.gone[:20]),
+            )
     for stray in plan.put_aside:
         log.info("%s will be moved to %s.", stray.path, stray.quarantine)
     for opened in plan.new_generations:

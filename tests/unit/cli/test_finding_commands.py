@@ -77,6 +77,17 @@ def test_an_unknown_number_is_wrong_use(missing: CommandLine) -> None:
         assert "FINDING is '4711'" in told.err
 
 
+def test_a_dry_run_says_what_will_be_lost(missing: CommandLine, story: Story) -> None:
+    [asked] = missing("repair", "orders", "--dry-run", "--json").json["land_again"][0]["ranges"]
+    place, first = asked["partition"], asked["from_offset"]
+    story.broker.logs[place].log_start_offset = first + 1
+    told = missing("repair", "orders", "--dry-run")
+    gone = f"orders-{place} [{first}, {first + 1})"
+    assert f"the broker has no more what these files held of {gone}: their rows" in told.out
+    again = missing("repair", "orders", "--dry-run", "--json").json["land_again"][0]
+    assert again["gone"] == [{**asked, "until_offset": first + 1}]
+
+
 def test_a_dry_run_and_a_repair_say_the_same(missing: CommandLine, story: Story) -> None:
     dry = missing("repair", "orders", "--dry-run", "--json")
     assert dry.code == 0, dry.err
