@@ -55,7 +55,8 @@ def test_two_migrators_do_the_work_once(ledger_server: LedgerServer, empty: str)
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert applied == [each.name for each in migrations()]
+    # Each once; they may share the work, and the one that began may be the last to say so.
+    assert sorted(applied) == [each.name for each in migrations()]
 
 
 def test_a_newer_schema_is_left_alone(story: LedgerStory) -> None:
