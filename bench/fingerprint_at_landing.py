@@ -34,7 +34,7 @@ from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import ExpectedSlice, ScrubFile, ScrubPlan
 from tallystick.domain.states import Isolation
-from tallystick.spark import landing, scrubbing
+from tallystick.spark import landing, row_hash_columns, scrubbing
 from tallystick.spark.command import SparkPlace, landing_conf
 from tallystick.spark.session_settings import session_settings
 
@@ -97,7 +97,7 @@ def _observed(rows: DataFrame, partitions: list[int]) -> DataFrame:
     """The rows, with the fingerprint's sums taken while they pass: of all, or of each partition."""
     sums = {
         f"q{half}{part}": each.format(text.rsplit(" AS ", 1)[0].replace("timestamp,", _MICROS, 1))
-        for half, text in enumerate(scrubbing._HALVES)
+        for half, text in enumerate(row_hash_columns.HALVES)
         for part, each in enumerate(("shiftrightunsigned({0}, 32)", "({0}) & 4294967295L"))
     } | {"offsets": "offset & 4294967295L", "rows": "1L"}
     if not partitions:

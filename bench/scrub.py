@@ -29,7 +29,8 @@ from pyspark.sql import SparkSession
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import ExpectedSlice, ScrubFile, ScrubPlan
 from tallystick.spark.command import SparkPlace, landing_conf
-from tallystick.spark.scrubbing import SCHEMA, scrub
+from tallystick.spark.scrubbing import scrub
+from tallystick.spark.slice_sums import SCHEMA
 
 AIM = 0.80
 CODEC = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}

@@ -22,7 +22,7 @@ from tallystick.domain.scrub import (
     ScrubPlan,
     ScrubResult,
 )
-from tallystick.spark import scrubbing
+from tallystick.spark import slice_sums
 from tallystick.spark.landing import SESSION_SETTINGS as LANDING_SETTINGS
 from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
 from tallystick.spark.session_settings import session_settings
@@ -74,7 +74,7 @@ def runs(*pairs: tuple[int, int]) -> BoundedRuns:
 @pytest.fixture(params=["by file", "by slice"])
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are summed up one by one, as large ones are, and then all together."""
-    monkeypatch.setattr(scrubbing, "_LARGE_ROWS", 1 if request.param == "by file" else 1_000_000)
+    monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1 if request.param == "by file" else 1_000_000)
 
 
 def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -169,13 +169,15 @@ def test_rows_of_a_partition_that_was_not_committed_are_foreign(
 def test_more_large_files_than_one_query_takes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scrubbing, "_LARGE_ROWS", 2)
-    monkeypatch.setattr(scrubbing, "_MOST_SCANS", 2)
+    monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 2)
+    monkeypatch.setattr(slice_sums, "_MOST_SCANS", 2)
     rows = [[a_row(offset, partition=n) for offset in range(3 - n % 2)] for n in range(5)]
     files = [
         a_file(write(tmp_path / f"{n}.parquet", each), (n, 0, len(each) - 1))
         for n, each in enumerate(rows)
     ]
+    for slow_way in ("_taken_by_file", "_taken_by_slice"):
+        monkeypatch.delattr(slice_sums, slow_way)  # one look at whole runs is enough
     found = read(spark, *files)
     assert [each.slices[0].fingerprint for each in found] == [fingerprint_of(each) for each in rows]
 
@@ -250,6 +252,27 @@ def test_a_file_without_the_columns_is_no_file_of_ours(spark: SparkSession, tmp_
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": [1]}), path)
     [found] = read(spark, a_file(path, (0, 0, 0)))
+    assert "without partition or offset" in (found.failure or "")
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("column", ["partition", "offset"])
+@pytest.mark.parametrize("rows_without", [1, 3])
+@pytest.mark.parametrize("holes", [OffsetRuns(), OffsetRuns.of([(1, 2)])], ids=["run", "holes"])
+def test_a_row_without_a_place_is_never_proven(
+    spark: SparkSession, tmp_path: Path, column: str, rows_without: int, holes: OffsetRuns
+) -> None:
+    """As many rows as were committed, and all places that are there are right."""
+    rows = [a_row(each) for each in range(4) if each not in holes]
+    table = pq.read_table(write(tmp_path / "source.parquet", rows))
+    kept = table[column].to_pylist()[rows_without:]
+    field = table.schema.field(column)
+    values = pa.array([None] * (len(rows) - len(kept)) + kept, field.type)
+    path = tmp_path / "a.parquet"
+    pq.write_table(table.set_column(table.schema.get_field_index(column), column, values), path)
+
+    [found] = read(spark, a_file(path, (0, 0, 3), holes=holes))
+
     assert "without partition or offset" in (found.failure or "")
 
 

@@ -1,7 +1,7 @@
 """The 128-bit hash of a landed row, as Spark computes it in bulk: two halves by two algorithms.
 
-This is the definition; Spark's expression in `spark/scrubbing.py` must give the same, and a test
-compares them. It finds accidents, not forgers: neither XXH64 nor CRC-32 is a cryptographic hash.
+This is the definition; `spark/row_hash_columns.py` must give the same, and a test compares them. It
+finds accidents, not forgers: neither XXH64 nor CRC-32 is a cryptographic hash.
 
 1. The high half is XXH64 over all fields. They are hashed one after another, each as seed of the
    next, so no two rows share their input. The low half is XXH64 over the row's place and times and

@@ -24,8 +24,10 @@ TRAVELS: Final = (
     "spark/damage.py",
     "spark/landing.py",
     "spark/parent_death.py",
+    "spark/row_hash_columns.py",
     "spark/scrubbing.py",
     "spark/session_settings.py",
+    "spark/slice_sums.py",
 )
 ARCHIVE_NAME: Final = "tallystick.zip"
 _OLDEST_ZIP_DATE: Final = (1980, 1, 1, 0, 0, 0)
