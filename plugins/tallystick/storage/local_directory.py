@@ -15,8 +15,6 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-from tallystick.domain.content_rules import Payload
-from tallystick.domain.landed import ReadBack
 from tallystick.errors import (
     FileMissing,
     StorageRefused,
@@ -24,14 +22,12 @@ from tallystick.errors import (
     TargetOccupied,
 )
 from tallystick.ports.file_store import StoredEntry
-from tallystick.storage.landed_payloads import landed_payloads
-from tallystick.storage.landed_record import landed_record_hash
 from tallystick.storage.paths import checked
 from tallystick.storage.probe import prove_writable
-from tallystick.storage.read_back import read_back, read_back_file
+from tallystick.storage.row_answers import RowAnswers
 
 
-class LocalFileStore:
+class LocalFileStore(RowAnswers):
     """One local directory as a file system of its own; fulfils `FileStore`. Made if missing."""
 
     def __init__(self, directory: Path) -> None:
@@ -130,24 +126,6 @@ class LocalFileStore:
                     raise
                 return False
             return True
-
-    def read_back(self, directory: str) -> ReadBack:
-        """The directory's Parquet files and the exact offsets they hold."""
-        return read_back(self, checked(directory))
-
-    def read_back_file(self, directory: str, name: str) -> ReadBack:
-        """The exact offsets of one file."""
-        return read_back_file(self, checked(directory), name)
-
-    def landed_record_hash(
-        self, directory: str, file_name: str, partition: int, offset: int
-    ) -> bytes:
-        """`record_hash` over one landed row."""
-        return landed_record_hash(self, checked(directory), file_name, partition, offset)
-
-    def payloads(self, directory: str, file_name: str) -> Iterator[tuple[int, Payload]]:
-        """Every row's partition, and what its producer sent."""
-        return landed_payloads(self, checked(directory), file_name)
 
     def _local(self, path: str) -> Path:
         return self._root / checked(path).lstrip("/")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
 import requests
 
-from tallystick.domain.content_rules import Payload
-from tallystick.domain.landed import ReadBack
 from tallystick.errors import (
     ConfigurationError,
     FileMissing,
@@ -19,8 +17,6 @@ from tallystick.errors import (
     TargetOccupied,
 )
 from tallystick.ports.file_store import StoredEntry
-from tallystick.storage.landed_payloads import landed_payloads
-from tallystick.storage.landed_record import landed_record_hash
 from tallystick.storage.name_nodes import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
@@ -30,13 +26,13 @@ from tallystick.storage.name_nodes import (
 )
 from tallystick.storage.paths import checked, parent_of
 from tallystick.storage.probe import prove_writable
-from tallystick.storage.read_back import read_back, read_back_file
 from tallystick.storage.refusals import Refusal
+from tallystick.storage.row_answers import RowAnswers
 
 _NOT_WEBHDFS: Final = "the answer is not WebHDFS's: is the URL right?"
 
 
-class WebHdfsFileStore:
+class WebHdfsFileStore(RowAnswers):
     """One HDFS, through its NameNodes' WebHDFS; fulfils `FileStore`. Safe to use from threads."""
 
     def __init__(
@@ -220,24 +216,6 @@ class WebHdfsFileStore:
                 return False
             raise refusal.error(path)
         return bool(_field(path, answer, "boolean"))
-
-    def read_back(self, directory: str) -> ReadBack:
-        """The directory's Parquet files and the exact offsets they hold."""
-        return read_back(self, checked(directory))
-
-    def read_back_file(self, directory: str, name: str) -> ReadBack:
-        """The exact offsets of one file."""
-        return read_back_file(self, checked(directory), name)
-
-    def landed_record_hash(
-        self, directory: str, file_name: str, partition: int, offset: int
-    ) -> bytes:
-        """`record_hash` over one landed row."""
-        return landed_record_hash(self, checked(directory), file_name, partition, offset)
-
-    def payloads(self, directory: str, file_name: str) -> Iterator[tuple[int, Payload]]:
-        """Every row's partition, and what its producer sent."""
-        return landed_payloads(self, checked(directory), file_name)
 
 
 def _entry(name: str, status: Mapping[str, Any]) -> StoredEntry:

@@ -1,0 +1,36 @@
+"""What every store answers about landed rows, over its own listings and reads. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tallystick.domain.content_rules import Payload
+from tallystick.domain.landed import ReadBack
+from tallystick.storage.landed_payloads import landed_payloads
+from tallystick.storage.landed_record import landed_record_hash
+from tallystick.storage.paths import checked
+from tallystick.storage.read_back import RangeReader, read_back, read_back_file
+
+
+class RowAnswers:
+    """The part of `FileStore` that looks into files; see there for every promise."""
+
+    def read_back(self: RangeReader, directory: str) -> ReadBack:
+        """The directory's Parquet files and the exact offsets they hold."""
+        return read_back(self, checked(directory))
+
+    def read_back_file(self: RangeReader, directory: str, name: str) -> ReadBack:
+        """The exact offsets of one file."""
+        return read_back_file(self, checked(directory), name)
+
+    def landed_record_hash(
+        self: RangeReader, directory: str, file_name: str, partition: int, offset: int
+    ) -> bytes:
+        """`record_hash` over one landed row."""
+        return landed_record_hash(self, checked(directory), file_name, partition, offset)
+
+    def payloads(
+        self: RangeReader, directory: str, file_name: str
+    ) -> Iterator[tuple[int, Payload]]:
+        """Every row's partition, and what its producer sent."""
+        return landed_payloads(self, checked(directory), file_name)
