@@ -147,12 +147,11 @@ def _summed_by_file(
     """One row for each file, with its name and the range of its partitions."""
     from pyspark.sql.functions import expr, lit  # the module itself is imported without Spark, too
 
+    # Parsed once, not once for each file.
+    columns = [expr(each) for each in content]
     sums = [expr(each) for each in (*aggregates, *_PARTITIONS)]
     frames = [
-        _rows(spark, SCHEMA, [each])
-        .selectExpr(*content)
-        .agg(*sums)
-        .withColumn("name", lit(each.name))
+        _rows(spark, SCHEMA, [each]).select(*columns).agg(*sums).withColumn("name", lit(each.name))
         for each in files
     ]
     return reduce(lambda one, other: one.union(other), frames).collect()
