@@ -136,7 +136,7 @@ def a_document(
             AgePart("L3", None, None, 2, 8_000_000),
         ),
         normal=(
-            NormalPart("Z1", "control marker", 9, "4 offset(s) in here hold no row: markers."),
+            NormalPart("Z1", "control marker", 9, "4 offset(s) hold no row: markers."),
         ),
     )  # fmt: skip
 

@@ -101,6 +101,9 @@ def _form(form: str | None, out: Path | None, *, as_json: bool = False) -> str |
     if as_json and (form or out):
         raise ConfigurationError("--json", "with --format or --out", "one of them")
     if form is None and out is not None:
+        if out.suffix and out.suffix not in _BY_SUFFIX:
+            accepted = f"a file with one of {', '.join(_BY_SUFFIX)}, or --format beside it"
+            raise ConfigurationError("--out", str(out), accepted)
         return _BY_SUFFIX.get(out.suffix, "text")
     return form
 

@@ -60,7 +60,7 @@ def benign_holes(feed: str, topic: str, counts: Iterable[HoleCount]) -> tuple[Fi
             partition=each.partition,
             from_offset=each.from_offset,
             until_offset=each.until_offset,
-            cause=f"{each.count} offset(s) in here hold no row: {_REASONS[each.kind][1]}.",
+            cause=f"{each.count} offset(s) hold no row: {_REASONS[each.kind][1]}.",
             next_step=_NOTHING_TO_DO,
             evidence={"count": each.count},
         )

@@ -128,7 +128,9 @@ class SchemaOutOfDate(LedgerError):
 class ReportMissing(LedgerError):
     """No report of the feed was stored, or none is as old as was asked for."""
 
-    next_step = "Make one: ./tallystick reconcile FEED"
+    next_step = (
+        "Of the past only what was stored can be shown. One of now: ./tallystick reconcile FEED"
+    )
 
 
 class LedgerBehind(LedgerError):

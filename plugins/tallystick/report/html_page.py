@@ -72,11 +72,12 @@ def finding_cells(topic: str, finding: FindingPart) -> dict[str, str]:
         *([f"first seen {instant_text(finding.first_seen_at)}"] if finding.first_seen_at else []),
         *([f"confirmed {instant_text(finding.last_confirmed_at)}"]
           if finding.last_confirmed_at else []),
-        *([f"finding {finding.finding}"] if finding.finding is not None else ["not on record"]),
+        *(["not on record"] if finding.finding is None else []),
     ]  # fmt: skip
+    number = "" if finding.finding is None else f", finding {finding.finding}"
     cells = {
         "verdict": finding.verdict.value,
-        "title": f"{finding.code} {finding.name}",
+        "title": f"{finding.code} {finding.name}{number}",
         "place": " ".join(each for each in (place, interval) if each),
         "cause": finding.cause,
         "next": finding.next_step,

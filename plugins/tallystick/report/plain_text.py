@@ -78,7 +78,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _complete(document: ReportDocument) -> str:
     if document.complete_up_to is None:
-        return "UNKNOWN"
+        return "nothing is proven"
     end = document.complete_window_end
     window = f", every window to {instant_text(end)}" if end else ""
     return instant_text(document.complete_up_to) + window
@@ -119,7 +119,17 @@ def _partition_lines(report: Report) -> Iterator[str]:
     yield f"{grouped(len(document.partitions))} partition(s): {told}"
     order = list(report.partitions["partition"][:_MOST_PARTITIONS])
     by_number = {each.partition: each for each in document.partitions}
-    headers = ["partition", "gen", "verdict", "accounted", "rows", "holes", "lag", "complete up to"]
+    headers = [
+        "partition",
+        "gen",
+        "verdict",
+        "accounted",
+        "rows",
+        "holes",
+        "lost",
+        "lag",
+        "complete up to",
+    ]
     rows = [_partition_cells(document.topic, by_number[each]) for each in order]
     widths = [max(len(row[at]) for row in (headers, *rows)) for at in range(len(headers))]
     for row in (headers, *rows):
@@ -138,6 +148,7 @@ def _partition_cells(topic: str, part: PartitionPart) -> list[str]:
         f"[{grouped(part.first_offset)}, {grouped(part.frontier)})",
         grouped(part.rows),
         grouped(sum(part.holes.values())),
+        grouped(part.lost),
         grouped(part.lag),
         instant_text(part.complete_up_to),
     ]

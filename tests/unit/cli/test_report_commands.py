@@ -71,6 +71,14 @@ def test_the_name_of_the_file_says_the_form(landing: CommandLine, tmp_path: Path
     assert [each.name for each in tmp_path.iterdir() if "orders.html" in each.name] == [out.name]
 
 
+def test_a_file_of_no_known_form_is_refused(landing: CommandLine, tmp_path: Path) -> None:
+    told = landing("reconcile", "orders", "--out", str(tmp_path / "orders.pdf"))
+
+    assert told.code == 2
+    assert "accepted: a file with one of .txt, .json, .csv, .html" in told.err
+    assert not list(tmp_path.glob("*.pdf"))
+
+
 def test_a_file_that_can_not_be_written_is_wrong_use(landing: CommandLine, tmp_path: Path) -> None:
     told = landing("reconcile", "orders", "--out", str(tmp_path / "nowhere" / "orders.csv"))
 

@@ -27,7 +27,7 @@ def test_holes_are_told_with_their_reason() -> None:
     (compacted,) = benign_holes(FEED, TOPIC, [HoleCount(2, 3, HoleClass.COMPACTED, 7, 0, 9)])
 
     assert (control.code.value, control.evidence) == ("Z1", {"count": 3})
-    assert control.cause.startswith("3 offset(s) in here hold no row: each transaction ends")
+    assert control.cause.startswith("3 offset(s) hold no row: each transaction ends")
     assert (aborted.code.value, aborted.from_offset, aborted.until_offset) == ("Z2", 2, 7)
     assert (compacted.code.value, compacted.generation, compacted.partition) == ("Z3", 2, 3)
     assert not {each.verdict for each in (control, aborted, compacted)} & FAILING_VERDICTS

@@ -79,7 +79,7 @@ def test_a_silent_witness_is_told_and_is_not_in_order() -> None:
 
     text, html = face_of(document, "text"), face_of(document, "html")
 
-    assert "Complete up to: UNKNOWN" in text
+    assert "Complete up to: nothing is proven" in text
     for face in (text, html):
         assert "Not heard: HDFS could not be asked: it is down." in face
         assert "is UNKNOWN, not in order." in face

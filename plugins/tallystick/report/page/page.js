@@ -62,7 +62,7 @@
     const line = (y, name, shade, extra) => ({ type: "scatter", mode: at.length > 40 ? "lines" : "lines+markers", x: at, y, name, line: { color: shade, width: 2 }, marker: { size: 5 }, connectgaps: false, ...extra });
     draw("band-chart", [
       line(start, "log start", colour("PROVEN_LOSS")),
-      line(frontier, "frontier", colour("PROVEN_OK"), { fill: "tonexty", fillcolor: colour("danger") }),
+      line(frontier, "frontier", colour("PROVEN_OK"), { fill: "tonexty", fillcolor: colour("kept") }),
       line(until, "high watermark", colour("landed"), { fill: "tonexty", fillcolor: colour("lag") }),
       line(stable, "last stable", colour("aborted"), { line: { color: colour("aborted"), width: 1, dash: "dot" } }),
     ], { xaxis: { type: "date" }, yaxis: { rangemode: "normal" } });
