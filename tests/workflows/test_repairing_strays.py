@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.errors import StorageRefused
+from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
 from tallystick.workflows.retiring import put_aside
@@ -35,8 +36,12 @@ def a_file_of(story: Story) -> Path:
     return next(iter(sorted(top_of(story).rglob("*.parquet"))))
 
 
+def recorded(story: Story) -> Sequence[StoredFinding]:
+    return story.services().ledger.findings(FEED)
+
+
 def standing(story: Story) -> list[FindingCode]:
-    return [each.finding.code for each in story.services().ledger.findings(FEED)]
+    return [each.finding.code for each in recorded(story)]
 
 
 def test_a_stray_above_the_generations_is_moved_out_of_the_feeds_directory(story: Story) -> None:
@@ -65,6 +70,48 @@ def test_rows_twice_end_with_their_stray_and_count_as_mended(story: Story) -> No
     report = repair_feed(story.services(), (), OWNER)
     assert report.not_mended == ()
     assert standing(story) == []
+
+
+def test_a_dry_run_tells_rows_twice_as_mended_with_the_finding_of_their_stray(
+    story: Story,
+) -> None:
+    file = a_file_of(story)
+    (file.parent / "copy.parquet").write_bytes(file.read_bytes())
+    reconcile(story.services())
+    numbers = {each.finding.code: each.finding_id for each in recorded(story)}
+    twice = [each for each in recorded(story) if each.finding.code is FindingCode.LANDED_TWICE]
+    dry = dry_repair(story.services(), ())
+    assert dry.not_mended == ()
+    assert {(each.finding_id, each.stray_id) for each in dry.plan.end_with_strays} == {
+        (each.finding_id, numbers[FindingCode.STRAY_FILE]) for each in twice
+    }
+    report = repair_feed(story.services(), (), OWNER)
+    assert set(report.closed) >= {each.finding_id for each in dry.plan.end_with_strays}
+
+
+def test_rows_twice_are_left_where_the_finding_of_their_stray_is_not_named(story: Story) -> None:
+    file = a_file_of(story)
+    (file.parent / "copy.parquet").write_bytes(file.read_bytes())
+    reconcile(story.services())
+    twice = [each for each in recorded(story) if each.finding.code is FindingCode.LANDED_TWICE]
+    for repair in (
+        dry_repair(story.services(), [twice[0].finding_id]),
+        repair_feed(story.services(), [twice[0].finding_id], OWNER),
+    ):
+        assert [each.finding_id for each in repair.not_mended] == [twice[0].finding_id]
+        assert repair.plan.end_with_strays == ()
+
+
+def test_rows_twice_are_left_where_their_stray_cannot_be_moved(story: Story) -> None:
+    file = a_file_of(story)
+    (file.parent / "copy.parquet").write_bytes(file.read_bytes())
+    reconcile(story.services())
+    services = story.services()
+    refusing: Any = Refusing(services.store, "copy.parquet")
+    report = repair_feed(replace(services, store=refusing), (), OWNER)
+    assert {each.finding_id for each in report.not_mended} == {
+        each.finding_id for each in recorded(story) if each.finding.code is FindingCode.LANDED_TWICE
+    }
 
 
 class Refusing:

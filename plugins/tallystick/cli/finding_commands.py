@@ -19,6 +19,7 @@ from tallystick.cli.answers import (
 from tallystick.cli.documents import FindingPart, RangePart
 from tallystick.cli.finding_documents import (
     ClosedPart,
+    EndsWithStrayPart,
     ExplainDocument,
     FindingsDocument,
     LandAgainPart,
@@ -181,6 +182,10 @@ def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: boo
         put_aside=[
             PutAsidePart(path=each.path, quarantine=each.quarantine, finding=each.finding_id)
             for each in (report.plan.put_aside if dry_run else report.put_aside)
+        ],
+        end_with_strays=[
+            EndsWithStrayPart(finding=each.finding_id, stray=each.stray_id)
+            for each in report.plan.end_with_strays
         ],
         new_generations=[
             NewGenerationPart(

@@ -71,6 +71,13 @@ class PutAsidePart(Part):
     finding: int
 
 
+class EndsWithStrayPart(Part):
+    """A finding about rows that a stray file holds too, and the stray's finding."""
+
+    finding: int
+    stray: int
+
+
 class NewGenerationPart(Part):
     """A log that is landed anew, after it was cut."""
 
@@ -116,6 +123,7 @@ class RepairDocument(Document):
     is_dry_run: bool
     land_again: Sequence[LandAgainPart]
     put_aside: Sequence[PutAsidePart]
+    end_with_strays: Sequence[EndsWithStrayPart]
     new_generations: Sequence[NewGenerationPart]
     finish: Sequence[int]
     not_mended: Sequence[NotMendedPart]

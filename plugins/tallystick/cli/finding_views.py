@@ -79,6 +79,11 @@ def repair_view(document: RepairDocument) -> list[Block]:
         f"{would}moved aside, for finding {each.finding}: {each.path} to {each.quarantine}"
         for each in document.put_aside
     ]
+    if document.is_dry_run:
+        lines += [
+            f"would end with finding {each.stray}: finding {each.finding}"
+            for each in document.end_with_strays
+        ]
     lines += [
         f"{would}opened, for finding {each.finding}: generation {each.generation} of"
         f" {document.topic}-{each.partition} at offset {number(each.first_offset)}"

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,6 +43,7 @@ _OF_FILES: Final = frozenset(
     }
 )
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
+BESIDE_STRAY: Final = "the other copy is a stray file: its finding A9 moves it."
 _CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 
 
@@ -99,6 +100,14 @@ class PutAside:
 
 
 @dataclass(frozen=True, slots=True)
+class EndsWithStray:
+    """A finding about rows that a stray holds too: it ends when that stray's finding moves it."""
+
+    finding_id: int
+    stray_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class NewGeneration:
     """A log that was cut, and from where it is landed anew."""
 
@@ -128,6 +137,7 @@ class RepairPlan:
 
     land_again: Sequence[LandAgain] = ()
     put_aside: Sequence[PutAside] = ()
+    end_with_strays: Sequence[EndsWithStray] = ()
     new_generations: Sequence[NewGeneration] = ()
     finish: Sequence[int] = ()
     """Findings about unfinished batches: they are finished or taken over."""
@@ -166,6 +176,8 @@ class _Drafts:
     files: dict[CommittedFile, list[int]] = field(default_factory=dict)
     """Damaged or missing ones, each with the findings about it."""
     put_aside: list[PutAside] = field(default_factory=list)
+    beside_strays: dict[int, str] = field(default_factory=dict)
+    """Findings about rows that are in a stray file, too, each with its path."""
     new_generations: list[NewGeneration] = field(default_factory=list)
     finish: list[int] = field(default_factory=list)
     not_mended: list[NotMended] = field(default_factory=list)
@@ -178,6 +190,15 @@ class _Drafts:
             self.put_aside.append(stray)
         else:
             self.not_mended.append(stray)
+
+    def ending_with_strays(self) -> Iterator[EndsWithStray]:
+        """Those whose stray is moved by this plan; the others are refused."""
+        strays = {each.path: each.finding_id for each in self.put_aside}
+        for number, path in self.beside_strays.items():
+            if path in strays:
+                yield EndsWithStray(number, strays[path])
+            else:
+                self.refuse([number], BESIDE_STRAY)
 
 
 def plan_repair(
@@ -195,6 +216,7 @@ def plan_repair(
     drafts = _Drafts()
     for each in findings:
         _sort(each, facts, drafts)
+    end_with_strays = tuple(drafts.ending_with_strays())
     land_again: list[LandAgain] = []
     bound = sharing_offsets(facts.manifests.values(), facts.replaced)
     for files in sorted({bound.get(file, (file,)) for file in drafts.files}):
@@ -210,6 +232,7 @@ def plan_repair(
     return RepairPlan(
         land_again=joined[:most_batches],
         put_aside=tuple(drafts.put_aside),
+        end_with_strays=end_with_strays,
         new_generations=tuple(drafts.new_generations),
         finish=tuple(drafts.finish),
         not_mended=tuple(drafts.not_mended),
@@ -225,7 +248,7 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
             for file in _files_named(found, facts):
                 drafts.files.setdefault(file, []).append(number)
         case FindingCode.LANDED_TWICE if "path" in found.evidence:
-            drafts.refuse([number], "the other copy is a stray file: its finding A9 moves it.")
+            drafts.beside_strays[number] = str(found.evidence["path"])
         case code if code in _OF_FILES and _files_named(found, facts):
             for file in _files_named(found, facts):
                 drafts.files.setdefault(file, []).append(number)

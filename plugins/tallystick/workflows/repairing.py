@@ -20,6 +20,7 @@ from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.repairing import (
+    BESIDE_STRAY,
     LATER,
     LandAgain,
     NotMended,
@@ -99,9 +100,12 @@ class RepairReport:
     def not_mended(self) -> tuple[NotMended, ...]:
         """Findings that stand as they stood; what was done for others has ended some of the plan's.
 
-        A stray's rows are there twice until the stray is moved, for one.
+        Those that should have ended with a stray stand, too, where the stray could not be moved.
         """
-        return tuple(each for each in self.plan.not_mended if each.finding_id not in self.closed)
+        left = list(self.plan.not_mended)
+        if not self.is_dry_run:
+            left += [NotMended(each.finding_id, BESIDE_STRAY) for each in self.plan.end_with_strays]
+        return tuple(each for each in left if each.finding_id not in self.closed)
 
 
 def dry_repair(services: Services, finding_ids: Collection[int]) -> RepairReport:
@@ -293,6 +297,9 @@ def _batches_of(services: Services, ledger: Ledger, stored: StoredFinding) -> Se
     if isinstance(named, str):
         return [BatchId(named)]
     interval = (found.generation, found.partition, found.from_offset, found.until_offset)
+    # Rows that a stray holds too end with the stray: no committed file is touched for them.
+    if "path" in found.evidence:
+        return ()
     if found.code not in (FindingCode.ABORTED_LANDED, FindingCode.LANDED_TWICE):
         return ()
     if any(each is None for each in interval):
@@ -395,6 +402,8 @@ def tell(feed: str, plan: RepairPlan) -> None:
             )
     for stray in plan.put_aside:
         log.info("%s will be moved to %s.", stray.path, stray.quarantine)
+    for twice in plan.end_with_strays:
+        log.info("Finding %d ends with finding %d.", twice.finding_id, twice.stray_id)
     for opened in plan.new_generations:
         log.warning(
             "%s: generation %d is opened at offset %d, on the operator's word.",
