@@ -20,7 +20,7 @@ from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.run import land_feed
 from tests.support.effects import Countdown, Crash
-from tests.support.scripted_broker import Kind
+from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("test")
@@ -105,6 +105,34 @@ def test_a_replaced_file_in_its_old_place_is_no_stray_before_its_repair_is_shown
         FindingCode.STRAY_FILE,
         FindingCode.LANDED_TWICE,
     }
+
+
+def test_a_stray_copy_of_transactions_is_one_finding_a_partition_with_its_exact_runs(
+    ledger_databases: Callable[[], str], tmp_path: Path
+) -> None:
+    """Behind each transaction is its marker, which no file holds."""
+    story = Story(ledger_databases(), tmp_path, ScriptedBroker("orders"))
+    for _ in range(30):
+        for log in story.broker.logs.values():
+            log.append(Kind.RECORD, 2)
+            log.append(Kind.CONTROL, 1)
+    land_feed(story.services(), None, OWNER)
+    [file] = files(story)
+    copy = file.parent / "copy.parquet"
+    copy.write_bytes(file.read_bytes())
+    doubled = [each for each in found(story) if each.code is FindingCode.LANDED_TWICE]
+    assert twice(doubled) == [(0, 0, 89), (1, 0, 89)]
+    runs = [[first, first + 2] for first in range(0, 90, 3)]
+    for each in doubled:
+        path = "/" + str(copy.relative_to(story.directory))
+        assert each.evidence == {"path": path, "offsets": 60, "runs": 30, "first_runs": runs}
+        assert "It is 60 of them, in 30 runs." in each.cause
+    before = [each.finding_id for each in story.services().ledger.findings(FEED)]
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    land_feed(story.services(), None, OWNER)
+    found(story)
+    assert [each.finding_id for each in story.services().ledger.findings(FEED)] == before
 
 
 def test_a_file_that_is_still_being_written_by_a_copy_is_left_alone(story: Story) -> None:

@@ -18,6 +18,7 @@ from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.scrub import BoundedRuns
 from tallystick.domain.states import Verdict
 
 
@@ -242,31 +243,43 @@ def stray_rows_twice(
 
     `held` are the file's offsets by partition; `committed` are those of the generation in whose
     directory it lies. What is lost, or only claimed, is in no other file: it is not there twice.
+    One finding for each partition, however many holes there are between: a transactional topic has
+    one behind every transaction. It reaches from the first to the last doubled offset, and its
+    evidence has the exact runs, as far as they are not too many.
     """
     ordinal = generation_in(path)
     if ordinal is None:
         return ()
     found = []
     for partition, offsets in sorted(held.items()):
-        both = offsets.intersection(committed.get(partition, OffsetRuns()))
-        for from_offset, until_offset in both:
-            found.append(
-                Finding(
-                    code=FindingCode.LANDED_TWICE,
-                    verdict=Verdict.PROVEN_DUP,
-                    level=Level.L2,
-                    feed=feed,
-                    topic=topic,
-                    generation=ordinal,
-                    partition=partition,
-                    from_offset=from_offset,
-                    until_offset=until_offset,
-                    cause=f"these offsets are committed, and the stray file {path} holds them too.",
-                    next_step=f"Move the file away: ./tallystick repair {feed}",
-                    evidence={"path": path},
-                    subject=path,
-                )
+        both = BoundedRuns.of(offsets.intersection(committed.get(partition, OffsetRuns())))
+        if both.first_offset is None or both.last_offset is None:
+            continue
+        cause = f"these offsets are committed, and the stray file {path} holds them too."
+        if both.run_count > 1:
+            cause += f" It is {both.count} of them, in {both.run_count} runs."
+        found.append(
+            Finding(
+                code=FindingCode.LANDED_TWICE,
+                verdict=Verdict.PROVEN_DUP,
+                level=Level.L2,
+                feed=feed,
+                topic=topic,
+                generation=ordinal,
+                partition=partition,
+                from_offset=both.first_offset,
+                until_offset=both.last_offset + 1,
+                cause=cause,
+                next_step=f"Move the file away: ./tallystick repair {feed}",
+                evidence={
+                    "path": path,
+                    "offsets": both.count,
+                    "runs": both.run_count,
+                    "first_runs": [list(run) for run in both.runs],
+                },
+                subject=path,
             )
+        )
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.landed import FileSlice
+from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import Verdict
 from tallystick.domain.storage_rules import (
     StoredFile,
@@ -16,6 +17,7 @@ from tallystick.domain.storage_rules import (
     ledger_behind,
     missing_or_changed,
     stray_files,
+    stray_rows_twice,
     unlike_manifest,
 )
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
@@ -193,3 +195,14 @@ def test_readers_read(name: str) -> None:
 )
 def test_readers_skip(name: str) -> None:
     assert not is_read(name)
+
+
+def test_the_runs_that_a_stray_doubles_are_counted_in_full_and_named_up_to_a_hundred() -> None:
+    held = OffsetRuns.of((first, first + 2) for first in range(9, 9 + 3 * 101, 3))
+    committed = OffsetRuns.of([(0, 1_000)])
+    [found] = stray_rows_twice(
+        FEED, TOPIC, "/d/gen=1/copy.parquet", {0: held, 1: held}, {0: committed}
+    )
+    assert (found.partition, found.from_offset, found.until_offset) == (0, 9, 311)
+    assert (found.evidence["offsets"], found.evidence["runs"]) == (202, 101)
+    assert found.evidence["first_runs"] == [list(run) for run in held][:100]
