@@ -151,7 +151,35 @@ def test_a_lost_file_is_red_where_its_offsets_came_and_holds_back(feed: Feed) ->
     red = [row for row in cells(document) if LOSS in row]
     assert red
     assert all(row.count(LOSS) == 1 for row in red)
-    assert document.held_back_by[0] == "orders-0 [0, 10): A8 PROVEN_LOSS."
+    numbers = {each.partition: each.finding for each in document.findings}
+    assert document.held_back_by[0] == (
+        f"orders-0 [0, 10): A8 PROVEN_LOSS, finding {numbers[0]}: ./tallystick explain {numbers[0]}"
+    )
+
+
+def test_the_worst_reason_is_named_first_with_its_number(feed: Feed) -> None:
+    """A stray file is a suspicion about the feed; what it doubles is proven, of a partition."""
+    feed.produce(10, 5)
+    feed.land()
+    feed.goes_on()
+    [file] = (feed.story.directory / "landing" / FEED).rglob("*.parquet")
+    (file.parent / "copy.parquet").write_bytes(file.read_bytes())
+
+    document = feed.report()
+
+    numbers = {(each.code, each.partition): each.finding for each in document.findings}
+    expected = [
+        ("orders-0 [0, 10): B2 PROVEN_DUP", numbers["B2", 0]),
+        ("orders-1 [0, 5): B2 PROVEN_DUP", numbers["B2", 1]),
+        ("orders: A9 SUSPECTED", numbers["A9", None]),
+    ]
+    assert document.held_back_by == tuple(
+        f"{said}, finding {number}: ./tallystick explain {number}" for said, number in expected
+    )
+    complete = reporting.feed_completeness(feed.services.ledger, FEED)
+    assert document.held_back_by == reporting.held_back_by(
+        "orders", complete.proven, feed.hands.at, complete.numbers
+    )
 
 
 def test_a_waived_finding_is_waived_everywhere(feed: Feed) -> None:

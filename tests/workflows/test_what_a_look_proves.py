@@ -67,7 +67,7 @@ def proof_now(story: Story) -> Proof:
 def reasons(story: Story) -> str:
     found = proven(story)
     assert found.newest_look_at
-    return " ".join(held_back_by("orders", found, found.newest_look_at))
+    return " ".join(held_back_by("orders", found, found.newest_look_at, {}))
 
 
 def test_what_is_landed_is_proven(story: Story) -> None:

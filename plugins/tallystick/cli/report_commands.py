@@ -190,7 +190,7 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
         complete_window_end=found.window_end,
         newest_look_at=proven.newest_look_at,
         partitions_behind=len(proven.holding_back(instant)) if instant else 0,
-        held_back_by=reporting.held_back_by(feed.source.topic, proven, instant)
+        held_back_by=reporting.held_back_by(feed.source.topic, proven, instant, found.numbers)
         if instant and proof is not Proof.PROVEN
         else (),
     )

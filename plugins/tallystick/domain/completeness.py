@@ -55,6 +55,8 @@ class CleanPrefix:
     """Excluded; None where nothing can be said."""
     blocked_by: Finding | None = None
     """What ends it; None when it only has not been landed further."""
+    worst: Finding | None = None
+    """The worst of what holds the log back: `blocked_by`, or a worse one behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class PartitionCompleteness:
     blocked_by: Finding | None
     doubt: str | None = None
     """Why the newest look after it that might have proven more does not; None without such one."""
+    worst: Finding | None = None
+    """The worst of what holds it back; None where `blocked_by` is."""
 
 
 class Proof(StrEnum):
@@ -154,7 +158,7 @@ def _prefixes_of(
     broken: CleanPrefix | None = None
     for topic_id, lives in logs.items():
         if broken:
-            found[topic_id] = CleanPrefix(None, broken.blocked_by)
+            found[topic_id] = CleanPrefix(None, broken.blocked_by, broken.worst)
             continue
         ordinals = {each.ordinal for each in lives}
         mine = [each for each in failing if each.generation is None or each.generation in ordinals]
@@ -166,13 +170,15 @@ def _prefixes_of(
 
 
 def _prefix(newest: GenerationAccount, failing: Sequence[Finding]) -> CleanPrefix:
-    unbounded = next((each for each in failing if each.from_offset is None), None)
-    if unbounded:
-        return CleanPrefix(None, unbounded)
-    first = min(failing, key=lambda each: each.from_offset or 0, default=None)
-    if first is None or first.from_offset is None or first.from_offset >= newest.frontier:
+    held = [
+        each for each in failing if each.from_offset is None or each.from_offset < newest.frontier
+    ]
+    if not held:
         return CleanPrefix(newest.frontier)
-    return CleanPrefix(first.from_offset, first)
+    worst_first = sorted(held, key=lambda each: -each.verdict.severity)
+    first = min(worst_first, key=lambda each: -1 if each.from_offset is None else each.from_offset)
+    is_worst = first.verdict is worst_first[0].verdict
+    return CleanPrefix(first.from_offset, first, first if is_worst else worst_first[0])
 
 
 @dataclass(slots=True)
@@ -185,6 +191,7 @@ class _Search:
     up_to: datetime | None = None
     short_at: datetime | None = None
     blocked_by: Finding | None = None
+    worst: Finding | None = None
     doubt: str | None = None
     is_over: bool = False
     """True when the partition has no log any more, and all that its logs ever showed is clean."""
@@ -213,7 +220,8 @@ class _Search:
             if prefix is _UNPLANNED and high_watermark == 0:
                 self.doubt = self.doubt or look.doubt or _ANOTHER_LOG
             else:
-                self.short_at, self.blocked_by = look.taken_at, prefix.blocked_by
+                self.short_at = look.taken_at
+                self.blocked_by, self.worst = prefix.blocked_by, prefix.worst
             return False
         if look.doubt:
             self.doubt = self.doubt or look.doubt
@@ -289,7 +297,9 @@ def completeness_of(
     wide = [each for each in findings if each.partition is None]
     return Completeness(
         partitions=tuple(
-            PartitionCompleteness(partition, each.up_to, each.short_at, each.blocked_by, each.doubt)
+            PartitionCompleteness(
+                partition, each.up_to, each.short_at, each.blocked_by, each.doubt, each.worst
+            )
             for partition, each in sorted(everything.items())
         ),
         newest_look_at=newest,

@@ -53,12 +53,15 @@ class FeedCompleteness:
     proven: Completeness
     window_end: datetime | None
     """The newest end of a window at or before `proven.up_to`."""
+    numbers: Mapping[tuple[object, ...], int]
+    """Of the standing findings, by what they are about."""
 
 
 def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
     """What the ledger's looks and standing findings prove. Asks the ledger only."""
-    findings = [_as_it_stands(each) for each in ledger.findings(feed)]
-    return _completeness(ledger, feed, ledger.generations(feed), findings)
+    stored = {each.finding.key: each for each in ledger.findings(feed)}
+    findings = [_as_it_stands(each) for each in stored.values()]
+    return _completeness(ledger, feed, ledger.generations(feed), findings, stored)
 
 
 def report_of(services: Services, reconciled: ReconcileReport) -> ReportDocument:
@@ -102,7 +105,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         for each in findings
         if each.key in stored or each.code is not FindingCode.COULD_NOT_TELL
     ]
-    complete = _completeness(ledger, feed, generations, told)
+    complete = _completeness(ledger, feed, generations, told, stored)
     places = sorted(ledger.look_places(feed), key=lambda each: each.taken_at)
     borders = borders_of([each.taken_at for each in places], reconciled.taken_at)
     edges = edges_of(borders, reconciled.taken_at)
@@ -128,7 +131,9 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         verdict=reconciled.verdict,
         complete_up_to=complete.proven.up_to,
         complete_window_end=complete.window_end,
-        held_back_by=held_back_by(reconciled.topic, complete.proven, reconciled.taken_at),
+        held_back_by=held_back_by(
+            reconciled.topic, complete.proven, reconciled.taken_at, complete.numbers
+        ),
         levels=tuple(each.value for each in reconciled.levels),
         is_complete=reconciled.is_complete,
         unheard=tuple(unheard),
@@ -157,10 +162,15 @@ def _completeness(
     feed: FeedName,
     generations: Mapping[int, Sequence[GenerationAccount]],
     findings: Sequence[Finding],
+    stored: Mapping[tuple[object, ...], StoredFinding],
 ) -> FeedCompleteness:
     proven = completeness_of(generations, findings, _newest_looks(ledger, feed))
     up_to = proven.up_to
-    return FeedCompleteness(proven, ledger.newest_window_end(feed, up_to) if up_to else None)
+    return FeedCompleteness(
+        proven,
+        ledger.newest_window_end(feed, up_to) if up_to else None,
+        {key: each.finding_id for key, each in stored.items()},
+    )
 
 
 def _newest_looks(ledger: Ledger, feed: FeedName) -> Iterator[Look]:
@@ -172,17 +182,27 @@ def _newest_looks(ledger: Ledger, feed: FeedName) -> Iterator[Look]:
         yield from ledger.looks(newest[begin : begin + _LOOKS_AT_ONCE])
 
 
-def held_back_by(topic: str, proven: Completeness, instant: datetime) -> tuple[str, ...]:
-    """Why not everything up to the instant is proven, the furthest behind first."""
-    if proven.blocked_by:
-        return (_in_short(topic, None, proven.blocked_by),)
-    if not proven.partitions:
+def held_back_by(
+    topic: str,
+    proven: Completeness,
+    instant: datetime,
+    numbers: Mapping[tuple[object, ...], int],
+) -> tuple[str, ...]:
+    """Why not everything up to the instant is proven: the worst findings first, by their verdict.
+
+    Then comes what has none, the furthest behind first. `numbers` are those of findings, by key.
+    """
+    wide = proven.blocked_by
+    if not proven.partitions and not wide:
         return ("Nothing was planned yet.",)
-    behind = proven.holding_back(instant)
+    behind = sorted(
+        proven.holding_back(instant),
+        key=lambda each: -each.worst.verdict.severity if each.worst else 0,
+    )
     said = []
     for each in behind[:_NAMED_HOLDUPS]:
-        if each.blocked_by:
-            said.append(_in_short(topic, each.partition, each.blocked_by))
+        if each.worst:
+            said.append(_in_short(topic, each.partition, each.worst, numbers))
         elif each.doubt:
             said.append(f"{topic}-{each.partition}: {each.doubt}")
         elif each.short_at:
@@ -193,14 +213,27 @@ def held_back_by(topic: str, proven: Completeness, instant: datetime) -> tuple[s
         else:
             said.append(f"{topic}-{each.partition}: nobody has looked at it since.")
     left = len(behind) - len(said)
-    return (*said, f"{left} partition(s) more.") if left else tuple(said)
+    if left:
+        said.append(f"{left} partition(s) more.")
+    if wide:
+        # Of the whole feed, so it comes before all that is no worse.
+        worse = sum(
+            each.worst is not None and each.worst.verdict.severity > wide.verdict.severity
+            for each in behind[:_NAMED_HOLDUPS]
+        )
+        said.insert(worse, _in_short(topic, None, wide, numbers))
+    return tuple(said)
 
 
-def _in_short(topic: str, partition: int | None, found: Finding) -> str:
-    """The finding without its cause, which is told with it elsewhere."""
+def _in_short(
+    topic: str, partition: int | None, found: Finding, numbers: Mapping[tuple[object, ...], int]
+) -> str:
+    """The finding without its cause, which `explain` tells; its number where it is on record."""
     place = topic if partition is None else f"{topic}-{partition}"
     offsets = "" if found.from_offset is None else f" [{found.from_offset}, {found.until_offset})"
-    return f"{place}{offsets}: {found.code.value} {found.verdict.value}."
+    number = numbers.get(found.key)
+    more = "" if number is None else f", finding {number}: ./tallystick explain {number}"
+    return f"{place}{offsets}: {found.code.value} {found.verdict.value}{more or '.'}"
 
 
 def _finding_parts(

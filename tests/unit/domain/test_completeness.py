@@ -93,6 +93,29 @@ def test_what_is_proven(
     assert found.up_to == (None if up_to is None else minute(up_to)), why
 
 
+def test_the_worst_finding_of_a_log_is_named_beside_the_one_that_ends_its_clean_prefix() -> None:
+    doubt, loss = finding_of(5, 6, verdict=Verdict.UNKNOWN), finding_of(15, 16)
+    late = finding_of(40, 41)
+    found = proven(
+        an_account(frontier=30, last_seen_until=30),
+        an_account(partition=1, frontier=8),
+        findings=[doubt, loss, late],
+    )
+
+    [first, _] = found.partitions
+    assert (first.blocked_by, first.worst) == (doubt, loss)
+    assert found.proof_of(minute(1)) is Proof.UNKNOWN, "the loss was appended later"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_findings_that_begin_together_the_worse_ends_the_clean_prefix(order: int) -> None:
+    findings = [finding_of(5, 6, verdict=Verdict.SUSPECTED), finding_of(5, 7)][::order]
+    found = proven(an_account(frontier=30, last_seen_until=30), findings=findings)
+
+    [first, _] = found.partitions
+    assert first.blocked_by == first.worst == finding_of(5, 7)
+
+
 def test_a_feed_without_partitions_or_looks_is_not_complete() -> None:
     assert proven(looks=[]).up_to is None
     assert proven(an_account(frontier=30), looks=[]).up_to is None
