@@ -20,6 +20,7 @@ from tallystick.domain.states import Verdict
 OF_LOST: Final = "recorded as lost"
 """The subject of findings about landed rows that a repair could not land again: the same offsets
 may be told of for their file, too."""
+_ACCEPT: Final = "Two people may accept it: ./tallystick waive --help"
 
 
 def lost_finding(
@@ -42,6 +43,13 @@ def lost_finding(
             " place"
         ),
     }
+    against_more = {
+        FindingCode.EXPIRED: (
+            " Land more often, or lengthen retention.ms, and tell the producers' owners."
+        ),
+        FindingCode.PURGED: " Find out who deleted them, and why.",
+        FindingCode.RECREATED: " Find out who re-created the topic, and why.",
+    }
     kind = FindingCode(code)
     was_landed = kind is FindingCode.PHANTOM_COMMIT
     found = finding(
@@ -53,11 +61,10 @@ def lost_finding(
         level=Level.L1,
         cause=causes.get(kind, "these offsets can be read nowhere any more") + ".",
         next_step=(
-            "Nothing can bring them back from this topic. Tell who reads them; two people may"
-            " accept it: ./tallystick waive --help"
+            f"Nothing can bring them back from this topic. Tell who reads them. {_ACCEPT}"
             if was_landed
             else "Nothing can bring them back from this topic; landing goes on after them."
-            " Lengthen retention.ms or the schedule's pace, and tell the producers' owners."
+            f"{against_more.get(kind, '')} {_ACCEPT}"
         ),
         evidence=evidence,
     )
@@ -125,6 +132,7 @@ def _unseen_beginning(feed: str, opened: OpenedGeneration) -> Finding:
         next_step=(
             "Ask what was produced to it before; landing goes on after it."
             " Lengthen retention.ms, or land soon after partitions or topics are made."
+            f" {_ACCEPT}"
         ),
         evidence={"log_start_offset": opened.first_offset, "topic_id": opened.topic_id},
     )

@@ -60,7 +60,7 @@ RULES: Final[tuple[Rule, ...]] = (
         (_BROKER,),
         (_LOSS, _UNKNOWN),
         "log start equals the frontier; all was landed before it expired; a live attempt holds it",
-        "recorded as lost; lengthen the retention, or land more often",
+        "recorded as lost; land more often, or lengthen the retention; two people may waive it",
     ),
     Rule(
         FindingCode.PURGED,
@@ -69,7 +69,7 @@ RULES: Final[tuple[Rule, ...]] = (
         (_BROKER,),
         (_LOSS,),
         "the log begins with a whole batch: retention looks the same, so A1 is said",
-        "recorded as lost; ask who purged",
+        "recorded as lost; find out who deleted them; two people may waive it",
     ),
     Rule(
         FindingCode.TRUNCATED,

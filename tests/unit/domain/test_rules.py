@@ -379,3 +379,15 @@ def test_a_witness_that_says_no_is_not_waited_for() -> None:
     )
 
     assert found.next_step == "Create the topic."
+
+
+def test_the_next_step_of_a_loss_fits_its_cause_and_names_how_to_accept_it() -> None:
+    steps = {
+        code: lost_finding(FEED, LANDED, a_range(5, 8), code.value).next_step
+        for code in (FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.RECREATED)
+    }
+    assert all("Two people may accept it: ./tallystick waive" in each for each in steps.values())
+    assert "Land more often, or lengthen retention.ms" in steps[FindingCode.EXPIRED]
+    assert "Find out who deleted them" in steps[FindingCode.PURGED]
+    assert "retention" not in steps[FindingCode.PURGED]
+    assert "retention" not in steps[FindingCode.RECREATED]
