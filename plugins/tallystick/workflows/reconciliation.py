@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -293,6 +293,10 @@ class _Look:
         return any(before.get(each) != after.get(each) for each in places if each is not None)
 
 
+def _unrecorded(feed: str) -> str:
+    return f"It is on record, with a number, once a run has planned: ./tallystick land {feed}"
+
+
 def _look_at_broker(
     services: Services, accounts: Accounts, directories: Sequence[CommittedDirectory]
 ) -> _Look:
@@ -320,7 +324,10 @@ def _one_look(
     return _Look(
         accounts,
         seen,
-        foreseen=change_findings(feed, known, log_changes(accounts, seen), seen),
+        foreseen=[
+            replace(each, next_step=f"{each.next_step} {_unrecorded(feed)}")
+            for each in change_findings(feed, known, log_changes(accounts, seen), seen)
+        ],
         standing=(
             *broker_findings(feed, known, seen, around, terms(services)),
             *aborted_findings(services, directories, accounts, seen),
