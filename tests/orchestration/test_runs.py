@@ -444,7 +444,7 @@ def test_a_dry_repair_changes_nothing(
     gone = harmed(stage, dags)
     found = run(dags["repair_orders"])
     assert found.state == "success"
-    assert {found.tasks["begin"], found.tasks["settle"]} == {"success", "skipped"}
+    assert found.tasks == {"begin": "success", "settle": "skipped"} | LEFT_OUT
     assert gone.name in caplog.text
     assert run(dags["reconcile_orders"]).state == "failed"
 
@@ -479,3 +479,22 @@ def test_a_repair_of_an_unknown_finding_is_refused(stage: Stage, dags: Any) -> N
     found = run(dags["repair_orders"], dry_run=False, findings="4711")
     assert found.state == "failed"
     assert (found.tasks["begin"], found.tries["begin"]) == ("failed", 1)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_repair_that_could_not_begin_settles_nothing(
+    stage: Stage, dags: Any, dry_run: bool
+) -> None:
+    run(dags["ingest_orders"])
+    file: Path = next(stage.story.directory.joinpath("landing").rglob("*.parquet"))
+    copy = file.with_name("copy.parquet")
+    copy.write_bytes(file.read_bytes())
+    assert run(dags["reconcile_orders"]).state == "failed"
+    with stage.services_of(None) as services:  # type: ignore[arg-type]
+        before = services.ledger.findings(services.feed_name)
+        numbers = ",".join(str(each.finding_id) for each in before)
+        found = run(dags["repair_orders"], dry_run=dry_run, findings=f"4711,{numbers}")
+        assert services.ledger.findings(services.feed_name) == before
+    assert (found.state, found.tasks["begin"]) == ("failed", "failed")
+    assert (found.tasks["settle"], found.tries["settle"]) == ("failed", 1)
+    assert copy.exists()

@@ -8,14 +8,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from airflow.sdk import DAG, Param, TriggerRule, task
-from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tallystick.errors import ConfigurationError, IngestionError
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.ingest import RETRIES, TAG
-from tallystick.orchestration.run_context import Context, failed_tasks, is_dry_run, owner_of
+from tallystick.orchestration.run_context import (
+    Context,
+    failed_tasks,
+    is_dry_run,
+    owner_of,
+    state_of,
+)
 from tallystick.settings.feed import Feed
 from tallystick.workflows import publishing, repairing
 from tallystick.workflows.run import noted
@@ -83,14 +89,14 @@ def numbers_of(params: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def begin_repair(feed: Feed, context: Context) -> list[str]:
-    """The ids of the repair's batches; a dry run has none, and skips the rest."""
+    """The ids of the repair's batches; none in a dry run: Airflow skips the tasks that need one."""
     with in_airflow_terms(), services_of(feed) as services:
         numbers = numbers_of(context["params"])
         if is_dry_run(context):
             report = repairing.dry_repair(services, numbers)
             repairing.tell(report.feed, report.plan)
             log.info("A dry run: nothing was changed. Untick it to repair.")
-            raise DownstreamTasksSkipped(tasks=[_SETTLE])
+            return []
         # What can't be published may be what is to be repaired; settle tries again, and tells.
         with noted([]):
             publishing.finish(services)
@@ -99,7 +105,11 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
 
 
 def settle_repair(feed: Feed, context: Context) -> None:
-    """Move strays aside, close what has ended; fail when a batch of the repair has failed."""
+    """Move strays aside, close what has ended; fail when a batch of the repair has failed.
+
+    Without a repair that was begun nothing is changed: it was refused, or only asked about.
+    """
+    _require_begun(feed, context)
     with in_airflow_terms(), services_of(feed) as services:
         troubles: list[IngestionError] = []
         with noted(troubles):
@@ -119,6 +129,19 @@ def settle_repair(feed: Feed, context: Context) -> None:
             f"Feed {feed.name}: {', '.join(failed)}. Nothing of a batch that failed has changed;"
             " the next run of ingest or repair takes it up."
         )
+
+
+def _require_begun(feed: Feed, context: Context) -> None:
+    """Fails after a `begin` that failed; skips the task in a dry run and when none was begun."""
+    begun = state_of(_BEGIN, context)
+    # Asked first: the run would be green without a task at its end that fails.
+    if begun not in ("success", "skipped"):
+        raise AirflowFailException(
+            f"Feed {feed.name}: nothing was changed, because {_BEGIN} has not succeeded ({begun})."
+            " Read its log, then trigger the repair again."
+        )
+    if is_dry_run(context) or begun == "skipped":
+        raise AirflowSkipException("Nothing was begun, so there is nothing to settle.")
 
 
 _WORDS = """\

@@ -67,6 +67,17 @@ def failed_tasks(context: Context) -> list[str]:
     return found
 
 
+def state_of(task_id: str, context: Context) -> str | None:
+    """How a task of this run has ended, one that is not mapped; None while it has not."""
+    ti = context["ti"]
+    states = [
+        each["state"]
+        for each in ti.get_task_breadcrumbs(ti.dag_id, ti.run_id)
+        if each["task_id"] == task_id
+    ]
+    return states[-1] if states else None
+
+
 def _instant(feed: str, params: Mapping[str, Any], name: str) -> datetime | None:
     text = params.get(name)
     if not text:
