@@ -21,6 +21,7 @@ def findings_view(document: FindingsDocument) -> list[Block]:
     """One row for each finding; what ended those that have."""
     if not document.findings:
         return [f"Feed {document.feed} has no findings."]
+    has_ended = any(each.closed_by for each in document.findings)
     rows = [
         [
             str(each.number),
@@ -29,11 +30,14 @@ def findings_view(document: FindingsDocument) -> list[Block]:
             f"{each.code} {each.name}",
             place_of(each),
             each.first_seen_at.isoformat(timespec="seconds"),
-            each.closed_by or each.cause,
+            each.cause,
+            *([each.closed_by or "-"] if has_ended else []),
         ]
         for each in document.findings
     ]
-    headers = ("finding#", "state", "verdict", "what", "where", "first seen", "cause")
+    headers = ["finding#", "state", "verdict", "what", "where", "first seen", "cause"]
+    if has_ended:
+        headers.append("ended by")
     return [
         Table(headers, rows),
         "next: ./tallystick explain FINDING says what one means and what to do.",

@@ -103,6 +103,20 @@ def test_a_dry_run_and_a_repair_say_the_same(missing: CommandLine, story: Story)
     assert all("took the place of" in each["closed_by"] for each in ended)
 
 
+def test_a_finding_that_has_ended_is_listed_with_its_cause_and_with_what_ended_it(
+    missing: CommandLine,
+) -> None:
+    [standing] = listed(missing)
+    header = missing("findings", "orders").out.splitlines()[0]
+    assert "ended by" not in header
+    assert missing("repair", "orders").code == 0
+    header, row, _ = missing("findings", "orders", "--all").out.splitlines()
+    [ended] = listed(missing, "--all")
+    cause, by = header.index("cause"), header.index("ended by")
+    assert row[cause:by].strip() == standing["cause"] == ended["cause"]
+    assert row[by:] == ended["closed_by"]
+
+
 def test_what_is_left_is_told_with_its_reason(missing: CommandLine, story: Story) -> None:
     for log in story.broker.logs.values():
         log.log_start_offset = len(log.entries)
