@@ -82,6 +82,18 @@ def test_a_waiver_is_void_when_the_evidence_changes(story: LedgerStory) -> None:
     assert states(story) == ["open"]
 
 
+def test_a_finding_has_its_newest_waiver_whatever_became_of_it(story: LedgerStory) -> None:
+    (number,) = recorded(story, finding_of(frontier=5))
+    assert [each.waiver for each in story.ledger.findings(FEED)] == [None]
+    story.ledger.waive(waiver_of(number, reason="the first"))
+    recorded(story, finding_of(frontier=6))
+    [void] = story.ledger.findings(FEED)
+    assert void.waiver == waiver_of(number, reason="the first")
+    story.ledger.waive(waiver_of(number))
+    [again] = story.ledger.findings(FEED)
+    assert (again.waiver, again.has_waiver_expired) == (waiver_of(number), False)
+
+
 def test_a_finding_whose_evidence_has_changed_is_waived_as_the_last_look_saw_it(
     story: LedgerStory,
 ) -> None:
@@ -208,6 +220,7 @@ def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(story: L
     stored = story.ledger.finding(number)
     assert stored
     assert stored.state is FindingState.OPEN
+    assert stored.has_waiver_expired
     assert states(story) == ["open"]
     assert [each.state for each in story.ledger.findings(FEED)] == [FindingState.OPEN]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -30,6 +30,7 @@ from tallystick.cli.finding_documents import (
     RepairDocument,
     StoredFindingPart,
     WaiveDocument,
+    WaiverPart,
 )
 from tallystick.cli.finding_views import explain_view, findings_view, repair_view
 from tallystick.cli.options import FeedArgument, JsonOption, instant_of
@@ -256,4 +257,19 @@ def stored_part(stored: StoredFinding) -> StoredFindingPart:
         last_confirmed_at=stored.last_confirmed_at,
         closed_at=stored.closed_at,
         closed_by=stored.closed_by,
+        waiver=_waiver_part(stored),
+    )
+
+
+def _waiver_part(stored: StoredFinding) -> WaiverPart | None:
+    waiver = stored.waiver
+    if waiver is None:
+        return None
+    over: Literal["expired", "void"] = "expired" if stored.has_waiver_expired else "void"
+    return WaiverPart(
+        state="in force" if stored.state is FindingState.WAIVED else over,
+        reason=waiver.reason,
+        asked_by=waiver.asked_by,
+        approved_by=waiver.approved_by,
+        expires_at=waiver.expires_at,
     )

@@ -16,6 +16,17 @@ from tallystick.cli.documents import (
 )
 
 
+class WaiverPart(Part):
+    """What two people have accepted."""
+
+    state: Literal["in force", "expired", "void"]
+    reason: str
+    asked_by: str
+    approved_by: str
+    expires_at: Instant
+    """Excluded."""
+
+
 class StoredFindingPart(FindingPart):
     """A finding on record, with its history."""
 
@@ -24,6 +35,8 @@ class StoredFindingPart(FindingPart):
     last_confirmed_at: Instant
     closed_at: Instant | None
     closed_by: str | None
+    waiver: WaiverPart | None
+    """The newest one; null for a finding that was never waived."""
 
 
 class FindingsDocument(Document):

@@ -13,6 +13,7 @@ from tallystick.cli.finding_documents import (
     StoredFindingPart,
 )
 from tallystick.cli.text import Block, Table, number
+from tallystick.domain.states import FindingState
 
 _SHOWN_RANGES = 20
 
@@ -25,7 +26,7 @@ def findings_view(document: FindingsDocument) -> list[Block]:
     rows = [
         [
             str(each.number),
-            each.state,
+            _state_of(each),
             each.verdict,
             f"{each.code} {each.name}",
             place_of(each),
@@ -45,7 +46,7 @@ def findings_view(document: FindingsDocument) -> list[Block]:
 
 
 def explain_view(document: ExplainDocument) -> list[Block]:
-    """The finding, its rule, its history and its evidence."""
+    """The finding, its rule, its history, its waiver and its evidence; what to do, if anything."""
     found = document.finding
     lines: list[Block] = [
         f"Finding {found.number} of feed {found.feed}: {found.code} {found.name}, {found.verdict},"
@@ -58,10 +59,45 @@ def explain_view(document: ExplainDocument) -> list[Block]:
         f"first seen {found.first_seen_at.isoformat(timespec='seconds')}, last confirmed"
         f" {found.last_confirmed_at.isoformat(timespec='seconds')}",
     ]
+    lines += _waiver_lines(found)
     lines += [f"evidence: {key} = {json.dumps(each)}" for key, each in found.evidence.items()]
     if found.closed_by:
         return [*lines, f"closed: {found.closed_by}"]
-    return [*lines, f"remedy: {document.remedy}", f"next: {found.next_step}"]
+    lines.append(f"remedy: {document.remedy}")
+    return lines if _is_waived(found) else [*lines, f"next: {found.next_step}"]
+
+
+def _is_waived(finding: StoredFindingPart) -> bool:
+    return finding.state == FindingState.WAIVED
+
+
+def _state_of(finding: StoredFindingPart) -> str:
+    """The state, and until when it is so, or what became of the waiver of one that is open."""
+    if finding.waiver is None or finding.closed_by:
+        return finding.state
+    until = finding.waiver.expires_at.isoformat(timespec="seconds")
+    if _is_waived(finding):
+        return f"waived until {until}"
+    if finding.waiver.state == "expired":
+        return f"{finding.state}, waiver expired {until}"
+    return f"{finding.state}, waiver void"
+
+
+def _waiver_lines(finding: StoredFindingPart) -> list[str]:
+    waiver = finding.waiver
+    if waiver is None:
+        return []
+    until = waiver.expires_at.isoformat(timespec="seconds")
+    if _is_waived(finding):
+        said = f"waived until {until}, or until its evidence changes"
+    elif waiver.state == "expired":
+        said = f"was waived until {until}, which is over"
+    elif finding.state == FindingState.OPEN:
+        said = f"was waived until {until}, which is void: its evidence has changed"
+    else:
+        said = f"was waived until {until}"
+    people = f"asked by {waiver.asked_by}, approved by {waiver.approved_by}"
+    return [f"{said}: {people}, because: {waiver.reason}"]
 
 
 def repair_view(document: RepairDocument) -> list[Block]:

@@ -21,6 +21,7 @@ from tallystick.cli.documents import (
     WindowPart,
 )
 from tallystick.cli.text import Block, Table, number
+from tallystick.domain.states import Verdict
 
 
 def plan_view(document: PlanDocument) -> list[Block]:
@@ -222,10 +223,13 @@ def complete_view(document: CompleteDocument) -> list[Block]:
 
 
 def findings_view(findings: Sequence[FindingPart]) -> list[Block]:
-    """Each finding in two lines: what it is, and what to do next."""
-    return [
-        line for each in findings for line in (_finding_line(each), f"  next: {each.next_step}")
-    ]
+    """Each finding in two lines: what it is, and what to do next, unless it is accepted."""
+    lines: list[Block] = []
+    for each in findings:
+        lines.append(_finding_line(each))
+        if each.verdict != Verdict.WAIVED.value:
+            lines.append(f"  next: {each.next_step}")
+    return lines
 
 
 def _finding_line(finding: FindingPart) -> str:

@@ -165,4 +165,12 @@ def _stored(row: Any) -> StoredFinding:
         state=FindingState(row.state),
         closed_at=in_utc(row.closed_at) if row.closed_at else None,
         closed_by=row.closed_by,
+        waiver=_waiver(row),
+        has_waiver_expired=bool(row.has_expired),
     )
+
+
+def _waiver(row: Any) -> Waiver | None:
+    if row.expires_at is None:
+        return None
+    return Waiver(row.finding_id, row.reason, row.asked_by, row.approved_by, in_utc(row.expires_at))

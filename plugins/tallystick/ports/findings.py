@@ -25,6 +25,9 @@ class StoredFinding:
     closed_at: datetime | None = None
     closed_by: str | None = None
     """What closed it, in a sentence."""
+    waiver: Waiver | None = None
+    """The newest one, whatever became of it: it holds while the state is waived."""
+    has_waiver_expired: bool = False
 
 
 class FindingsRecord(Protocol):

@@ -80,7 +80,7 @@ def finding_cells(topic: str, finding: FindingPart) -> dict[str, str]:
         "title": f"{finding.code} {finding.name}{number}",
         "place": " ".join(each for each in (place, interval) if each),
         "cause": finding.cause,
-        "next": finding.next_step,
+        "next": "" if finding.verdict is Verdict.WAIVED else finding.next_step,
         "seen": ", ".join(seen),
         "subject": finding.subject,
         "evidence": json.dumps(finding.evidence, indent=1, sort_keys=True, ensure_ascii=False)

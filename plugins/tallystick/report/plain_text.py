@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from tallystick.domain.report_document import FindingPart, PartitionPart, ReportDocument
+from tallystick.domain.states import Verdict
 from tallystick.report.frames import WORST_FIRST, Report
 from tallystick.report.safe_text import visible
 
@@ -92,7 +93,8 @@ def _finding_lines(document: ReportDocument) -> Iterator[str]:
     yield f"{grouped(len(document.findings))} finding(s), worst first:"
     for each in document.findings[:_MOST_FINDINGS]:
         yield _finding_line(document.topic, each)
-        yield f"  next: {each.next_step}"
+        if each.verdict is not Verdict.WAIVED:
+            yield f"  next: {each.next_step}"
     left = len(document.findings) - _MOST_FINDINGS
     if left > 0:
         yield f"... and {grouped(left)} more, in the report's other forms."

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tallystick.domain.waivers import Waiver
+from tallystick.ledger.postgres import PostgresLedger
 from tests.support.story import Story
 from tests.unit.cli.conftest import CommandLine
 
@@ -163,6 +168,49 @@ def test_a_waived_finding_fails_nothing_any_more(missing: CommandLine) -> None:
     told = missing("reconcile", "orders", "--json")
     assert told.code == 0
     assert {each["verdict"] for each in told.json["findings"]} == {"WAIVED"}
+
+
+def test_a_waived_finding_says_who_accepted_it_and_until_when(missing: CommandLine) -> None:
+    number = str(listed(missing)[0]["number"])
+    assert missing(*waive(number)).code == 0
+    assert "waived until 2199-01-01T00:00:00+00:00" in missing("findings", "orders").out
+    told = missing("explain", number)
+    assert (
+        "waived until 2199-01-01T00:00:00+00:00, or until its evidence changes:"
+        " asked by Ada, approved by Grace, because: emptied on purpose\n"
+    ) in told.out
+    assert "next:" not in told.out
+    assert missing("explain", number, "--json").json["finding"]["waiver"] == {
+        "state": "in force",
+        "reason": "emptied on purpose",
+        "asked_by": "Ada",
+        "approved_by": "Grace",
+        "expires_at": "2199-01-01T00:00:00+00:00",
+    }
+    assert "next:" not in missing("reconcile", "orders").out
+
+
+def test_a_finding_that_is_open_again_says_that_its_waiver_has_expired(
+    missing: CommandLine, story: Story
+) -> None:
+    number = listed(missing)[0]["number"]
+    until = datetime.now(UTC) + timedelta(milliseconds=300)
+    with closing(PostgresLedger(story.dsn)) as ledger:
+        ledger.waive(Waiver(number, "emptied on purpose", "Ada", "Grace", until))
+    time.sleep(0.4)
+    instant = until.isoformat(timespec="seconds")
+    assert f"open, waiver expired {instant}" in missing("findings", "orders").out
+    told = missing("explain", str(number))
+    assert f"was waived until {instant}, which is over: asked by Ada" in told.out
+    assert told.out.splitlines()[-1].startswith("next: ")
+    document = missing("explain", str(number), "--json").json["finding"]
+    assert (document["state"], document["waiver"]["state"]) == ("open", "expired")
+
+
+def test_a_finding_that_was_never_waived_has_no_waiver(missing: CommandLine) -> None:
+    [found] = listed(missing)
+    assert found["waiver"] is None
+    assert "waived" not in missing("explain", str(found["number"])).out
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,18 @@ def test_text_says_the_verdict_what_is_proven_and_each_next_step() -> None:
     assert "12 partition(s): 2 PROVEN_LOSS, 1 UNKNOWN, 9 PROVEN_OK" in lines
 
 
+def test_what_two_people_have_accepted_has_no_next_step() -> None:
+    waived = replace(a_finding(1), verdict=Verdict.WAIVED, next_step="Look at the log's retention.")
+    document = a_document(findings=[waived])
+
+    text, html = face_of(document, "text"), face_of(document, "html")
+
+    assert "WAIVED" in text
+    for face in (text, html):
+        assert waived.next_step not in unescape(face)
+    assert '<p class="next"></p>' in html
+
+
 def test_a_silent_witness_is_told_and_is_not_in_order() -> None:
     document = replace(
         a_document(), unheard=("HDFS could not be asked: it is down.",), complete_up_to=None

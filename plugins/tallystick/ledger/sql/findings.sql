@@ -55,15 +55,20 @@ UPDATE finding f SET state = 'open'
 
 -- name: findings
 -- A feed's findings, all or those that stand, or the finding of one number; oldest first.
--- A waiver that has expired counts for nothing, also before the next look notes it.
+-- Each with its newest waiver; one that has expired counts for nothing, also before the next look
+-- notes it.
 SELECT f.finding_id, f.feed, f.code, f.verdict::text AS verdict, f.level, f.topic, f.generation,
        f.partition, f.from_offset, f.until_offset, f.subject, f.cause, f.next_step, f.evidence,
        f.first_seen_at, f.last_confirmed_at, f.closed_at, f.closed_by,
-       CASE WHEN f.state = 'waived' AND clock_timestamp() >= (
-                 SELECT w.expires_at FROM waiver w WHERE w.finding_id = f.finding_id
-                  ORDER BY w.waiver_id DESC LIMIT 1)
-            THEN 'open' ELSE f.state::text END AS state
+       CASE WHEN f.state = 'waived' AND newest.has_expired THEN 'open' ELSE f.state::text END
+         AS state,
+       newest.reason, newest.asked_by, newest.approved_by, newest.expires_at, newest.has_expired
   FROM finding f
+  LEFT JOIN LATERAL (
+         SELECT w.reason, w.asked_by, w.approved_by, w.expires_at,
+                clock_timestamp() >= w.expires_at AS has_expired
+           FROM waiver w WHERE w.finding_id = f.finding_id
+          ORDER BY w.waiver_id DESC LIMIT 1) newest ON true
  WHERE (:feed::text IS NULL OR f.feed = :feed::text)
    AND (:finding_id::bigint IS NULL OR f.finding_id = :finding_id::bigint)
    AND (NOT :only_standing::boolean OR f.state IN ('open', 'waived'))
