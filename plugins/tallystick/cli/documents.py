@@ -321,6 +321,22 @@ class ReconcileDocument(Document):
     partitions: Sequence[PartitionPart]
 
 
+class AcceptedPart(Part):
+    """A standing finding that two people have accepted; offsets are null where it names none."""
+
+    finding: int
+    code: str
+    verdict: str
+    """As it was found."""
+    topic: str
+    generation: int | None
+    partition: int | None
+    from_offset: int | None
+    until_offset: int | None
+    expires_at: Instant | None
+    """When the waiver ends (excluded)."""
+
+
 class CompleteDocument(Document):
     """`complete`."""
 
@@ -334,6 +350,8 @@ class CompleteDocument(Document):
     newest_look_at: Instant | None
     partitions_behind: int
     held_back_by: Sequence[str]
+    accepted: Sequence[AcceptedPart]
+    """What would hold it back, had not two people accepted it."""
 
 
 class LedgerStatusDocument(Document):

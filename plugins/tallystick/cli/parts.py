@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tallystick.cli.documents import (
+    AcceptedPart,
     AccountedRangePart,
     AttemptPart,
     BatchPart,
@@ -27,6 +28,7 @@ from tallystick.domain.manifest import AccountedRange
 from tallystick.domain.paths import BatchPath
 from tallystick.domain.states import HoleClass
 from tallystick.domain.window import Window
+from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import AttemptRecord, BatchRecord, FileRecord
 from tallystick.settings.problems import FeedProblem
 from tallystick.workflows.current_files import path_of
@@ -72,6 +74,22 @@ def finding_part(finding: Finding, number: int | None = None) -> FindingPart:
         next_step=finding.next_step,
         evidence=dict(finding.evidence),
         subject=finding.subject,
+    )
+
+
+def accepted_part(stored: StoredFinding) -> AcceptedPart:
+    """A waived finding, with the end of its waiver."""
+    finding = stored.finding
+    return AcceptedPart(
+        finding=stored.finding_id,
+        code=finding.code.value,
+        verdict=finding.verdict.value,
+        topic=finding.topic,
+        generation=finding.generation,
+        partition=finding.partition,
+        from_offset=finding.from_offset,
+        until_offset=finding.until_offset,
+        expires_at=stored.waiver.expires_at if stored.waiver else None,
     )
 
 

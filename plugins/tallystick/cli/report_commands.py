@@ -22,7 +22,7 @@ from tallystick.cli.options import (
     OutOption,
     instant_of,
 )
-from tallystick.cli.parts import finding_part, partition_part
+from tallystick.cli.parts import accepted_part, finding_part, partition_part
 from tallystick.cli.progress import first_word, told
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.views import complete_view, reconcile_view
@@ -193,6 +193,7 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
         held_back_by=reporting.held_back_by(feed.source.topic, proven, instant, found.numbers)
         if instant and proof is not Proof.PROVEN
         else (),
+        accepted=[accepted_part(each) for each in found.accepted],
     )
     return Answer(document, complete_view(document), _PROOF_CODES[proof])
 

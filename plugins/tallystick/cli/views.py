@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, timedelta
+from typing import Final
 
 from tallystick.cli.documents import (
+    AcceptedPart,
     BatchesDocument,
     CompleteDocument,
     FilesDocument,
@@ -22,6 +24,8 @@ from tallystick.cli.documents import (
 )
 from tallystick.cli.text import Block, Table, number
 from tallystick.domain.states import Verdict
+
+_MOST_ACCEPTED: Final = 20
 
 
 def plan_view(document: PlanDocument) -> list[Block]:
@@ -203,7 +207,7 @@ def complete_view(document: CompleteDocument) -> list[Block]:
     """If everything up to the instant is proven, and what is not."""
     at = document.at.isoformat(timespec="seconds") if document.at else "any instant"
     said = {
-        "proven": f"Everything that was appended before {at} is proven to be landed.",
+        "proven": f"Everything that was appended before {at} is {_landed_words(document)}.",
         "not proven": f"Not everything that was appended before {at} is proven to be landed.",
         "unknown": f"It is unknown if everything that was appended before {at} is landed.",
     }[document.proof]
@@ -222,6 +226,31 @@ def complete_view(document: CompleteDocument) -> list[Block]:
     ]
 
 
+def _landed_words(document: CompleteDocument) -> str:
+    """What completeness means here: nothing that people have accepted is called landed."""
+    losses, others = [], []
+    for each in document.accepted:
+        until = each.expires_at.isoformat(timespec="seconds") if each.expires_at else "?"
+        place = _place(each)
+        if each.verdict == Verdict.PROVEN_LOSS.value:
+            losses.append(f"{place} until {until}")
+        else:
+            others.append(f"{place} ({each.code} {each.verdict}) until {until}")
+    if not document.accepted:
+        return "proven to be landed"
+    return (
+        "landed"
+        + (f", or accepted as lost: {_some(losses)}" if losses else "")
+        + (f", or accepted as it stands: {_some(others)}" if others else "")
+    )
+
+
+def _some(words: Sequence[str]) -> str:
+    left = len(words) - _MOST_ACCEPTED
+    more = f"; and {number(left)} more (--json shows all)" if left > 0 else ""
+    return "; ".join(words[:_MOST_ACCEPTED]) + more
+
+
 def findings_view(findings: Sequence[FindingPart]) -> list[Block]:
     """Each finding in two lines: what it is, and what to do next, unless it is accepted."""
     lines: list[Block] = []
@@ -232,11 +261,16 @@ def findings_view(findings: Sequence[FindingPart]) -> list[Block]:
     return lines
 
 
+def _place(part: FindingPart | AcceptedPart) -> str:
+    place = part.topic if part.partition is None else f"{part.topic}-{part.partition}"
+    if part.from_offset is not None and part.until_offset is not None:
+        place += f" [{number(part.from_offset)}, {number(part.until_offset)})"
+    return place
+
+
 def _finding_line(finding: FindingPart) -> str:
-    place = finding.topic if finding.partition is None else f"{finding.topic}-{finding.partition}"
-    if finding.from_offset is not None and finding.until_offset is not None:
-        place += f" [{number(finding.from_offset)}, {number(finding.until_offset)})"
     numbered = f"finding {finding.number}: " if finding.number is not None else ""
+    place = _place(finding)
     return f"{numbered}{place}  {finding.verdict}  {finding.code} {finding.name}: {finding.cause}"
 
 

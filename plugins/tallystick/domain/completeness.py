@@ -138,6 +138,20 @@ def clean_prefixes(
     }
 
 
+def would_hold_back(found: Finding, generations: Mapping[int, Sequence[GenerationAccount]]) -> bool:
+    """True for a finding that ends what is clean, unless people accept it.
+
+    One that begins at a frontier or beyond ends nothing: as much as is landed is clean.
+    """
+    if found.verdict not in FAILING_VERDICTS:
+        return False
+    if found.partition is None:
+        return True
+    accounts = generations.get(found.partition, ())
+    frontier = max((each.frontier for each in accounts), default=0)
+    return found.from_offset is None or found.from_offset < frontier
+
+
 def _stops(each: Finding, accounts: Sequence[GenerationAccount]) -> bool:
     """True for the cut with which the partition's newest life has stopped, waived or not."""
     return (

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Final
 
-from tallystick.domain.completeness import Completeness, Look, completeness_of
+from tallystick.domain.completeness import Completeness, Look, completeness_of, would_hold_back
 from tallystick.domain.coverage_map import borders_of, coverage_map, edges_of
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount
@@ -55,13 +55,23 @@ class FeedCompleteness:
     """The newest end of a window at or before `proven.up_to`."""
     numbers: Mapping[tuple[object, ...], int]
     """Of the standing findings, by what they are about."""
+    accepted: Sequence[StoredFinding] = ()
+    """What would hold it back, had not two people accepted it; oldest first."""
 
 
 def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
     """What the ledger's looks and standing findings prove. Asks the ledger only."""
-    stored = {each.finding.key: each for each in ledger.findings(feed)}
+    standing = ledger.findings(feed)
+    generations = ledger.generations(feed)
+    stored = {each.finding.key: each for each in standing}
     findings = [_as_it_stands(each) for each in stored.values()]
-    return _completeness(ledger, feed, ledger.generations(feed), findings, stored)
+    found = _completeness(ledger, feed, generations, findings, stored)
+    accepted = [
+        each
+        for each in standing
+        if each.state is FindingState.WAIVED and would_hold_back(each.finding, generations)
+    ]
+    return replace(found, accepted=accepted)
 
 
 def report_of(services: Services, reconciled: ReconcileReport) -> ReportDocument:

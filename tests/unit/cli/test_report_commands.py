@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import re
+from contextlib import closing
 from dataclasses import fields, is_dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,16 @@ import pytest
 from tallystick.domain import report_document
 from tallystick.domain.coverage_map import CoverageBlock, CoverageMap
 from tallystick.domain.report_document import ReportDocument
+from tallystick.domain.waivers import Waiver
 from tallystick.ledger.postgres import PostgresLedger
+from tests.support.ledger_story import finding_of
 from tests.support.report_documents import TAKEN_AT, a_document
 from tests.support.scripted_broker import NOW, Kind
 from tests.support.story import FEED, Story
 from tests.unit.cli.conftest import CommandLine
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
+YEARS_LATER = datetime(2199, 1, 1, tzinfo=UTC)
 
 
 def test_a_reconcile_stores_the_report_that_it_shows(landing: CommandLine, tmp_path: Path) -> None:
@@ -127,6 +131,69 @@ def test_complete_is_yes_when_all_that_was_seen_is_landed(landing: CommandLine) 
     assert told.json["proof"] == "proven"
     assert told.json["at"] == told.json["complete_up_to"] == NOW.isoformat()
     assert told.json["held_back_by"] == []
+    assert "is proven to be landed" in landing("complete", "orders").out
+
+
+def test_complete_names_what_is_accepted_as_lost(landing: CommandLine, story: Story) -> None:
+    landing("land", "orders")
+    for file in (story.directory / "landing").rglob("*.parquet"):
+        file.unlink()
+    assert landing("reconcile", "orders").code == 1
+    assert landing("complete", "orders", "--json").json["accepted"] == []
+    with closing(PostgresLedger(story.dsn)) as ledger:
+        lost = ledger.findings(FEED)
+        for each in lost:
+            ledger.waive(Waiver(each.finding_id, "known", "Ada", "Grace", YEARS_LATER))
+
+    told = landing("complete", "orders", "--json")
+    said = landing("complete", "orders").out
+
+    assert (told.code, told.json["proof"]) == (0, "proven")
+    assert told.json["accepted"][0] == {
+        "finding": lost[0].finding_id,
+        "code": "A8",
+        "verdict": "PROVEN_LOSS",
+        "topic": "orders",
+        "generation": 1,
+        "partition": lost[0].finding.partition,
+        "from_offset": lost[0].finding.from_offset,
+        "until_offset": lost[0].finding.until_offset,
+        "expires_at": "2199-01-01T00:00:00+00:00",
+    }
+    assert len(told.json["accepted"]) == len(lost)
+    assert "is landed, or accepted as lost: orders-" in said
+    assert "orders-1 [0, 7) until 2199-01-01T00:00:00+00:00" in said
+    assert "is proven to be landed" not in said
+
+
+def test_complete_names_what_is_accepted_as_it_stands(landing: CommandLine, story: Story) -> None:
+    landing("land", "orders")
+    file = min((story.directory / "landing").rglob("*.parquet"))
+    file.with_name("copy.parquet").write_bytes(file.read_bytes())
+    assert landing("reconcile", "orders").code == 1
+    with closing(PostgresLedger(story.dsn)) as ledger:
+        for each in ledger.findings(FEED):
+            ledger.waive(Waiver(each.finding_id, "known", "Ada", "Grace", YEARS_LATER))
+
+    said = landing("complete", "orders")
+
+    assert said.code == 0
+    assert "is landed, or accepted as it stands: " in said.out
+    assert "(B2 PROVEN_DUP) until 2199-01-01T00:00:00+00:00" in said.out
+    assert "orders (A9 SUSPECTED) until" in said.out
+
+
+def test_complete_names_no_waiver_that_has_nothing_to_do_with_it(
+    landing: CommandLine, story: Story
+) -> None:
+    landing("land", "orders")
+    ahead = replace(finding_of(15, 20), partition=0)
+    with closing(PostgresLedger(story.dsn)) as ledger:
+        ledger.record_findings(FEED, [ahead])
+        [stored] = ledger.findings(FEED)
+        ledger.waive(Waiver(stored.finding_id, "known", "Ada", "Grace", YEARS_LATER))
+
+    assert landing("complete", "orders", "--json").json["accepted"] == []
     assert "is proven to be landed" in landing("complete", "orders").out
 
 
