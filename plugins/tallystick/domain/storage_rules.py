@@ -3,7 +3,8 @@
 1. A committed file that is missing, shorter, or has another checksum is named with its ranges.
 2. A file in a readers' directory that no committed batch owns is a stray; nothing is deleted here.
 3. A manifest that names a commit which the ledger doesn't know means that the ledger is behind.
-4. Rows that such a commit may hold are not called lost: a repair may have landed them again.
+4. Rows that such a commit may hold are not called lost: a repair may have landed them again, or a
+   run whose commit is forgotten.
 """
 
 from __future__ import annotations
@@ -186,6 +187,37 @@ def perhaps_forgotten(found: Iterable[Finding], unknown: Sequence[BatchPlan]) ->
         next((_forgotten(each, plan) for plan in unknown if _may_hold(plan, each)), each)
         for each in found
     ]
+
+
+def perhaps_landed(found: Iterable[Finding]) -> list[Finding]:
+    """The same findings of a ledger that is behind: what it takes for unread, and so for lost, is
+    UNKNOWN, for a batch that it does not know may have landed it.
+    """
+    return [
+        replace(
+            each,
+            verdict=Verdict.UNKNOWN,
+            cause=(
+                f"{each.cause} But the ledger lacks published batches (A10): they may hold these"
+                " offsets."
+            ),
+            next_step=f"Let the ledger catch up first: ./tallystick ledger rebuild {each.feed}",
+        )
+        if each.code in _OF_FRONTIER and each.verdict is Verdict.PROVEN_LOSS
+        else each
+        for each in found
+    ]
+
+
+# Losses of what lies beyond the ledger's frontier, or is in none of its ranges.
+_OF_FRONTIER: Final = frozenset(
+    {
+        FindingCode.EXPIRED,
+        FindingCode.PURGED,
+        FindingCode.RECREATED,
+        FindingCode.RESET_SKIP,
+    }
+)
 
 
 def _may_hold(plan: BatchPlan, found: Finding) -> bool:

@@ -28,7 +28,7 @@ from tallystick.domain.rules import (
     ledger_findings,
 )
 from tallystick.domain.states import FindingState, HoleClass, Verdict
-from tallystick.domain.storage_rules import is_unlisted
+from tallystick.domain.storage_rules import is_unlisted, perhaps_landed
 from tallystick.domain.waivers import as_accepted
 from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges
@@ -152,6 +152,10 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
             has_listed = not any(is_unlisted(each) for each in stored)
             found += [*stored, *rows.findings]
             silent += rows.unheard
+    recorded = () if has_listed else (each.finding for each in services.ledger.findings(feed))
+    if any(each.code is FindingCode.LEDGER_BEHIND for each in (*found, *recorded)):
+        found = perhaps_landed(found)
+        look = look and replace(look, foreseen=perhaps_landed(look.foreseen))
     found = _once(found)
     services.ledger.record_findings(feed, found)
     found = _once([*found, *(look.foreseen if look else ())])

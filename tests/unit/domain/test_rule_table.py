@@ -46,6 +46,7 @@ from tallystick.domain.storage_rules import (
     ledger_behind,
     missing_or_changed,
     perhaps_forgotten,
+    perhaps_landed,
     stray_files,
     stray_rows_twice,
     unlisted,
@@ -96,14 +97,17 @@ def holes(kind: HoleClass) -> tuple[Finding, ...]:
     return benign_holes(FEED, TOPIC, [HoleCount(1, 0, kind, 3, 2, 9)])
 
 
+PURGED = changed(a_snapshot({0: bounds(6, 9)}), BatchHead(5, 9, None, 100, None))
+SKIPPED = skips_in_ledger(FEED, LANDED, [a_range(0, 4)])
+
 # Every rule, brought to say all that it can say.
 TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "A1": changed(a_snapshot({0: bounds(6, 9), 1: bounds(6, 9)})),
-    "A2": changed(a_snapshot({0: bounds(6, 9)}), BatchHead(5, 9, None, 100, None)),
+    "A2": [*PURGED, *perhaps_landed(PURGED)],
     "A3": changed(a_snapshot({0: bounds(0, 4)})),
     "A4": (*with_anchor(AnchorCheck.DIFFERS), *with_anchor(AnchorCheck.GONE)),
     "A5": changed(a_snapshot({0: bounds(0, 9)}, topic_id="topic-id-2")),
-    "A6": skips_in_ledger(FEED, LANDED, [a_range(0, 4)]),
+    "A6": [*SKIPPED, *perhaps_landed(SKIPPED)],
     "A7": [short_read(MANIFEST.plan, a_range(5, 6))],
     "A8": [
         *missing_or_changed(MANIFEST, "/d", {}),
