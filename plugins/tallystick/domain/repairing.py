@@ -4,7 +4,7 @@
    has them; nothing else is touched.
 2. A file that is there is replaced only as a whole: it may hold rows that can be had nowhere else.
    What is missing with its file, and gone from the broker too, becomes a loss on record.
-3. A stray file is moved out of the readers' directories, and kept.
+3. A stray file is moved out of the readers' directories, and kept; none while the ledger is behind.
 4. A new generation of a log that was cut is opened only on an operator's word: the finding named.
 """
 
@@ -42,6 +42,10 @@ _OF_FILES: Final = frozenset(
         FindingCode.LANDED_TWICE,
     }
 )
+_PERHAPS_FORGOTTEN: Final = (
+    "the ledger lacks published batches (A10), and the file may be of one of them, and hold the"
+    " only copy of its rows: ./tallystick ledger rebuild {feed}, then repair."
+)
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
 BESIDE_STRAY: Final = "the other copy is a stray file: its finding A9 moves it."
 _CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
@@ -76,6 +80,8 @@ class RepairFacts:
     """Below which the feed has, or had, its directories."""
     is_operators_word: bool
     """True when the findings were named, so that a new generation may be opened."""
+    is_ledger_behind: bool
+    """True while the ledger lacks published batches: what it calls a stray may be of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,13 +259,20 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
             for file in _files_named(found, facts):
                 drafts.files.setdefault(file, []).append(number)
         case FindingCode.STRAY_FILE:
-            drafts.put(stray_of(numbered, facts.roots))
+            drafts.put(_put_aside(numbered, facts))
         case FindingCode.UNFINISHED_BATCH:
             drafts.finish.append(number)
         case code if code in _CUT and found.verdict is Verdict.PROVEN_LOSS:
             _reopen(number, found, facts, drafts)
         case code:
             drafts.refuse([number], _WHY_NOT.get(code, found.next_step))
+
+
+def _put_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | NotMended:
+    if facts.is_ledger_behind:
+        reason = _PERHAPS_FORGOTTEN.format(feed=numbered.finding.feed)
+        return NotMended(numbered.finding_id, reason)
+    return stray_of(numbered, facts.roots)
 
 
 def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:

@@ -74,6 +74,15 @@ def require_ledger_not_behind(services: Services, *, is_dry_run: bool = False) -
             services.ledger.note_look(services.feed_name, root, newest_ms)
 
 
+def why_behind(services: Services, *, is_dry_run: bool = False) -> LedgerBehind | None:
+    """What `require_ledger_not_behind` raises, for who goes on without what this forbids."""
+    try:
+        require_ledger_not_behind(services, is_dry_run=is_dry_run)
+    except LedgerBehind as error:
+        return error
+    return None
+
+
 @dataclass(slots=True)
 class _Listing:
     """What a listing may pass, and how far it came."""

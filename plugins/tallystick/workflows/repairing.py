@@ -34,7 +34,6 @@ from tallystick.domain.states import BatchState, FindingState
 from tallystick.errors import (
     FileMissing,
     IngestionError,
-    LedgerBehind,
     RepairRefused,
     SourceRefused,
 )
@@ -43,7 +42,7 @@ from tallystick.ports.ledger import CommittedBatch, Ledger
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
 from tallystick.workflows.planning import adoptable
-from tallystick.workflows.published_batches import require_ledger_not_behind
+from tallystick.workflows.published_batches import why_behind
 from tallystick.workflows.publishing import finish, sweep
 from tallystick.workflows.run import MOST_BATCHES, BatchOutcome, carry_out, noted
 from tallystick.workflows.services import Services
@@ -113,10 +112,10 @@ def dry_repair(services: Services, finding_ids: Collection[int]) -> RepairReport
 
     Raises RepairRefused for an unknown number, and LedgerBehind where the repair would.
     """
-    behind = _behind(services, is_dry_run=True)
+    behind = why_behind(services, is_dry_run=True)
     with at(services, "repair"):
         look = _Look.now(services, services.ledger.accounts(services.feed_name))
-        plan = _plan(services, services.ledger, finding_ids, look)
+        plan = _plan(services, services.ledger, finding_ids, look, is_behind=behind is not None)
     if behind and (plan.land_again or plan.new_generations):
         raise behind
     return RepairReport(services.feed_name, services.topic, True, plan, (), (), {})
@@ -156,7 +155,7 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
 
 def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner) -> BegunRepair:
     """Decide, open generations on the operator's word, claim: in one transaction of the ledger."""
-    behind = _behind(services, is_dry_run=False)
+    behind = why_behind(services, is_dry_run=False)
     with (
         at(services, "repair"),
         services.ledger.planning(services.feed_name, services.topic) as session,
@@ -164,7 +163,7 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
         look = _Look.now(services, session.accounts())
         # The session has the ledger's connection; the rest is read beside it.
         with closing(services.second_ledger()) as ledger:
-            plan = _plan(services, ledger, finding_ids, look)
+            plan = _plan(services, ledger, finding_ids, look, is_behind=behind is not None)
         batches = [_batch(services, each) for each in plan.land_again]
         adopted = _left_behind(look, owner, only_repairs=not plan.finish)
         del adopted[MOST_BATCHES - len(batches) :]
@@ -178,15 +177,6 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
         frozen = session.freeze(None, batches, adopted, owner=owner, lease=services.lease)
     tell(services.feed_name, plan)
     return BegunRepair(plan, [each.plan for each in (*frozen.batches, *frozen.adopted)])
-
-
-def _behind(services: Services, *, is_dry_run: bool) -> LedgerBehind | None:
-    """Why nothing may be landed: the rows may lie in a batch that the ledger does not know."""
-    try:
-        require_ledger_not_behind(services, is_dry_run=is_dry_run)
-    except LedgerBehind as error:
-        return error
-    return None
 
 
 def _left_behind(look: _Look, owner: Owner, *, only_repairs: bool) -> list[BatchId]:
@@ -217,7 +207,12 @@ def _with_losses(services: Services, begun: BegunRepair) -> RepairPlan:
 
 
 def _plan(
-    services: Services, ledger: Ledger, finding_ids: Collection[int], look: _Look
+    services: Services,
+    ledger: Ledger,
+    finding_ids: Collection[int],
+    look: _Look,
+    *,
+    is_behind: bool,
 ) -> RepairPlan:
     _require_known(services, ledger, finding_ids)
     chosen, named, later = _named(services, ledger, chosen_findings(services, ledger, finding_ids))
@@ -249,6 +244,7 @@ def _plan(
         cut_at=_cuts(services, look),
         roots=roots_of(services, ledger),
         is_operators_word=bool(finding_ids),
+        is_ledger_behind=is_behind,
     )
     plan = plan_repair(
         [NumberedFinding(each.finding_id, each.finding) for each in chosen],

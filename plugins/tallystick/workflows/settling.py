@@ -20,6 +20,7 @@ from tallystick.errors import IngestionError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
 from tallystick.workflows.place import at
+from tallystick.workflows.published_batches import why_behind
 from tallystick.workflows.retiring import put_aside
 from tallystick.workflows.run import noted
 from tallystick.workflows.services import Services
@@ -41,7 +42,8 @@ class Settled:
 def settle(services: Services, finding_ids: Collection[int]) -> Settled:
     """Move strays aside, and close the findings whose trouble has ended.
 
-    A stray that can't be moved holds up nothing else: its trouble is in the answer.
+    A stray that can't be moved holds up nothing else: its trouble is in the answer. None is moved
+    while the ledger is behind.
     """
     with at(services, "repair"):
         standing = chosen_findings(services, services.ledger, finding_ids)
@@ -65,10 +67,11 @@ def _moved(
     services: Services, standing: Sequence[StoredFinding], troubles: list[IngestionError]
 ) -> Iterator[PutAside]:
     """The strays that were moved; one that may be moved later ends it, for it would meet others."""
+    strays = [each for each in standing if each.finding.code is FindingCode.STRAY_FILE]
+    if not strays or not _may_move(services, troubles):
+        return
     roots = roots_of(services, services.ledger)
-    for each in standing:
-        if each.finding.code is not FindingCode.STRAY_FILE:
-            continue
+    for each in strays:
         stray = stray_of(NumberedFinding(each.finding_id, each.finding), roots)
         if not isinstance(stray, PutAside):
             continue
@@ -78,6 +81,17 @@ def _moved(
                 yield PutAside(stray.path, place, stray.finding_id)
         if any(error.retry for error in troubles):
             return
+
+
+def _may_move(services: Services, troubles: list[IngestionError]) -> bool:
+    """False while the ledger is behind, or nobody can tell: a stray may be a forgotten batch's."""
+    may_move = False
+    with noted(troubles):
+        behind = why_behind(services)
+        may_move = behind is None
+        if behind:
+            log.warning("No stray is moved: %s", behind)
+    return may_move
 
 
 def chosen_findings(

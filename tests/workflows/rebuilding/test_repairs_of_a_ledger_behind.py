@@ -85,17 +85,44 @@ def test_other_rows_that_are_missing_are_lost_all_the_same(behind: Story) -> Non
     assert verdicts == {Verdict.UNKNOWN, Verdict.PROVEN_LOSS}
 
 
-def test_strays_are_moved_aside_all_the_same(behind: Story) -> None:
-    """Nothing is landed for them."""
+def the_stray(story: Story) -> int:
+    [number] = [
+        each.finding_id
+        for each in story.services().ledger.findings(FEED)
+        if each.finding.code is FindingCode.STRAY_FILE
+    ]
+    return number
+
+
+def test_no_stray_is_moved_until_the_ledger_has_caught_up(behind: Story) -> None:
+    """Nobody can say of a file whose batch it is, while batches are unknown."""
     known = {each.file.name for each in behind.services().ledger.files(FEED)}
     file = next(each for each in files(behind) if each.name in known)
     stray = file.with_name("copy.parquet")
     stray.write_bytes(file.read_bytes())
     reconcile(behind.services())
-    [number] = [
-        each.finding_id
-        for each in behind.services().ledger.findings(FEED)
-        if each.finding.code is FindingCode.STRAY_FILE
-    ]
+    number = the_stray(behind)
+    dry = dry_repair(behind.services(), (number,))
+    report = repair_feed(behind.services(), (number,), OWNER)
+    assert stray.exists()
+    assert [*dry.plan.put_aside, *report.plan.put_aside, *report.put_aside] == []
+    [[told], [left]] = dry.not_mended, report.not_mended
+    assert told == left
+    assert (left.finding_id, "A10" in left.reason) == (number, True)
+    assert rebuild(behind.services()).is_whole
     repair_feed(behind.services(), (number,), OWNER)
     assert not stray.exists()
+
+
+def test_the_only_file_of_a_forgotten_batch_is_not_moved_as_a_stray(
+    story: Story, lose: Callable[[Story], Story]
+) -> None:
+    """It has lost its manifest, so this ledger can't know that it is a batch's."""
+    land(story)
+    [bare, *_] = files(story)
+    (bare.parent / "_tally.json").unlink()
+    after = lose(story)
+    reconcile(after.services())
+    assert the_stray(after)
+    repair_feed(after.services(), (), OWNER)
+    assert bare.exists()
