@@ -41,7 +41,7 @@ from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.findings import FAILING_VERDICTS
 from tallystick.domain.identities import FeedName
 from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.repairing import LandAgain
+from tallystick.domain.repair_plan import LandAgain
 from tallystick.domain.rule_table import RULES
 from tallystick.domain.states import FindingState
 from tallystick.domain.waivers import Waiver

@@ -10,27 +10,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from tallystick.domain.batch import BatchPlan, CommittedFile, PlannedRange
 from tallystick.domain.findings import Finding, FindingCode
-from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.generation import GenerationState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.landed import FileSlice, LandedFile
-from tallystick.domain.log_changes import (
-    Accounts,
-    EndedGeneration,
-    LogChanges,
-    OpenedGeneration,
-)
 from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import QUARANTINE_NAME
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, union_of
+from tallystick.domain.repair_plan import (
+    EndsWithStray,
+    LandAgain,
+    NewGeneration,
+    NotMended,
+    NumberedFinding,
+    PutAside,
+    RepairFacts,
+    RepairPlan,
+)
 from tallystick.domain.shared_offsets import sharing_offsets
-from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Verdict
 
 # Findings about rows of committed files: the file is what can be replaced.
@@ -49,130 +52,6 @@ _PERHAPS_FORGOTTEN: Final = (
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
 BESIDE_STRAY: Final = "the other copy is a stray file: its finding A9 moves it."
 _CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedFinding:
-    """A standing finding and its number in the ledger."""
-
-    finding_id: int
-    finding: Finding
-
-
-@dataclass(frozen=True, slots=True)
-class RepairFacts:
-    """All that the decision rests on."""
-
-    accounts: Accounts
-    snapshot: BrokerSnapshot
-    manifests: Mapping[BatchId, Manifest]
-    """Of the batches that the findings name."""
-    missing: Collection[CommittedFile]
-    """Files of these batches that are not in their directory now; a finding says so of then."""
-    in_staging: Collection[BatchId]
-    """Committed batches whose data still wait for their rename."""
-    replaced: Collection[CommittedFile]
-    stopping: Mapping[int, str]
-    """By partition: why the next plan will stop it. Its old offsets may be other records now."""
-    cut_at: Mapping[int, int]
-    """By stopped partition, where known: all below is landed and in the log as it was landed."""
-    roots: Collection[str]
-    """Below which the feed has, or had, its directories."""
-    is_operators_word: bool
-    """True when the findings were named, so that a new generation may be opened."""
-    is_ledger_behind: bool
-    """True while the ledger lacks published batches: what it calls a stray may be of one."""
-
-
-@dataclass(frozen=True, slots=True)
-class LandAgain:
-    """Files of one batch whose offsets become a batch of their own."""
-
-    old: BatchPlan
-    ranges: tuple[PlannedRange, ...]
-    replaces: tuple[CommittedFile, ...]
-    finding_ids: tuple[int, ...]
-    gone: tuple[OffsetRange, ...] = ()
-    """What missing files held and the broker has no more; its rows are lost from the commit on."""
-
-
-@dataclass(frozen=True, slots=True)
-class PutAside:
-    """A stray file, and where it is kept."""
-
-    path: str
-    quarantine: str
-    finding_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class EndsWithStray:
-    """A finding about rows that a stray holds too: it ends when that stray's finding moves it."""
-
-    finding_id: int
-    stray_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class NewGeneration:
-    """A log that was cut, and from where it is landed anew."""
-
-    account: GenerationAccount
-    code: FindingCode
-    first_offset: int
-    log_start_offset: int
-    finding_id: int
-
-    @property
-    def expired(self) -> OffsetRange | None:
-        """What was deleted while the partition was stopped; the next plan records it as lost."""
-        return offset_range(self.account.partition, self.first_offset, self.log_start_offset)
-
-
-@dataclass(frozen=True, slots=True)
-class NotMended:
-    """A finding about which nothing is done here, and why."""
-
-    finding_id: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RepairPlan:
-    """What would be done; a dry run prints it, a repair performs it."""
-
-    land_again: Sequence[LandAgain] = ()
-    put_aside: Sequence[PutAside] = ()
-    end_with_strays: Sequence[EndsWithStray] = ()
-    new_generations: Sequence[NewGeneration] = ()
-    finish: Sequence[int] = ()
-    """Findings about unfinished batches: they are finished or taken over."""
-    not_mended: Sequence[NotMended] = ()
-
-    @property
-    def changes(self) -> LogChanges:
-        """Generations to close and to open, on the operator's word."""
-        return LogChanges(
-            closed=tuple(
-                EndedGeneration(
-                    each.account.generation_id,
-                    each.code,
-                    f"finding {each.finding_id}: an operator opened a new generation",
-                )
-                for each in self.new_generations
-            ),
-            opened=tuple(
-                OpenedGeneration(
-                    each.account.partition,
-                    each.account.cluster_id,
-                    each.account.topic_id,
-                    each.account.ordinal + 1,
-                    each.first_offset,
-                    f"finding {each.finding_id}: the log was cut",
-                )
-                for each in self.new_generations
-            ),
-        )
 
 
 @dataclass

@@ -19,17 +19,15 @@ from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath, StagingPath
-from tallystick.domain.repairing import (
-    BESIDE_STRAY,
-    LATER,
+from tallystick.domain.repair_plan import (
     LandAgain,
     NotMended,
     NumberedFinding,
     PutAside,
     RepairFacts,
     RepairPlan,
-    plan_repair,
 )
+from tallystick.domain.repairing import BESIDE_STRAY, LATER, plan_repair
 from tallystick.domain.states import BatchState, FindingState
 from tallystick.errors import (
     FileMissing,

@@ -9,7 +9,7 @@ import logging
 
 from tallystick.domain.batch import BatchPlan, CommittedFile
 from tallystick.domain.paths import QUARANTINE_NAME, BatchPath
-from tallystick.domain.repairing import PutAside
+from tallystick.domain.repair_plan import PutAside
 from tallystick.errors import FileMissing, TargetOccupied
 from tallystick.workflows.services import Services
 

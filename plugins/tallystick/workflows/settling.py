@@ -14,7 +14,8 @@ from tallystick.domain.closing import ended_by_reopening
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import BatchId
 from tallystick.domain.log_rules import OF_LOST
-from tallystick.domain.repairing import NumberedFinding, PutAside, stray_of
+from tallystick.domain.repair_plan import NumberedFinding, PutAside
+from tallystick.domain.repairing import stray_of
 from tallystick.domain.states import FindingState
 from tallystick.errors import IngestionError
 from tallystick.ports.findings import StoredFinding
