@@ -194,6 +194,10 @@ def rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
     for left in document.left_out:
         blocks.append(f"left out: {left.directory}: {'; '.join(left.reasons)}")
     if document.left_out:
+        blocks.append(
+            "With --damaged, batches are entered too whose files are gone for good and do not prove"
+            " their manifest any more."
+        )
         blocks.append("next: docs/runbook.md, A10, says what to do with what was left out.")
     blocks += findings_view(document.findings)
     if not (count or document.left_out):

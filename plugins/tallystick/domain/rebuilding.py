@@ -5,7 +5,8 @@
    before all. The other one is named, to the offset, and not entered.
 3. A log is accounted for from the lowest offset of any of its manifests. What lies between them and
    is in none is left to the next plan: it is no loss before the broker was asked.
-4. What the ledger says itself is never contradicted: a loss on record, a log that is another one.
+4. A repair waits for the batch that it repaired, as long as that one can be entered at all.
+5. What the ledger says itself is never contradicted: a loss on record, a log that is another one.
 """
 
 from __future__ import annotations
@@ -137,9 +138,10 @@ def rebuild_plan(
     coverage = Coverage(held=facts.held)
     committed = set(facts.committed)
     published = {each.plan.batch_id: each for each in proven}
+    there = {each.batch_id for each in readable}
     for batch in in_order(each.plan for each in proven):
         batch_id = batch.batch_id
-        reasons = [*_contradictions(facts, logs, batch)]
+        reasons = [*_contradictions(facts, logs, batch), *_waiting(batch, there - committed)]
         if batch_id in unfinished:
             reasons += _other_claims(unfinished[batch_id].plan, batch)
         wanted = _repair_or_not(batch, committed)
@@ -268,6 +270,14 @@ def _other_claims(claimed: BatchPlan, published: BatchPlan) -> Iterator[str]:
     if theirs != ours or claimed.replaces != published.replaces:
         held = ", ".join(str(each) for each in sorted(theirs)) or "nothing"
         yield f"the ledger's batch of this id is unfinished and claims {held}"
+
+
+def _waiting(plan: BatchPlan, left_out: Collection[BatchId]) -> Iterator[str]:
+    """Why a repair can't be entered yet: on record without the batch whose files it replaces, it
+    would keep that one, and what only that one holds, from ever being entered.
+    """
+    for each in sorted({old.batch_id for old in plan.replaces if old.batch_id in left_out}):
+        yield f"it replaces files of batch {each}, which must be entered first"
 
 
 def _repair_or_not(plan: BatchPlan, committed: Collection[BatchId]) -> BatchPlan | None:

@@ -240,6 +240,22 @@ def test_a_repair_of_nothing_on_record_is_a_batch_of_its_own() -> None:
     assert entered.plan == replace(repair.plan, replaces=())
 
 
+def test_a_repair_waits_for_the_batch_that_it_repaired() -> None:
+    """Entered alone, it would keep the old batch out, and what only that one holds."""
+    old, repair = manifest("b1", 0, 9), manifest("a1", 0, 5, replaces=["b1"])
+    again = manifest("a2", 0, 5, replaces=["a1"])
+
+    first = decided(NOTHING, [old, repair, again], [repair, again])
+    later = decided(NOTHING, [old, repair, again], [old, repair, again])
+
+    assert first.enter == []
+    assert [each.reasons for each in first.left_out] == [
+        ("it replaces files of batch b1, which must be entered first",),
+        ("it replaces files of batch a1, which must be entered first",),
+    ]
+    assert (names(later.enter), later.left_out) == (["b1", "a1", "a2"], [])
+
+
 def test_a_repair_of_half_of_what_is_on_record_is_left_out() -> None:
     repair = manifest("a1", 0, 5, replaces=["b1", "b2"])
     facts = LedgerFacts(logs(an_account(frontier=9)), committed={BatchId("b1")})
