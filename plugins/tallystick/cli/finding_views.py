@@ -13,6 +13,7 @@ from tallystick.cli.finding_documents import (
     StoredFindingPart,
 )
 from tallystick.cli.text import Block, Table, number
+from tallystick.cli.views import place_words
 from tallystick.domain.states import FindingState
 
 _SHOWN_RANGES = 20
@@ -152,10 +153,9 @@ def repair_view(document: RepairDocument) -> list[Block]:
 
 def place_of(finding: FindingPart | StoredFindingPart) -> str:
     """Topic, partition and offsets, as far as the finding has them; else its path or batch."""
-    place = finding.topic if finding.partition is None else f"{finding.topic}-{finding.partition}"
-    if finding.from_offset is not None and finding.until_offset is not None:
-        return f"{place} [{number(finding.from_offset)}, {number(finding.until_offset)})"
-    return f"{place} {finding.subject}".rstrip()
+    place = place_words(finding)
+    has_offsets = finding.from_offset is not None and finding.until_offset is not None
+    return place if has_offsets else f"{place} {finding.subject}".rstrip()
 
 
 def _dry(document: RepairDocument) -> str:

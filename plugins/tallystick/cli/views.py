@@ -235,7 +235,7 @@ def _landed_words(document: CompleteDocument) -> str:
     losses, others = [], []
     for each in document.accepted:
         until = each.expires_at.isoformat(timespec="seconds") if each.expires_at else "?"
-        place = _place(each)
+        place = place_words(each)
         if each.verdict == Verdict.PROVEN_LOSS.value:
             losses.append(f"{place} until {until}")
         else:
@@ -265,7 +265,8 @@ def findings_view(findings: Sequence[FindingPart]) -> list[Block]:
     return lines
 
 
-def _place(part: FindingPart | AcceptedPart) -> str:
+def place_words(part: FindingPart | AcceptedPart) -> str:
+    """Topic, partition and offsets, as far as the part has them."""
     place = part.topic if part.partition is None else f"{part.topic}-{part.partition}"
     if part.from_offset is not None and part.until_offset is not None:
         place += f" [{number(part.from_offset)}, {number(part.until_offset)})"
@@ -274,7 +275,7 @@ def _place(part: FindingPart | AcceptedPart) -> str:
 
 def _finding_line(finding: FindingPart) -> str:
     numbered = f"finding {finding.number}: " if finding.number is not None else ""
-    place = _place(finding)
+    place = place_words(finding)
     return f"{numbered}{place}  {finding.verdict}  {finding.code} {finding.name}: {finding.cause}"
 
 
