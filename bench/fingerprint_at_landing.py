@@ -96,18 +96,18 @@ def _compare(spark: SparkSession, servers: str, scratch: Path, until: Until, rou
 def _observed(rows: DataFrame, partitions: list[int]) -> DataFrame:
     """The rows, with the fingerprint's sums taken while they pass: of all, or of each partition."""
     sums = {
-        f"q{half}{part}": each.format(text.rsplit(" AS ", 1)[0].replace("timestamp,", _MICROS, 1))
+        f"q{half}{part}": each.format(text.rsplit(" AS ", 1)[0])
         for half, text in enumerate(row_hash_columns.HALVES)
         for part, each in enumerate(("shiftrightunsigned({0}, 32)", "({0}) & 4294967295L"))
     } | {"offsets": "offset & 4294967295L", "rows": "1L"}
-    if not partitions:
-        return rows.observe(Observation(), *(expr(f"sum({s}) AS {n}") for n, s in sums.items()))
+    placed = rows.selectExpr("*", row_hash_columns.PLACE.replace("timestamp,", _MICROS, 1))
+    over_all = (expr(f"sum({text}) AS {name}") for name, text in sums.items())
     by_slice = (
         expr(f"sum(if(partition = {each}, {text}, 0L)) AS {name}_{each}")
         for each in partitions
         for name, text in sums.items()
     )
-    return rows.observe(Observation(), *by_slice)
+    return placed.observe(Observation(), *(by_slice if partitions else over_all)).drop("place")
 
 
 _MICROS = "unix_micros(timestamp),"

@@ -120,9 +120,10 @@ def test_fingerprints_are_by_file_and_partition(spark: SparkSession, tmp_path: P
         ([*range(100, 300), 127, 128, 128, 299], runs(), runs((127, 129), (299, 300)), runs()),
         ([*range(100, 299), 200], runs((299, 300)), runs((200, 201)), runs()),  # right count
         ([*range(99, 300), 400], runs(), runs(), runs((99, 100), (400, 401))),
+        ([*range(150, 350)], runs((100, 150)), runs(), runs((300, 350))),
         ([], runs((100, 300)), runs(), runs()),
     ],
-    ids=["whole", "backwards", "missing", "doubled", "both", "foreign", "empty"],
+    ids=["whole", "backwards", "missing", "doubled", "both", "foreign", "shifted", "empty"],
 )
 def test_offsets_are_exact(
     spark: SparkSession,
@@ -180,6 +181,21 @@ def test_more_large_files_than_one_query_takes(
         monkeypatch.delattr(slice_sums, slow_way)  # one look at whole runs is enough
     found = read(spark, *files)
     assert [each.slices[0].fingerprint for each in found] == [fingerprint_of(each) for each in rows]
+
+
+def test_a_file_that_a_cluster_would_read_in_parts_is_counted_from_its_first_row(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1)
+    for slow_way in ("_taken_by_file", "_taken_by_slice"):
+        monkeypatch.delattr(slice_sums, slow_way)
+    rows = [a_row(offset, value=b"%d" % offset * 9) for offset in range(400)]
+    path = write(tmp_path / "a.parquet", rows, row_group_size=20)
+    with session_settings(spark, {"spark.sql.files.maxPartitionBytes": "2000"}):
+        assert spark.read.parquet(path.as_uri()).rdd.getNumPartitions() > 1
+        [file] = read(spark, a_file(path, (0, 0, 399)))
+    assert file.slices[0].has_its_offsets
+    assert file.slices[0].fingerprint == fingerprint_of(rows)
 
 
 def test_more_runs_than_can_be_named_are_counted(spark: SparkSession, tmp_path: Path) -> None:

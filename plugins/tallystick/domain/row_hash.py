@@ -3,12 +3,14 @@
 This is the definition; `spark/row_hash_columns.py` must give the same, and a test compares them. It
 finds accidents, not forgers: neither XXH64 nor CRC-32 is a cryptographic hash.
 
-1. The high half is XXH64 over all fields. They are hashed one after another, each as seed of the
-   next, so no two rows share their input. The low half is XXH64 over the row's place and times and
-   the CRC-32 of its key, value and header values: what one algorithm is blind to, the other sees,
-   and the bytes go through XXH64 once only, which is most of a scrub's work.
-2. Null is told from empty, and which of two fields is null, by flags: XXH64 alone skips nulls.
-3. Headers are hashed as key, value, key, value and so on; then their values are, joined with two
+1. A row's place, its times and which of its fields are null are hashed first, to 64 bits that both
+   halves begin with. A scrub hashes every row ever landed, so that is done once.
+2. The high half goes on with XXH64 over all content. Fields are hashed one after another, each as
+   seed of the next, so no two rows share their input. The low half goes on with the CRC-32 of key,
+   value and header values: what one algorithm is blind to, the other sees, and the bytes go through
+   XXH64 once only, which is most of a scrub's work.
+3. Null is told from empty, and which of two fields is null, by flags: XXH64 alone skips nulls.
+4. Headers are hashed as key, value, key, value and so on; then their values are, joined with two
    different signs for null: where a null stands, the two texts differ, so its place is known. One
    text would not do, since a value may be the sign itself.
 """
@@ -20,7 +22,7 @@ from typing import Final
 from zlib import crc32
 
 SEEDS: Final = (0x7461_6C6C_7973_7469, 0x636B_2D72_6F77_2D31)
-"""What the two 64-bit halves begin with, the high half first."""
+"""What the place begins with, and the low half: without it an empty row's halves would be equal."""
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
 NO_HEADERS: Final = -1
@@ -52,10 +54,9 @@ def row_hash(
     count = NO_HEADERS if headers is None else len(headers)
     joined = [None, None] if headers is None else [_joined(headers, sign) for sign in NULL_SIGNS]
     pairs = [each for pair in headers or () for each in _encoded(*pair)]
-    high, low = (
-        _placed(seed, partition, offset, timestamp_micros, timestamp_type, flags, count)
-        for seed in SEEDS
-    )
+    place = _place(partition, offset, timestamp_micros, timestamp_type, flags, count)
+    high = hash_long(place, _SPARK_SEED)
+    low = hash_long(place, hash_long(SEEDS[1], _SPARK_SEED))
     for content in (key, value, *pairs, *joined):
         high = high if content is None else hash_bytes(content, high)
     for content in (key, value, joined[0]):
@@ -63,8 +64,7 @@ def row_hash(
     return high << 64 | low
 
 
-def _placed(
-    first: int,
+def _place(
     partition: int,
     offset: int,
     timestamp_micros: int,
@@ -72,7 +72,7 @@ def _placed(
     flags: int,
     header_count: int,
 ) -> int:
-    seed = hash_long(first, _SPARK_SEED)
+    seed = hash_long(SEEDS[0], _SPARK_SEED)
     seed = hash_int(partition, seed)
     seed = hash_long(offset, seed)
     seed = hash_long(timestamp_micros, seed)

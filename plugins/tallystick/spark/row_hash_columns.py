@@ -20,11 +20,14 @@ _JOINED_HEADERS: Final = tuple(
     f"array_join(cast(headers.value AS ARRAY<STRING>), chr({SEPARATOR}), chr({sign}))"
     for sign in NULL_SIGNS
 )
-_PLACE: Final = f"partition, offset, timestamp, timestamp_type, {_FLAGS}, {_HEADER_COUNT}"
+PLACE: Final = (
+    f"xxhash64({SEEDS[0]}L, partition, offset, timestamp, timestamp_type,"
+    f" {_FLAGS}, {_HEADER_COUNT}) AS place"
+)
+"""Column `place`, which both halves are made of: to be selected before them."""
 HALVES: Final = (
-    f"xxhash64({SEEDS[0]}L, {_PLACE}, key, value, headers, {', '.join(_JOINED_HEADERS)})"
-    " AS high_half",
-    f"xxhash64({SEEDS[1]}L, {_PLACE}, crc32(key), crc32(value),"
+    f"xxhash64(place, key, value, headers, {', '.join(_JOINED_HEADERS)}) AS high_half",
+    f"xxhash64({SEEDS[1]}L, place, crc32(key), crc32(value),"
     f" crc32(cast({_JOINED_HEADERS[0]} AS BINARY))) AS low_half",
 )
 """Columns `high_half` and `low_half`, as signed numbers of 64 bits."""

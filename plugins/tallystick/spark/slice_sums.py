@@ -2,8 +2,9 @@
 
 1. A large file of one partition is summed up by itself. Sums by file and partition lie in a table
    that Spark looks into at each row, which costs as much as the hashing does.
-2. Where such a file should hold one run of offsets it is only asked if it does: each row then has
-   the offset that its place in the file says. A file that does not is read again, in the other way.
+2. Where such a file should hold one run of offsets it is only asked if it does: all rows then are
+   as far from their offsets as the first one, counted as they are read, by one task. A file that
+   does not is read again, in the other way.
 3. Every page's checksum is verified; no setting of the cluster lets a damaged file pass as empty.
 """
 
@@ -18,7 +19,8 @@ from tallystick.domain.fingerprint import Fingerprint
 from tallystick.domain.row_hash import hash_bytes
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import ScrubFile, runs_of_words
-from tallystick.spark.row_hash_columns import HALVES
+from tallystick.spark.row_hash_columns import HALVES, PLACE
+from tallystick.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,8 +48,9 @@ _LARGE_ROWS: Final = 500_000
 _MOST_SCANS: Final = 32
 
 _FILE: Final = "xxhash64(_metadata.file_name) AS file"
+_FIELDS: Final = ("partition", "offset", "key", "value", "headers", PLACE)
 # Rows of a file that are as far from their offsets as one another have different offsets.
-_SHIFT: Final = "offset - _metadata.row_index"
+_SHIFT: Final = "offset - _metadata.row_index AS shift"
 _SHIFTS: Final = ("min(shift) AS least_shift", "max(shift) AS largest_shift")
 _PARTITIONS: Final = ("min(partition) AS partition", "max(partition) AS last_partition")
 # Halves of 32 bits: sums of whole 64-bit numbers would overflow.
@@ -60,23 +63,23 @@ _HASH_SUMS: Final = (
 _AGGREGATES: Final = (
     "count(*) AS record_count",
     "count(if(offset IS NULL, NULL, partition)) AS placed_count",
-    *_SHIFTS,
     "min(offset) AS first_offset",
     "max(offset) AS last_offset",
     "sum(shiftrightunsigned(offset, 32)) AS high_sum",
     "sum(offset & 4294967295L) AS low_sum",
     *_HASH_SUMS,
 )
-_CONTENT: Final = ("partition", "offset", f"{_SHIFT} AS shift", *HALVES)
 # What no row has, in place of null, which would count for nothing.
 _NOWHERE: Final = -1
 _NO_SHIFT: Final = -(1 << 62)
-_RUN_AGGREGATES: Final = ("count(*) AS record_count", *_SHIFTS, *_HASH_SUMS)
+# One task counts the rows of a file from 0 up. It does so for less than Spark's reader says them.
+_RUN_FIELDS: Final = (*_FIELDS, "offset - monotonically_increasing_id() AS shift")
 _RUN_CONTENT: Final = (
     f"coalesce(partition, {_NOWHERE}) AS partition",
-    f"coalesce({_SHIFT}, {_NO_SHIFT}L) AS shift",
+    f"coalesce(shift, {_NO_SHIFT}L) AS shift",
     *HALVES,
 )
+_RUN_AGGREGATES: Final = ("count(*) AS record_count", *_SHIFTS, *_HASH_SUMS)
 _BIT: Final = ("offset >> 6 AS place", "1L << cast(offset & 63 AS INT) AS bit")
 _WORD: Final = "bit_or(bit) AS word"
 
@@ -112,73 +115,90 @@ def _some(files: Sequence[ScrubFile]) -> Iterator[Sequence[ScrubFile]]:
 
 
 def _taken_as_runs(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    """Without the files that hold something else than one run of one partition."""
+    """Without the files that hold something else than the run of offsets that they should."""
+    expected = {each.name: each.slices[0] for each in files}
     found = FileSums()
-    for row in _summed_by_file(spark, files, _RUN_CONTENT, _RUN_AGGREGATES):
-        count, first = row["record_count"], row["least_shift"]
-        is_one_run = first == row["largest_shift"] != _NO_SHIFT
+    with session_settings(spark, _one_task_per_file(files)):
+        rows = _summed_by_file(spark, files, (_RUN_FIELDS, _RUN_CONTENT), _RUN_AGGREGATES)
+    for row in rows:
+        wanted, count = expected[row["name"]], row["record_count"]
+        first, last = wanted.first_offset, wanted.first_offset + count - 1
+        is_one_run = row["least_shift"] == row["largest_shift"] == first
         if count == 0:
             found[row["name"]] = {}
-        elif is_one_run and row["partition"] == row["last_partition"] != _NOWHERE:
-            last = first + count - 1
+        elif is_one_run and row["partition"] == row["last_partition"] == wanted.partition:
             sums = (row["first"], row["second"], row["third"], row["fourth"])
             fingerprint = Fingerprint(count, count * (first + last) // 2, sums, first, last)
-            found[row["name"]] = {row["partition"]: SliceSums(fingerprint, count)}
+            found[row["name"]] = {wanted.partition: SliceSums(fingerprint, count)}
     return found
+
+
+def _one_task_per_file(files: Sequence[ScrubFile]) -> Mapping[str, str]:
+    """So that rows are counted from 0 up; in parts they are not, and the file is read again."""
+    return {
+        "spark.sql.files.minPartitionNum": "1",
+        "spark.sql.files.maxPartitionBytes": str(max(each.length_bytes for each in files) + 1),
+    }
 
 
 def _taken_by_file(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     """Without the files that hold rows of several partitions."""
     found = FileSums()
-    for row in _summed_by_file(spark, files, _CONTENT, _AGGREGATES):
+    content = (_FIELDS, ("partition", "offset", *HALVES))
+    for row in _summed_by_file(spark, files, content, _AGGREGATES):
         if row["record_count"] == 0:
             found[row["name"]] = {}
         elif row["partition"] == row["last_partition"]:
-            found[row["name"]] = {row["partition"]: _taken_from(row["name"], row)}
+            found[row["name"]] = {row["partition"]: SliceSums(_fingerprint(row["name"], row), 0)}
     return found
 
 
 def _summed_by_file(
     spark: SparkSession,
     files: Sequence[ScrubFile],
-    content: Sequence[str],
+    content: Sequence[Sequence[str]],
     aggregates: Sequence[str],
 ) -> list[Any]:
     """One row for each file, with its name and the range of its partitions."""
     from pyspark.sql.functions import expr, lit  # the module itself is imported without Spark, too
 
     # Parsed once, not once for each file.
-    columns = [expr(each) for each in content]
+    selects = [[expr(each) for each in columns] for columns in content]
     sums = [expr(each) for each in (*aggregates, *_PARTITIONS)]
-    frames = [
-        _rows(spark, SCHEMA, [each]).select(*columns).agg(*sums).withColumn("name", lit(each.name))
-        for each in files
-    ]
+
+    def summed(file: ScrubFile) -> DataFrame:
+        rows = _rows(spark, SCHEMA, [file])
+        for columns in selects:
+            rows = rows.select(*columns)
+        return rows.agg(*sums).withColumn("name", lit(file.name))
+
+    frames = (summed(each) for each in files)
     return reduce(lambda one, other: one.union(other), frames).collect()
 
 
 def _taken_by_slice(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    rows = _rows(spark, SCHEMA, files).selectExpr(_FILE, *_CONTENT)
+    rows = _rows(spark, SCHEMA, files).selectExpr(_FILE, _SHIFT, *_FIELDS)
+    rows = rows.selectExpr("file", "shift", "partition", "offset", *HALVES)
     names = _names(files)
     found = FileSums()
-    for row in _aggregated(rows, ("file", "partition"), _AGGREGATES).collect():
+    for row in _aggregated(rows, ("file", "partition"), (*_AGGREGATES, *_SHIFTS)).collect():
         name = names[row["file"]]
-        found.setdefault(name, {})[row["partition"]] = _taken_from(name, row)
+        is_one_run = row["least_shift"] == row["largest_shift"]
+        sums = SliceSums(_fingerprint(name, row), row["record_count"] if is_one_run else 0)
+        found.setdefault(name, {})[row["partition"]] = sums
     return found
 
 
-def _taken_from(name: str, row: Any) -> SliceSums:
+def _fingerprint(name: str, row: Any) -> Fingerprint:
     if row["placed_count"] != row["record_count"]:
         raise ValueError(f"{name} holds rows without partition or offset")
-    fingerprint = Fingerprint(
+    return Fingerprint(
         record_count=row["record_count"],
         offset_sum=(row["high_sum"] << 32) + row["low_sum"],
         hash_sums=(row["first"], row["second"], row["third"], row["fourth"]),
         first_offset=row["first_offset"],
         last_offset=row["last_offset"],
     )
-    is_one_run = row["least_shift"] == row["largest_shift"]
-    return SliceSums(fingerprint, row["record_count"] if is_one_run else 0)
 
 
 def _rows(spark: SparkSession, schema: str, files: Sequence[ScrubFile]) -> DataFrame:
