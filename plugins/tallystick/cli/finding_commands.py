@@ -31,6 +31,7 @@ from tallystick.cli.finding_documents import (
     StoredFindingPart,
     WaiveDocument,
     WaiverPart,
+    WriteManifestPart,
 )
 from tallystick.cli.finding_views import explain_view, findings_view, repair_view
 from tallystick.cli.options import FeedArgument, JsonOption, instant_of
@@ -187,6 +188,10 @@ def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: boo
         end_with_strays=[
             EndsWithStrayPart(finding=each.finding_id, stray=each.stray_id)
             for each in report.plan.end_with_strays
+        ],
+        write_manifests=[
+            WriteManifestPart(path=each.path, finding=each.finding_id)
+            for each in report.plan.write_manifests
         ],
         new_generations=[
             NewGenerationPart(

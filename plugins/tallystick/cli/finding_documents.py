@@ -127,6 +127,13 @@ class ClosedPart(Part):
     closed_by: str
 
 
+class WriteManifestPart(Part):
+    """A published directory's manifest that is gone, and is written anew."""
+
+    path: str
+    finding: int
+
+
 class RepairDocument(Document):
     """`repair`: what is, or would be, done."""
 
@@ -137,6 +144,7 @@ class RepairDocument(Document):
     land_again: Sequence[LandAgainPart]
     put_aside: Sequence[PutAsidePart]
     end_with_strays: Sequence[EndsWithStrayPart]
+    write_manifests: Sequence[WriteManifestPart]
     new_generations: Sequence[NewGenerationPart]
     finish: Sequence[int]
     not_mended: Sequence[NotMendedPart]

@@ -122,6 +122,10 @@ def repair_view(document: RepairDocument) -> list[Block]:
     ]
     if document.is_dry_run:
         lines += [
+            f"would be written anew, for finding {each.finding}: {each.path}"
+            for each in document.write_manifests
+        ]
+        lines += [
             f"would end with finding {each.stray}: finding {each.finding}"
             for each in document.end_with_strays
         ]

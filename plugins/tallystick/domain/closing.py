@@ -45,6 +45,7 @@ _OF_STORAGE: Final = frozenset(
         FindingCode.LANDED_TWICE,
         FindingCode.CONTENT_CHANGED,
         FindingCode.COULD_NOT_TELL,
+        FindingCode.UNFINISHED_BATCH,
     }
 )
 
@@ -110,10 +111,10 @@ def _reason(
     match each.code:
         case FindingCode.LOSS_NEAR if each.partition in heard.not_told:
             return None
-        case code if code in _OF_LEDGER:
-            return gone
         case code if code in _OF_STORAGE and each.level is Level.L2:
             return gone if heard.storage else None
+        case code if code in _OF_LEDGER:
+            return gone
         case code if code in _OF_BROKER and each.level is Level.L1:
             return gone if heard.is_broker_heard_on(each.partition) else None
         case FindingCode.TRUNCATED | FindingCode.OVERWRITTEN:

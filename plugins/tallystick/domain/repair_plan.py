@@ -83,6 +83,14 @@ class EndsWithStray:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteManifest:
+    """A published directory's manifest that is gone: the ledger has its text."""
+
+    path: str
+    finding_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class NewGeneration:
     """A log that was cut, and from where it is landed anew."""
 
@@ -113,6 +121,7 @@ class RepairPlan:
     land_again: Sequence[LandAgain] = ()
     put_aside: Sequence[PutAside] = ()
     end_with_strays: Sequence[EndsWithStray] = ()
+    write_manifests: Sequence[WriteManifest] = ()
     new_generations: Sequence[NewGeneration] = ()
     finish: Sequence[int] = ()
     """Findings about unfinished batches: they are finished or taken over."""

@@ -5,7 +5,8 @@
 2. A file that is there is replaced only as a whole: it may hold rows that can be had nowhere else.
    What is missing with its file, and gone from the broker too, becomes a loss on record.
 3. A stray file is moved out of the readers' directories, and kept; none while the ledger is behind.
-4. A new generation of a log that was cut is opened only on an operator's word: the finding named.
+4. A manifest that is gone is written anew: what it says, the ledger has.
+5. A new generation of a log that was cut is opened only on an operator's word: the finding named.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tallystick.domain.repair_plan import (
     PutAside,
     RepairFacts,
     RepairPlan,
+    WriteManifest,
 )
 from tallystick.domain.shared_offsets import sharing_offsets
 from tallystick.domain.states import Verdict
@@ -51,6 +53,9 @@ _PERHAPS_FORGOTTEN: Final = (
 )
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
 BESIDE_STRAY: Final = "the other copy is a stray file: its finding A9 moves it."
+NOWHERE: Final = (
+    "there is no directory of this batch to write it to; reconcile tells what is there."
+)
 _CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 
 
@@ -63,6 +68,7 @@ class _Drafts:
     put_aside: list[PutAside] = field(default_factory=list)
     beside_strays: dict[int, str] = field(default_factory=dict)
     """Findings about rows that are in a stray file, too, each with its path."""
+    write_manifests: list[WriteManifest] = field(default_factory=list)
     new_generations: list[NewGeneration] = field(default_factory=list)
     finish: list[int] = field(default_factory=list)
     not_mended: list[NotMended] = field(default_factory=list)
@@ -118,6 +124,7 @@ def plan_repair(
         land_again=joined[:most_batches],
         put_aside=tuple(drafts.put_aside),
         end_with_strays=end_with_strays,
+        write_manifests=tuple(drafts.write_manifests),
         new_generations=tuple(drafts.new_generations),
         finish=tuple(drafts.finish),
         not_mended=tuple(drafts.not_mended),
@@ -129,22 +136,26 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
     match found.code:
         case FindingCode.LANDED_TWICE if "kept_batch" in found.evidence:
             drafts.refuse([number], found.next_step)
-        case FindingCode.COULD_NOT_TELL if facts.is_operators_word and _files_named(found, facts):
-            for file in _files_named(found, facts):
-                drafts.files.setdefault(file, []).append(number)
         case FindingCode.LANDED_TWICE if "path" in found.evidence:
             drafts.beside_strays[number] = str(found.evidence["path"])
-        case code if code in _OF_FILES and _files_named(found, facts):
+        case code if _may_replace(code, facts) and _files_named(found, facts):
             for file in _files_named(found, facts):
                 drafts.files.setdefault(file, []).append(number)
         case FindingCode.STRAY_FILE:
             drafts.put(_put_aside(numbered, facts))
+        case FindingCode.UNFINISHED_BATCH if "manifest" in found.evidence:
+            drafts.write_manifests.append(WriteManifest(str(found.evidence["manifest"]), number))
         case FindingCode.UNFINISHED_BATCH:
             drafts.finish.append(number)
         case code if code in _CUT and found.verdict is Verdict.PROVEN_LOSS:
             _reopen(number, found, facts, drafts)
         case code:
             drafts.refuse([number], _WHY_NOT.get(code, found.next_step))
+
+
+def _may_replace(code: FindingCode, facts: RepairFacts) -> bool:
+    """True for what a file is replaced for; one that only can't be read, on an operator's word."""
+    return code in _OF_FILES or (code is FindingCode.COULD_NOT_TELL and facts.is_operators_word)
 
 
 def _put_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | NotMended:

@@ -210,11 +210,11 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         FindingCode.UNFINISHED_BATCH,
         RuleClass.STALLED,
-        "batches against the ledger's clock",
-        (_BROKER,),
+        "batches against the ledger's clock; published directories against their manifests",
+        (_BROKER, _STORAGE),
         (_UNKNOWN,),
         "a lease runs; it waits for its turn, or for its rename",
-        "the next run adopts, publishes or sweeps it",
+        "the next run adopts, publishes or sweeps it; a repair writes its manifest anew",
     ),
     Rule(
         FindingCode.LOSS_NEAR,

@@ -3,7 +3,8 @@
 1. A committed file that is missing, shorter, or has another checksum is named with its ranges.
 2. A file in a readers' directory that no committed batch owns is a stray; nothing is deleted here.
 3. A manifest that names a commit which the ledger doesn't know means that the ledger is behind.
-4. Rows that such a commit may hold are not called lost: a repair may have landed them again, or a
+4. A published directory without its manifest is no loss: it is told before the ledger is lost too.
+5. Rows that such a commit may hold are not called lost: a repair may have landed them again, or a
    run whose commit is forgotten.
 """
 
@@ -18,6 +19,7 @@ from tallystick.domain.batch import BatchPlan
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
+from tallystick.domain.paths import MANIFEST_NAME
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import BoundedRuns
 from tallystick.domain.states import Verdict
@@ -178,6 +180,27 @@ def ledger_behind(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding,
             f"Nothing is landed until this is mended: ./tallystick ledger rebuild {feed}",
         )
         for path in paths
+    )
+
+
+def without_manifest(feed: str, topic: str, directories: Sequence[str]) -> tuple[Finding, ...]:
+    """Published directories that do not name their commit: a rebuilt ledger would not know it."""
+    return tuple(
+        Finding(
+            code=FindingCode.UNFINISHED_BATCH,
+            verdict=Verdict.UNKNOWN,
+            level=Level.L2,
+            feed=feed,
+            topic=topic,
+            cause=(
+                f"{each} is published, and its {MANIFEST_NAME} is gone: readers miss nothing, but"
+                " a ledger rebuilt from the storage would not know this batch."
+            ),
+            next_step=f"Have it written anew, as it was committed: ./tallystick repair {feed}",
+            evidence={"manifest": f"{each}/{MANIFEST_NAME}"},
+            subject=f"{each}/{MANIFEST_NAME}",
+        )
+        for each in directories
     )
 
 

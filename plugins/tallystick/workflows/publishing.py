@@ -116,6 +116,20 @@ def _settle_manifest(services: Services, batch: CommittedBatch, path: str) -> No
         services.store.write(path, batch.manifest_text.encode())
 
 
+def write_manifest_anew(services: Services, path: str) -> bool:
+    """Write the manifest that a published directory has lost; False where there is none to write:
+    without the directory, and where the ledger has no batch in it.
+    """
+    directory = path.rpartition("/")[0]
+    batch = services.ledger.committed_batch(BatchPath.parse(directory).batch_id)
+    if batch is None or BatchPath.of(batch.plan).manifest != path:
+        return False
+    if services.store.status(directory) is None:
+        return False
+    _settle_manifest(services, batch, path)
+    return True
+
+
 def finish(services: Services) -> Sequence[str]:
     """Roll forward every batch that is committed and not published; the directories.
 

@@ -27,7 +27,7 @@ from tallystick.domain.repair_plan import (
     RepairFacts,
     RepairPlan,
 )
-from tallystick.domain.repairing import BESIDE_STRAY, LATER, plan_repair
+from tallystick.domain.repairing import BESIDE_STRAY, LATER, NOWHERE, plan_repair
 from tallystick.domain.states import BatchState, FindingState
 from tallystick.errors import (
     FileMissing,
@@ -97,11 +97,13 @@ class RepairReport:
     def not_mended(self) -> tuple[NotMended, ...]:
         """Findings that stand as they stood; what was done for others has ended some of the plan's.
 
-        Those that should have ended with a stray stand, too, where the stray could not be moved.
+        Those that should have ended with a stray stand, too, where the stray could not be moved,
+        and those about a manifest that could not be written anew.
         """
         left = list(self.plan.not_mended)
         if not self.is_dry_run:
             left += [NotMended(each.finding_id, BESIDE_STRAY) for each in self.plan.end_with_strays]
+            left += [NotMended(each.finding_id, NOWHERE) for each in self.plan.write_manifests]
         return tuple(each for each in left if each.finding_id not in self.closed)
 
 
@@ -398,6 +400,8 @@ def tell(feed: str, plan: RepairPlan) -> None:
         log.info("%s will be moved to %s.", stray.path, stray.quarantine)
     for twice in plan.end_with_strays:
         log.info("Finding %d ends with finding %d.", twice.finding_id, twice.stray_id)
+    for gone in plan.write_manifests:
+        log.info("%s will be written anew, for finding %d.", gone.path, gone.finding_id)
     for opened in plan.new_generations:
         log.warning(
             "%s: generation %d is opened at offset %d, on the operator's word.",

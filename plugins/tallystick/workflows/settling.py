@@ -1,4 +1,5 @@
-"""What is left of a repair after its batches: strays are moved, findings end, losses are told.
+"""What is left of a repair after its batches: strays are moved, lost manifests are written anew,
+findings end.
 
 It reads everything again, so whoever repeats it after a crash ends where the first would have.
 """
@@ -22,6 +23,7 @@ from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import why_behind
+from tallystick.workflows.publishing import write_manifest_anew
 from tallystick.workflows.retiring import put_aside
 from tallystick.workflows.run import noted
 from tallystick.workflows.services import Services
@@ -37,11 +39,11 @@ class Settled:
     closed: Mapping[int, str]
     """Findings that ended, each with what ended it."""
     troubles: Sequence[IngestionError]
-    """Why strays lie where they were."""
+    """Why strays lie where they were, and manifests are still gone."""
 
 
 def settle(services: Services, finding_ids: Collection[int]) -> Settled:
-    """Move strays aside, and close the findings whose trouble has ended.
+    """Move strays aside, write lost manifests anew, and close the findings whose trouble has ended.
 
     A stray that can't be moved holds up nothing else: its trouble is in the answer. None is moved
     while the ledger is behind.
@@ -56,6 +58,7 @@ def settle(services: Services, finding_ids: Collection[int]) -> Settled:
             for each in standing
             if (path := str(each.finding.evidence.get("path"))) in places
         }
+        closed |= _manifests_written(services, standing, troubles)
         closed |= _landed_again(services, standing)
         closed |= _reopened(services, standing)
         services.ledger.close_findings(services.feed_name, closed)
@@ -82,6 +85,19 @@ def _moved(
                 yield PutAside(stray.path, place, stray.finding_id)
         if any(error.retry for error in troubles):
             return
+
+
+def _manifests_written(
+    services: Services, standing: Sequence[StoredFinding], troubles: list[IngestionError]
+) -> dict[int, str]:
+    closed = {}
+    for each in standing:
+        path = each.finding.evidence.get("manifest")
+        if each.finding.code is FindingCode.UNFINISHED_BATCH and isinstance(path, str):
+            with noted(troubles), at(services, "repair"):
+                if write_manifest_anew(services, path):
+                    closed[each.finding_id] = f"{path} was written anew from the ledger."
+    return closed
 
 
 def _may_move(services: Services, troubles: list[IngestionError]) -> bool:

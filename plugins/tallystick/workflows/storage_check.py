@@ -27,6 +27,7 @@ from tallystick.domain.storage_rules import (
     stray_files,
     stray_rows_twice,
     unlisted,
+    without_manifest,
 )
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
 from tallystick.ports.file_store import StoredEntry
@@ -68,8 +69,24 @@ def storage_findings(
         looks = _all(pool, lambda each: _unlike(services, each, tree), seen)
     found = [each for look in looks if look for each in _file_findings(services, look)]
     found += _strays(services, directories, tree)
+    found += _without_manifest(services, directories, tree)
     found += unlisted(services.feed_name, services.topic, tree.refused)
     return perhaps_forgotten(found, list(_unknown_plans(services, found)))
+
+
+def _without_manifest(
+    services: Services, directories: Sequence[CommittedDirectory], tree: Tree
+) -> Sequence[Finding]:
+    """Of a directory that is there; the manifest is looked for again: a repair may write it now."""
+    bare = [
+        str(each.path)
+        for each in directories
+        if each.is_published
+        and (entries := tree.entries.get(str(each.path))) is not None
+        and all(entry.name != MANIFEST_NAME for entry in entries)
+        and services.store.status(each.path.manifest) is None
+    ]
+    return without_manifest(services.feed_name, services.topic, bare)
 
 
 def _unknown_plans(services: Services, found: Sequence[Finding]) -> Iterator[BatchPlan]:

@@ -96,6 +96,8 @@ N2, W1, A4 = FindingCode.STALLED_STABLE_OFFSET, FindingCode.LOSS_NEAR, FindingCo
         (found(N1, Level.L1), replace(ALL, not_told={0}), account(), True),
         (found(A8), replace(ALL, leaderless={0}), account(), True),
         (found(N3, Level.L1), Heard(NOON, broker=False, storage=False), account(), True),
+        (found(N3), replace(ALL, broker=False), account(), True),
+        (found(N3), replace(ALL, storage=False), account(), False),
         (found(U1, Level.L1), ALL, account(), True),
         (found(U1, Level.L1), replace(ALL, broker=False), account(), False),
         (found(U1, Level.L2), replace(ALL, broker=False), account(), True),

@@ -50,6 +50,7 @@ from tallystick.domain.storage_rules import (
     stray_files,
     stray_rows_twice,
     unlisted,
+    without_manifest,
 )
 from tests.support.builders import (
     BATCH,
@@ -138,7 +139,10 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         isolation=Isolation.READ_COMMITTED,
         now=NOON,
     ),
-    "N3": unfinished_batches(FEED, TOPIC, [WaitingBatch(BATCH, BatchState.LANDING, 3601)]),
+    "N3": [
+        *unfinished_batches(FEED, TOPIC, [WaitingBatch(BATCH, BatchState.LANDING, 3601)]),
+        *without_manifest(FEED, TOPIC, ["/d"]),
+    ],
     "W1": losses_near(
         FEED,
         KNOWN,

@@ -1,0 +1,97 @@
+"""A published directory whose `_tally.json` somebody has deleted: told, and written anew."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.identities import Owner
+from tallystick.domain.paths import MANIFEST_NAME
+from tallystick.domain.states import Verdict
+from tallystick.ports.findings import StoredFinding
+from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import dry_repair, repair_feed
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story, a_landed_story
+
+OWNER = Owner("test")
+N3, A8 = FindingCode.UNFINISHED_BATCH, FindingCode.PHANTOM_COMMIT
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """Two partitions of ten records, landed in one batch and one file."""
+    return a_landed_story(ledger_databases(), tmp_path, 10)
+
+
+def manifest_of(story: Story) -> Path:
+    [found] = (story.directory / "landing" / FEED).rglob(MANIFEST_NAME)
+    return found
+
+
+def look(story: Story, level: Level = Level.L2) -> list[Finding]:
+    return list(reconcile(story.services(), level).findings)
+
+
+def recorded(story: Story) -> Sequence[StoredFinding]:
+    return story.services().ledger.findings(FEED)
+
+
+def test_a_manifest_that_is_gone_is_told_and_written_anew_byte_for_byte(story: Story) -> None:
+    manifest = manifest_of(story)
+    committed = manifest.read_bytes()
+    assert look(story) == []
+    manifest.unlink()
+
+    [found] = look(story)
+
+    assert (found.code, found.verdict, found.level) == (N3, Verdict.UNKNOWN, Level.L2)
+    assert found.evidence == {"manifest": f"/{manifest.relative_to(story.directory)}"}
+    [planned] = dry_repair(story.services(), ()).plan.write_manifests
+    assert planned.path == found.evidence["manifest"]
+    assert not manifest.exists(), "a dry run changes nothing"
+    report = repair_feed(story.services(), (), OWNER)
+    assert (report.errors, report.not_mended) == ((), ())
+    assert list(report.closed) == [planned.finding_id]
+    assert manifest.read_bytes() == committed
+    assert look(story) == []
+
+
+def test_a_look_that_lists_nothing_does_not_end_it_and_one_that_does_ends_it(story: Story) -> None:
+    manifest = manifest_of(story)
+    committed = manifest.read_bytes()
+    manifest.unlink()
+    look(story)
+    manifest.write_bytes(committed)
+    assert [each.code for each in look(story, Level.L1)] == [N3]
+    assert look(story) == []
+
+
+def test_without_its_directory_there_is_nothing_to_write(story: Story) -> None:
+    manifest = manifest_of(story)
+    manifest.unlink()
+    look(story)
+    shutil.rmtree(manifest.parent)
+    [number] = [each.finding_id for each in recorded(story)]
+
+    report = repair_feed(story.services(), (number,), OWNER)
+
+    assert [each.finding_id for each in report.not_mended] == [number]
+    assert not manifest.parent.exists()
+    assert {each.code for each in look(story)} == {A8}, "its files are missed, one by one"
+
+
+def test_a_manifest_is_no_word_for_batches_that_somebody_left_behind(story: Story) -> None:
+    manifest_of(story).unlink()
+    look(story)
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    plan_feed(story.services(), None, Owner("killed"))
+    report = repair_feed(story.services(), (), OWNER)
+    assert len(report.closed) == 1
+    assert list(report.batches) == []
