@@ -28,6 +28,7 @@ from tests.support.detector_faults import (
     recreated,
     repeated,
     short,
+    without_manifest,
     written_past_the_schema,
 )
 from tests.support.detector_scene import (
@@ -74,6 +75,7 @@ def scene(
             left_behind,
             frozen,
             repeated,
+            without_manifest,
         )
     ]
     expiring.settle()

@@ -9,6 +9,7 @@ from typing import Any
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.landing import LandingPlan, Scan
+from tallystick.domain.paths import MANIFEST_NAME
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import Isolation
 from tallystick.domain.window import Window
@@ -262,6 +263,18 @@ def left_behind(scene: Scene) -> Way:
         " lease_until = lease_until - interval '62 minutes'",
     )
     scene.inject(way, "N3", UNKNOWN, subject=batch.batch_id)
+    return way
+
+
+def without_manifest(scene: Scene) -> Way:
+    """A published directory from which somebody has deleted the one file that is not data."""
+    way = scene.way("bare")
+    produce(scene.servers, way.topic, messages(5))
+    scene.landed(way)
+    with way.services() as services:
+        [file] = placed(services)
+        services.store.delete(f"{file.directory}/{MANIFEST_NAME}")
+    scene.inject(way, "N3", UNKNOWN, subject=f"{file.directory}/{MANIFEST_NAME}")
     return way
 
 
