@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tallystick.domain.scrub import (
     ScrubPlan,
     ScrubResult,
 )
-from tallystick.spark import slice_sums
+from tallystick.spark import scrubbing, slice_sums
 from tallystick.spark.landing import SESSION_SETTINGS as LANDING_SETTINGS
 from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
 from tallystick.spark.session_settings import session_settings
@@ -140,6 +141,7 @@ def test_offsets_are_exact(
     assert found.fingerprint == fingerprint_of([a_row(each) for each in offsets])
 
 
+@pytest.mark.usefixtures("either_way")
 def test_proven_holes_are_no_loss_and_a_row_in_one_is_foreign(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -153,6 +155,75 @@ def test_proven_holes_are_no_loss_and_a_row_in_one_is_foreign(
 
     assert one.has_its_offsets
     assert (other.missing, other.foreign) == (runs((199, 200)), runs((3, 4)))
+
+
+HOLES = OffsetRuns.of([(3, 4), (64, 128), (150, 151)])
+LANDED = [a_row(each) for each in range(200) if each not in HOLES]
+
+
+def recorded(file: ScrubFile, rows: Sequence[Any]) -> ScrubFile:
+    """The file with the fingerprint that the first full read has taken."""
+    return replace(file, slices=(replace(file.slices[0], fingerprint=fingerprint_of(rows)),))
+
+
+@pytest.mark.parametrize("way", ["by file", "by slice"])
+def test_rows_that_are_on_record_are_read_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    if way == "by file":
+        monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1)
+        monkeypatch.delattr(slice_sums, "_taken_by_slice")
+    for second_look in ("present_offsets", "doubled_offsets"):
+        monkeypatch.delattr(scrubbing, second_look)
+    file = a_file(write(tmp_path / "a.parquet", LANDED), (0, 0, 199), holes=HOLES)
+    [found] = read(spark, recorded(file, LANDED))
+    assert found.slices[0].has_its_offsets
+    assert found.slices[0].fingerprint == fingerprint_of(LANDED)
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize(
+    ("now", "missing", "doubled"),
+    [
+        ([*LANDED[:-1], a_row(199, value=b"other")], runs(), runs()),
+        (LANDED[:-1], runs((199, 200)), runs()),
+        ([*LANDED, LANDED[7]], runs(), runs((8, 9))),
+    ],
+    ids=["changed", "missing", "doubled"],
+)
+def test_rows_that_are_not_those_on_record_are_looked_at(
+    spark: SparkSession, tmp_path: Path, now: list[Any], missing: BoundedRuns, doubled: BoundedRuns
+) -> None:
+    file = a_file(write(tmp_path / "a.parquet", now), (0, 0, 199), holes=HOLES)
+    for each in (file, recorded(file, LANDED)):
+        [found] = read(spark, each)[0].slices
+        assert (found.missing, found.doubled, found.foreign) == (missing, doubled, runs())
+        assert found.fingerprint == fingerprint_of(now)
+
+
+def test_offsets_of_all_slices_are_read_together(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A packed file of a transactional topic: every slice has a hole."""
+    asked: list[int] = []
+    present = scrubbing.present_offsets
+
+    def counted(spark: SparkSession, files: Sequence[ScrubFile]) -> Any:
+        asked.append(len(files))
+        return present(spark, files)
+
+    monkeypatch.setattr(scrubbing, "present_offsets", counted)
+    monkeypatch.delattr(scrubbing, "doubled_offsets")
+    files = []
+    for name in ("a", "b"):
+        rows = [a_row(o, partition=p) for p in range(30) for o in (0, 1, 3)]
+        path = write(tmp_path / f"{name}.parquet", rows)
+        slices = [(each, 0, 3) for each in range(30)]
+        files.append(a_file(path, *slices, holes=OffsetRuns.of([(2, 3)])))
+    found = read(spark, *files)
+    assert all(each.has_its_offsets for file in found for each in file.slices)
+    assert [len(each.slices) for each in found] == [30, 30]
+    assert asked == [2]
 
 
 @pytest.mark.usefixtures("either_way")
@@ -177,8 +248,7 @@ def test_more_large_files_than_one_query_takes(
         a_file(write(tmp_path / f"{n}.parquet", each), (n, 0, len(each) - 1))
         for n, each in enumerate(rows)
     ]
-    for slow_way in ("_taken_by_file", "_taken_by_slice"):
-        monkeypatch.delattr(slice_sums, slow_way)  # one look at whole runs is enough
+    monkeypatch.delattr(slice_sums, "_taken_by_slice")  # one look at whole runs is enough
     found = read(spark, *files)
     assert [each.slices[0].fingerprint for each in found] == [fingerprint_of(each) for each in rows]
 
@@ -187,8 +257,7 @@ def test_a_file_that_a_cluster_would_read_in_parts_is_counted_from_its_first_row
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1)
-    for slow_way in ("_taken_by_file", "_taken_by_slice"):
-        monkeypatch.delattr(slice_sums, slow_way)
+    monkeypatch.delattr(slice_sums, "_taken_by_slice")
     rows = [a_row(offset, value=b"%d" % offset * 9) for offset in range(400)]
     path = write(tmp_path / "a.parquet", rows, row_group_size=20)
     with session_settings(spark, {"spark.sql.files.maxPartitionBytes": "2000"}):

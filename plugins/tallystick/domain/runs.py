@@ -62,6 +62,15 @@ class OffsetRuns:
         """How many offsets there are."""
         return sum(self.until_offsets) - sum(self.from_offsets)
 
+    @property
+    def sum(self) -> int:
+        """All offsets added up.
+
+        >>> OffsetRuns.of([(0, 3), (5, 6)]).sum
+        8
+        """
+        return sum((until - start) * (start + until - 1) // 2 for start, until in self)
+
     def __len__(self) -> int:
         return len(self.from_offsets)
 

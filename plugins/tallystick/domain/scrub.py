@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -31,6 +31,8 @@ class ExpectedSlice:
     """Largest offset (included)."""
     holes: OffsetRuns
     """Proven holes between the two."""
+    fingerprint: Fingerprint | None = None
+    """The one on record, taken when the offsets were proven; None before the first full read."""
 
     @property
     def offsets(self) -> OffsetRuns:
@@ -190,6 +192,8 @@ def compared(
 ) -> ReadSlice:
     """What was read of a slice against what was committed; None: nothing of this partition was."""
     wanted = expected.offsets if expected else OffsetRuns()
+    if present == wanted and not doubled:
+        return ReadSlice(partition, fingerprint)
     return ReadSlice(
         partition,
         fingerprint,
@@ -199,46 +203,31 @@ def compared(
     )
 
 
-def is_proven_by_counts(
+def is_proven_by_sums(
     expected: ExpectedSlice | None, fingerprint: Fingerprint, distinct_count: int
 ) -> bool:
-    """True when rows, distinct offsets and bounds alone prove that exactly the committed offsets
-    are there: so many different numbers fill the whole span.
+    """True when exactly the committed offsets are there, by what was summed up alone: the rows are
+    those on record, or so many different numbers as there are fill the whole span.
     """
-    return (
-        expected is not None
-        and not expected.holes
+    if expected is None:
+        return False
+    return fingerprint == expected.fingerprint or (
+        not expected.holes
         and fingerprint.record_count == distinct_count == expected.record_count
         and fingerprint.first_offset == expected.first_offset
         and fingerprint.last_offset == expected.last_offset
     )
 
 
-def runs_of_words(words: Iterable[tuple[int, int]]) -> OffsetRuns:
-    """The offsets of a bit map: word `n` holds the offsets from 64 n on, the lowest bit first.
-
-    A word may be given as Spark's signed 64-bit number.
-
-    >>> runs_of_words([(0, 0b1101), (1, -1), (2, 1)])
-    OffsetRuns.of([(0, 1), (2, 4), (64, 129)])
-    """
-    return OffsetRuns.of(run for place, word in words for run in _runs_in(place * 64, word))
-
-
-def _runs_in(first: int, word: int) -> Iterable[tuple[int, int]]:
-    left, position = word & (1 << 64) - 1, first
-    while left:
-        zeros = (left & -left).bit_length() - 1
-        left >>= zeros
-        ones = (~left & left + 1).bit_length() - 1
-        left >>= ones
-        yield position + zeros, position + zeros + ones
-        position += zeros + ones
-
-
 def _file_to_json(file: ScrubFile) -> dict[str, Any]:
     slices = [
-        [each.partition, each.first_offset, each.last_offset, [list(run) for run in each.holes]]
+        [
+            each.partition,
+            each.first_offset,
+            each.last_offset,
+            [list(run) for run in each.holes],
+            asdict(each.fingerprint) if each.fingerprint else None,
+        ]
         for each in file.slices
     ]
     return {"name": file.name, "uri": file.uri, "bytes": file.length_bytes, "slices": slices}
@@ -246,8 +235,14 @@ def _file_to_json(file: ScrubFile) -> dict[str, Any]:
 
 def _file_from(document: Mapping[str, Any]) -> ScrubFile:
     slices = tuple(
-        ExpectedSlice(partition, first, last, OffsetRuns.of((run[0], run[1]) for run in holes))
-        for partition, first, last, holes in document["slices"]
+        ExpectedSlice(
+            partition,
+            first,
+            last,
+            OffsetRuns.of((run[0], run[1]) for run in holes),
+            _fingerprint(taken) if taken else None,
+        )
+        for partition, first, last, holes, taken in document["slices"]
     )
     return ScrubFile(document["name"], document["uri"], document["bytes"], slices)
 
@@ -258,13 +253,16 @@ def _read_file(document: Mapping[str, Any]) -> ReadFile:
 
 
 def _read_slice(document: Mapping[str, Any]) -> ReadSlice:
-    taken = dict(document["fingerprint"])
-    taken["hash_sums"] = quarters_of(taken["hash_sums"])
     return ReadSlice(
         document["partition"],
-        Fingerprint(**taken),
+        _fingerprint(document["fingerprint"]),
         *(_bounded(document[name]) for name in ("missing", "doubled", "foreign")),
     )
+
+
+def _fingerprint(document: Mapping[str, Any]) -> Fingerprint:
+    hash_sums = quarters_of(document["hash_sums"])
+    return Fingerprint(**(dict(document) | {"hash_sums": hash_sums}))
 
 
 def _bounded(document: Mapping[str, Any]) -> BoundedRuns:

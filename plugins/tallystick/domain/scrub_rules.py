@@ -116,6 +116,7 @@ def files_to_read(batch: StandingBatch, uri_of: Callable[[str], str]) -> tuple[S
                     holes.get(each.partition, OffsetRuns()).clipped(
                         each.first_offset, each.last_offset + 1
                     ),
+                    batch.fingerprints.get(SliceKey(file.name, each.partition)),
                 )
                 for each in file.slices
             ),

@@ -22,11 +22,13 @@ TRAVELS: Final = (
     "spark/application.py",
     "spark/causes.py",
     "spark/damage.py",
+    "spark/landed_files.py",
     "spark/landing.py",
     "spark/parent_death.py",
     "spark/row_hash_columns.py",
     "spark/scrubbing.py",
     "spark/session_settings.py",
+    "spark/slice_offsets.py",
     "spark/slice_sums.py",
 )
 ARCHIVE_NAME: Final = "tallystick.zip"

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.fingerprint import EMPTY
+from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import (
     ReadFile,
     ReadSlice,
@@ -22,12 +23,13 @@ from tallystick.domain.scrub import (
     ScrubPlan,
     ScrubResult,
     compared,
-    is_proven_by_counts,
+    is_proven_by_sums,
 )
 from tallystick.spark.causes import failure_of
 from tallystick.spark.damage import is_damage
 from tallystick.spark.session_settings import session_settings
-from tallystick.spark.slice_sums import SliceSums, offsets_of, sums_of
+from tallystick.spark.slice_offsets import doubled_offsets, present_offsets
+from tallystick.spark.slice_sums import FileSums, SliceKey, SliceSums, sums_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +57,7 @@ _ROWS_PER_PART: Final = 10_000_000
 # One Spark job reads this much at most: what one unreadable file makes it read again.
 _GROUP_BYTES: Final = 4 << 30
 _GROUP_FILES: Final = 500
+_NO_ROWS: Final = SliceSums(EMPTY, 0)
 # So many files in a row that fail for no fault of their own: it is Spark or HDFS that is ill.
 _MOST_STRANGE_FAILURES: Final = 3
 
@@ -142,8 +145,17 @@ def _read_together(spark: SparkSession, files: Sequence[ScrubFile]) -> list[Read
     parts = min(_MOST_PARTS, 1 + rows // _ROWS_PER_PART)
     settings = {_BATCH_ROWS: str(_batch_rows(files, rows)), _PARTS: str(parts)}
     with session_settings(spark, settings):
-        taken = sums_of(spark, files)
-        return [_read_file(spark, each, taken.get(each.name, {})) for each in files]
+        first = [each for each in files if _needs_offsets(each)]
+        present = present_offsets(spark, first) if first else {}
+        taken = sums_of(spark, files, present)
+        rest = [each for each in files if each not in first and _open_slices(each, taken)]
+        present |= present_offsets(spark, rest) if rest else {}
+        return [_read_file(spark, each, taken, present) for each in files]
+
+
+def _needs_offsets(file: ScrubFile) -> bool:
+    """True when no sums will prove the offsets."""
+    return any(each.holes and each.fingerprint is None for each in file.slices)
 
 
 def _batch_rows(files: Sequence[ScrubFile], rows: int) -> int:
@@ -153,16 +165,36 @@ def _batch_rows(files: Sequence[ScrubFile], rows: int) -> int:
     return int(max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES / max(bytes_per_row, 1))))
 
 
-def _read_file(spark: SparkSession, file: ScrubFile, taken: Mapping[int, SliceSums]) -> ReadFile:
-    expected = {each.partition: each for each in file.slices}
+def _open_slices(file: ScrubFile, taken: FileSums) -> set[int]:
+    """The partitions whose offsets are not proven by their sums."""
+    expected, found = {each.partition: each for each in file.slices}, taken.get(file.name, {})
+    return {
+        partition
+        for partition in expected.keys() | found.keys()
+        if not is_proven_by_sums(expected.get(partition), *found.get(partition, _NO_ROWS))
+    }
+
+
+def _read_file(
+    spark: SparkSession,
+    file: ScrubFile,
+    taken: FileSums,
+    present: Mapping[SliceKey, OffsetRuns],
+) -> ReadFile:
+    expected, found = {each.partition: each for each in file.slices}, taken.get(file.name, {})
+    is_open = _open_slices(file, taken)
     slices = []
-    for partition in sorted(expected.keys() | taken.keys()):
-        wanted, found = expected.get(partition), taken.get(partition, SliceSums(EMPTY, 0))
-        if is_proven_by_counts(wanted, found.fingerprint, found.distinct_count):
-            slices.append(ReadSlice(partition, found.fingerprint))
+    for partition in sorted(expected.keys() | found.keys()):
+        fingerprint = found.get(partition, _NO_ROWS).fingerprint
+        if partition not in is_open:
+            slices.append(ReadSlice(partition, fingerprint))
             continue
-        present, doubled = offsets_of(spark, file, partition)
+        offsets = present.get((file.name, partition), OffsetRuns())
+        has_doubled = fingerprint.record_count > offsets.count
+        doubled = doubled_offsets(spark, file, partition) if has_doubled else OffsetRuns()
         slices.append(
-            compared(wanted, partition, found.fingerprint, present=present, doubled=doubled)
+            compared(
+                expected.get(partition), partition, fingerprint, present=offsets, doubled=doubled
+            )
         )
     return ReadFile(file.name, tuple(slices))

@@ -1,24 +1,23 @@
-"""What is summed up over the rows of each slice, and which offsets they have.
+"""What is summed up over the rows of each slice.
 
 1. A large file of one partition is summed up by itself. Sums by file and partition lie in a table
    that Spark looks into at each row, which costs as much as the hashing does.
 2. Where such a file should hold one run of offsets it is only asked if it does: all rows then are
    as far from their offsets as the first one, counted as they are read, by one task. A file that
-   does not is read again, in the other way.
-3. Every page's checksum is verified; no setting of the cluster lets a damaged file pass as empty.
+   does not is read again, in the other way. So it is with one that has holes, and whose rows are
+   those on record: their hashes tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tallystick.domain.fingerprint import Fingerprint
-from tallystick.domain.row_hash import hash_bytes
 from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import ScrubFile, runs_of_words
+from tallystick.domain.scrub import ScrubFile
+from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
 from tallystick.spark.row_hash_columns import HALVES, PLACE
 from tallystick.spark.session_settings import session_settings
 
@@ -31,23 +30,10 @@ SCHEMA: Final = (
     "partition INT, offset BIGINT, timestamp BIGINT, timestamp_type INT, key BINARY, value BINARY,"
     " headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
-COORDINATES: Final = "partition INT, offset BIGINT"
-READER_OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "parquet.page.verify-checksum.enabled": "true",
-        # Either would show a damaged or missing file as one without rows.
-        "ignoreCorruptFiles": "false",
-        "ignoreMissingFiles": "false",
-        "mergeSchema": "false",
-        # Nothing is taken from the directories' names.
-        "recursiveFileLookup": "true",
-    }
-)
 # Below, planning a scan of its own costs more than a file's sums by partition do.
 _LARGE_ROWS: Final = 500_000
 _MOST_SCANS: Final = 32
 
-_FILE: Final = "xxhash64(_metadata.file_name) AS file"
 _FIELDS: Final = ("partition", "offset", "key", "value", "headers", PLACE)
 # Rows of a file that are as far from their offsets as one another have different offsets.
 _SHIFT: Final = "offset - _metadata.row_index AS shift"
@@ -80,8 +66,8 @@ _RUN_CONTENT: Final = (
     *HALVES,
 )
 _RUN_AGGREGATES: Final = ("count(*) AS record_count", *_SHIFTS, *_HASH_SUMS)
-_BIT: Final = ("offset >> 6 AS place", "1L << cast(offset & 63 AS INT) AS bit")
-_WORD: Final = "bit_or(bit) AS word"
+_KNOWN_CONTENT: Final = (f"coalesce(partition, {_NOWHERE}) AS partition", *HALVES)
+_KNOWN_AGGREGATES: Final = ("count(*) AS record_count", *_HASH_SUMS)
 
 
 class SliceSums(NamedTuple):
@@ -92,20 +78,34 @@ class SliceSums(NamedTuple):
     """How many different offsets there are; 0 where that is not known yet."""
 
 
+SliceKey = tuple[str, int]
+"""File name and partition."""
 FileSums = dict[str, dict[int, SliceSums]]
 """By file name and partition; a file without rows is there without a partition."""
 
 
-def sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    """What lies in every file; raises ValueError for rows without partition or offset."""
+def sums_of(
+    spark: SparkSession, files: Sequence[ScrubFile], present: Mapping[SliceKey, OffsetRuns]
+) -> FileSums:
+    """What lies in every file; raises ValueError for rows without partition or offset.
+
+    `present` are the offsets that have a row, of the slices where that is known already.
+    """
     large = [each for each in files if len(each.slices) == 1 and each.record_count >= _LARGE_ROWS]
     found = FileSums()
     for some in _some([each for each in large if not each.slices[0].holes]):
         found |= _taken_as_runs(spark, some)
-    for some in _some([each for each in large if each.slices[0].holes]):
-        found |= _taken_by_file(spark, some)
+    for some in _some([each for each in large if _may_be_known(each, present)]):
+        found |= _taken_as_known(spark, some)
     left = [each for each in files if each.name not in found]
     return found | _taken_by_slice(spark, left) if left else found
+
+
+def _may_be_known(file: ScrubFile, present: Mapping[SliceKey, OffsetRuns]) -> bool:
+    """True for a file with holes: its rows are on record, or its offsets are as they should be."""
+    [wanted] = file.slices
+    is_present = present.get((file.name, wanted.partition)) == wanted.offsets
+    return bool(wanted.holes) and (wanted.fingerprint is not None or is_present)
 
 
 def _some(files: Sequence[ScrubFile]) -> Iterator[Sequence[ScrubFile]]:
@@ -127,9 +127,28 @@ def _taken_as_runs(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
         if count == 0:
             found[row["name"]] = {}
         elif is_one_run and row["partition"] == row["last_partition"] == wanted.partition:
-            sums = (row["first"], row["second"], row["third"], row["fourth"])
-            fingerprint = Fingerprint(count, count * (first + last) // 2, sums, first, last)
+            offset_sum = count * (first + last) // 2
+            fingerprint = Fingerprint(count, offset_sum, _hash_sums(row), first, last)
             found[row["name"]] = {wanted.partition: SliceSums(fingerprint, count)}
+    return found
+
+
+def _taken_as_known(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
+    """Without the files that hold other rows than those on record, or more rows than offsets."""
+    expected = {each.name: each.slices[0] for each in files}
+    found = FileSums()
+    for row in _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _KNOWN_AGGREGATES):
+        wanted = expected[row["name"]]
+        sums = Fingerprint(
+            row["record_count"],
+            wanted.offsets.sum,
+            _hash_sums(row),
+            wanted.first_offset,
+            wanted.last_offset,
+        )
+        is_known = wanted.fingerprint in (None, sums) and sums.record_count == wanted.record_count
+        if is_known and row["partition"] == row["last_partition"] == wanted.partition:
+            found[row["name"]] = {wanted.partition: SliceSums(sums, 0)}
     return found
 
 
@@ -139,18 +158,6 @@ def _one_task_per_file(files: Sequence[ScrubFile]) -> Mapping[str, str]:
         "spark.sql.files.minPartitionNum": "1",
         "spark.sql.files.maxPartitionBytes": str(max(each.length_bytes for each in files) + 1),
     }
-
-
-def _taken_by_file(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    """Without the files that hold rows of several partitions."""
-    found = FileSums()
-    content = (_FIELDS, ("partition", "offset", *HALVES))
-    for row in _summed_by_file(spark, files, content, _AGGREGATES):
-        if row["record_count"] == 0:
-            found[row["name"]] = {}
-        elif row["partition"] == row["last_partition"]:
-            found[row["name"]] = {row["partition"]: SliceSums(_fingerprint(row["name"], row), 0)}
-    return found
 
 
 def _summed_by_file(
@@ -167,7 +174,7 @@ def _summed_by_file(
     sums = [expr(each) for each in (*aggregates, *_PARTITIONS)]
 
     def summed(file: ScrubFile) -> DataFrame:
-        rows = _rows(spark, SCHEMA, [file])
+        rows = rows_of(spark, SCHEMA, [file])
         for columns in selects:
             rows = rows.select(*columns)
         return rows.agg(*sums).withColumn("name", lit(file.name))
@@ -177,15 +184,18 @@ def _summed_by_file(
 
 
 def _taken_by_slice(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    rows = _rows(spark, SCHEMA, files).selectExpr(_FILE, _SHIFT, *_FIELDS)
+    from pyspark.sql.functions import expr  # the module itself is imported without Spark, too
+
+    rows = rows_of(spark, SCHEMA, files).selectExpr(FILE, _SHIFT, *_FIELDS)
     rows = rows.selectExpr("file", "shift", "partition", "offset", *HALVES)
-    names = _names(files)
+    names = names_by_hash(files)
     found = FileSums()
-    for row in _aggregated(rows, ("file", "partition"), (*_AGGREGATES, *_SHIFTS)).collect():
+    sums = [expr(each) for each in (*_AGGREGATES, *_SHIFTS)]
+    for row in rows.groupBy("file", "partition").agg(*sums).collect():
         name = names[row["file"]]
         is_one_run = row["least_shift"] == row["largest_shift"]
-        sums = SliceSums(_fingerprint(name, row), row["record_count"] if is_one_run else 0)
-        found.setdefault(name, {})[row["partition"]] = sums
+        distinct = row["record_count"] if is_one_run else 0
+        found.setdefault(name, {})[row["partition"]] = SliceSums(_fingerprint(name, row), distinct)
     return found
 
 
@@ -195,47 +205,11 @@ def _fingerprint(name: str, row: Any) -> Fingerprint:
     return Fingerprint(
         record_count=row["record_count"],
         offset_sum=(row["high_sum"] << 32) + row["low_sum"],
-        hash_sums=(row["first"], row["second"], row["third"], row["fourth"]),
+        hash_sums=_hash_sums(row),
         first_offset=row["first_offset"],
         last_offset=row["last_offset"],
     )
 
 
-def _rows(spark: SparkSession, schema: str, files: Sequence[ScrubFile]) -> DataFrame:
-    reader = spark.read.schema(schema).options(**READER_OPTIONS)
-    return reader.parquet(*(each.uri for each in files))
-
-
-def _words(spark: SparkSession, files: Sequence[ScrubFile]) -> DataFrame:
-    """The offsets as bit maps of 64: one row for each word in which an offset is."""
-    rows = _rows(spark, COORDINATES, files).selectExpr(_FILE, "partition", *_BIT)
-    return _aggregated(rows, ("file", "partition", "place"), (_WORD,))
-
-
-def offsets_of(
-    spark: SparkSession, file: ScrubFile, partition: int
-) -> tuple[OffsetRuns, OffsetRuns]:
-    """Offsets of a slice that are there, and those that are there more than once."""
-    present = _words(spark, [file]).where(f"partition = {partition}")
-    rows = _rows(spark, COORDINATES, [file]).where(f"partition = {partition}")
-    twice = rows.groupBy("offset").count().where("count > 1").selectExpr(*_BIT)
-    return _runs(present), _runs(_aggregated(twice, ("place",), (_WORD,)))
-
-
-def _runs(words: DataFrame) -> OffsetRuns:
-    found = words.select("place", "word").toLocalIterator()
-    return runs_of_words((row["place"], row["word"]) for row in found)
-
-
-def _aggregated(frame: DataFrame, keys: Sequence[str], sums: Sequence[str]) -> DataFrame:
-    from pyspark.sql.functions import expr  # the module itself is imported without Spark, too
-
-    return frame.groupBy(*keys).agg(*(expr(each) for each in sums))
-
-
-def _names(files: Sequence[ScrubFile]) -> dict[int, str]:
-    """File names by their hashes, as Spark gives them: a number is grouped faster than a name."""
-    names = {hash_bytes(each.name.encode()): each.name for each in files}
-    if len(names) < len(files):
-        raise ValueError("two files have the same name, or names of the same hash")
-    return {number - (1 << 64) if number >> 63 else number: each for number, each in names.items()}
+def _hash_sums(row: Any) -> tuple[int, int, int, int]:
+    return row["first"], row["second"], row["third"], row["fourth"]

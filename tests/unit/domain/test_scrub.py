@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tallystick.domain.fingerprint import EMPTY, Fingerprint
 from tallystick.domain.runs import OffsetRuns
@@ -19,12 +19,12 @@ from tallystick.domain.scrub import (
     ScrubPlan,
     ScrubResult,
     compared,
-    is_proven_by_counts,
-    runs_of_words,
+    is_proven_by_sums,
 )
 
 HOLEY = ExpectedSlice(2, 10, 19, OffsetRuns.of([(12, 14)]))
 DENSE = ExpectedSlice(0, 10, 19, OffsetRuns())
+KNOWN = ExpectedSlice(4, 2**40, 2**40, OffsetRuns(), Fingerprint.of_row(2**40, 2**128 - 1))
 
 
 def runs(*offsets: int) -> OffsetRuns:
@@ -36,7 +36,7 @@ def taken(*offsets: int) -> Fingerprint:
 
 
 def test_a_plan_and_a_result_survive_their_text() -> None:
-    plan = ScrubPlan("s", (ScrubFile("a", "hdfs://a", 7, (HOLEY, DENSE)),), "hdfs://out", 2)
+    plan = ScrubPlan("s", (ScrubFile("a", "hdfs://a", 7, (HOLEY, DENSE, KNOWN)),), "hdfs://out", 2)
     slice_ = ReadSlice(0, taken(2**40, 5), missing=BoundedRuns.of(runs(1, 2, 9)))
     result = ScrubResult("s", (ReadFile("a", (slice_,)), ReadFile("b", (), "gone", True)))
 
@@ -74,13 +74,24 @@ def test_a_slice_must_hold_what_is_no_hole() -> None:
 def test_so_many_different_offsets_fill_the_span(
     offsets: list[int], distinct: int, proven: bool
 ) -> None:
-    assert is_proven_by_counts(DENSE, taken(*offsets), distinct) == proven
+    assert is_proven_by_sums(DENSE, taken(*offsets), distinct) == proven
 
 
 def test_counts_prove_nothing_where_there_are_holes_or_nothing_was_committed() -> None:
     found = taken(10, 11, *range(14, 20))
-    assert not is_proven_by_counts(HOLEY, found, 8)
-    assert not is_proven_by_counts(None, found, 8)
+    assert not is_proven_by_sums(HOLEY, found, 8)
+    assert not is_proven_by_sums(None, found, 8)
+
+
+@pytest.mark.parametrize("expected", [HOLEY, DENSE])
+def test_rows_of_which_the_fingerprint_is_on_record_have_its_offsets(
+    expected: ExpectedSlice,
+) -> None:
+    found = Fingerprint.of_rows((each, 2**96 + each) for each in (10, 11, *range(14, 20)))
+    on_record = replace(expected, fingerprint=found)
+    assert is_proven_by_sums(on_record, found, 0)
+    for other in (EMPTY, replace(found, hash_sums=(8, 0, 0, 1)), replace(found, record_count=9)):
+        assert not is_proven_by_sums(on_record, other, 0)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +127,3 @@ def test_the_first_runs_are_named_and_all_are_counted() -> None:
     assert not many.are_all_named
     assert BoundedRuns.of(runs(3)).are_all_named
     assert not NOTHING
-
-
-@given(st.sets(st.integers(0, 300)))
-def test_bit_maps_become_the_same_offsets(offsets: set[int]) -> None:
-    words: dict[int, int] = {}
-    for each in offsets:
-        words[each >> 6] = words.get(each >> 6, 0) | 1 << (each & 63)
-    signed = {n: word - (1 << 64) if word >> 63 else word for n, word in words.items()}
-    assert runs_of_words(signed.items()) == runs(*offsets)
