@@ -307,6 +307,19 @@ class PartitionPart(Part):
     lost: int
 
 
+class FullReadsPart(Part):
+    """What a look at level 3 has read in full, and what waits for it."""
+
+    batches_read: int
+    bytes_read: int
+    fingerprints_taken: int
+    """Of slices that were never read before."""
+    batches_due: int
+    batches_never_read: int
+    batches: int
+    """All that are published."""
+
+
 class ReconcileDocument(Document):
     """`reconcile`."""
 
@@ -317,6 +330,8 @@ class ReconcileDocument(Document):
     levels: Sequence[str]
     verdict: str
     is_complete: bool
+    full_reads: FullReadsPart | None
+    """None below level 3."""
     findings: Sequence[FindingPart]
     partitions: Sequence[PartitionPart]
 

@@ -12,7 +12,7 @@ from typing import Final
 import typer
 
 from tallystick.cli.answers import CLEAN, COULD_NOT, FINDINGS, Answer, WrittenAnswer, deliver
-from tallystick.cli.documents import CompleteDocument, ReconcileDocument
+from tallystick.cli.documents import CompleteDocument, FullReadsPart, ReconcileDocument
 from tallystick.cli.options import (
     AtOption,
     FeedArgument,
@@ -33,6 +33,7 @@ from tallystick.domain.report_document import ReportDocument
 from tallystick.domain.states import Verdict
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.workflows import reconciliation, reporting
+from tallystick.workflows.scrubbing import ScrubReport
 
 _LEVELS: Final = {1: Level.L1, 2: Level.L2, 3: Level.L3}
 _FORMS: Final = ("text", "json", "csv", "html")
@@ -136,10 +137,22 @@ def _reconciled(
         levels=[each.value for each in found.levels],
         verdict=found.verdict.value,
         is_complete=found.is_complete,
+        full_reads=_full_reads_part(found.scrub) if found.scrub else None,
         findings=[finding_part(each, numbers.get(each.key)) for each in found.findings],
         partitions=[partition_part(each) for each in found.partitions],
     )
     return Answer(document, reconcile_view(document), code)
+
+
+def _full_reads_part(scrub: ScrubReport) -> FullReadsPart:
+    return FullReadsPart(
+        batches_read=len(scrub.checked),
+        bytes_read=scrub.read_bytes,
+        fingerprints_taken=scrub.taken,
+        batches_due=scrub.left_due,
+        batches_never_read=scrub.standing.never_read,
+        batches=scrub.standing.batches,
+    )
 
 
 def _reported(

@@ -170,6 +170,14 @@ def reconcile_view(document: ReconcileDocument) -> list[Block]:
     if rows:
         headers = ("partition", "generation#", "accounted", "verdict", "evidence", "lag#")
         blocks.append(Table(headers, rows))
+    read = document.full_reads
+    if read:
+        blocks.append(
+            f"Read in full: {number(read.batches_read)} {_batches(read.batches_read)},"
+            f" {number(read.bytes_read)} bytes, {number(read.fingerprints_taken)} fingerprints"
+            f" taken. {number(read.batches_due)} still due; {number(read.batches_never_read)} of"
+            f" {number(read.batches)} never read."
+        )
     return [*blocks, *findings_view(document.findings)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from tallystick.domain.findings import Level
 from tallystick.domain.report_document import FindingPart, PartitionPart, ReportDocument
 from tallystick.domain.states import Verdict
 from tallystick.report.frames import WORST_FIRST, Report
@@ -74,7 +75,19 @@ def _lines(report: Report) -> Iterator[str]:
     for normal in document.normal:
         places = grouped(normal.partitions)
         yield f"Normal here: {normal.code} {normal.name} in {places} partition(s)."
+    yield from _full_read_lines(document)
     yield from _partition_lines(report)
+
+
+def _full_read_lines(document: ReportDocument) -> Iterator[str]:
+    """How many batches a scrub has read; the others' content nobody can compare yet."""
+    ages = [each for each in document.ages if each.level == Level.L3.value]
+    batches = sum(each.batches for each in ages)
+    never = sum(each.batches for each in ages if each.from_seconds is None)
+    if batches:
+        rest = f"; {grouped(never)} not yet, so no fingerprint of them is on record"
+        read = f"{grouped(batches - never)} of {grouped(batches)} batch(es)"
+        yield f"Read in full (L3): {read}{rest if never else ''}."
 
 
 def _complete(document: ReportDocument) -> str:

@@ -40,7 +40,7 @@ from tallystick.workflows.outlooks import outlook, terms
 from tallystick.workflows.overlap_check import doubled_findings
 from tallystick.workflows.payload_check import payload_findings
 from tallystick.workflows.place import at
-from tallystick.workflows.scrubbing import scrub
+from tallystick.workflows.scrubbing import ScrubReport, scrub
 from tallystick.workflows.services import Services
 from tallystick.workflows.storage_check import storage_findings
 
@@ -88,6 +88,8 @@ class ReconcileReport:
     partitions: Sequence[PartitionAccount]
     is_complete: bool
     """False when a witness did not answer."""
+    scrub: ScrubReport | None = None
+    """What was read in full; None where that was not asked for."""
 
     @property
     def verdict(self) -> Verdict:
@@ -160,6 +162,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     services.ledger.record_findings(feed, found)
     found = _once([*found, *(look.foreseen if look else ())])
     read: Mapping[BatchId, bool] = {}
+    scrubbed: ScrubReport | None = None
     if level >= Level.L3:
         scrubbed = scrub(services)
         repeated = payload_findings(services)
@@ -197,6 +200,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         benign=_benign(services, accounts, counts, look),
         partitions=_partitions(services, accounts, counts, look.seen if look else None, findings),
         is_complete=not silent and not is_listed_in_part,
+        scrub=scrubbed,
     )
 
 

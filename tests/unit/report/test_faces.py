@@ -70,6 +70,16 @@ def test_text_says_the_verdict_what_is_proven_and_each_next_step() -> None:
     ]
     assert sum(line.startswith("  next: ") for line in lines) == 2
     assert "12 partition(s): 2 PROVEN_LOSS, 1 UNKNOWN, 9 PROVEN_OK" in lines
+    read = "Read in full (L3): 82 of 84 batch(es)"
+    assert f"{read}; 2 not yet, so no fingerprint of them is on record." in lines
+
+
+def test_text_says_that_every_batch_was_read_in_full_and_nothing_before_the_first_one() -> None:
+    document = a_document()
+    read = [each for each in document.ages if each.from_seconds is not None]
+    said = face_of(replace(document, ages=tuple(read)), "text")
+    assert "Read in full (L3): 82 of 82 batch(es).\n" in said
+    assert "Read in full" not in face_of(replace(document, ages=()), "text")
 
 
 def test_what_two_people_have_accepted_has_no_next_step() -> None:
