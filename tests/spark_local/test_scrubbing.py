@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -70,6 +71,10 @@ def read(spark: SparkSession, *files: ScrubFile) -> list[ReadFile]:
 
 def runs(*pairs: tuple[int, int]) -> BoundedRuns:
     return BoundedRuns.of(OffsetRuns.of(pairs))
+
+
+def runs_of(offsets: Sequence[int]) -> OffsetRuns:
+    return OffsetRuns.of((each, each + 1) for each in offsets)
 
 
 @pytest.fixture(params=["by file", "by slice"])
@@ -265,6 +270,37 @@ def test_a_file_that_a_cluster_would_read_in_parts_is_counted_from_its_first_row
         [file] = read(spark, a_file(path, (0, 0, 399)))
     assert file.slices[0].has_its_offsets
     assert file.slices[0].fingerprint == fingerprint_of(rows)
+
+
+def test_a_file_that_has_grown_and_is_read_by_two_tasks_is_not_taken_for_one_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark counts rows from 2**33 in its second task: just so far off are its offsets here."""
+    monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1)
+    chance = Random(1)
+    offsets = [*range(200), *range(2**33, 2**33 + 200)]
+    rows = [a_row(each, value=chance.randbytes(100)) for each in offsets]
+    path = write(tmp_path / "a.parquet", rows, row_group_size=200)
+    file = a_file(path, (0, 0, 399))
+    [found] = read(spark, replace(file, length_bytes=file.length_bytes // 2 + 10))
+    assert found.slices[0].missing == runs((200, 400))
+    assert found.slices[0].foreign == runs((2**33, 2**33 + 200))
+
+
+def test_offsets_far_apart_are_compared_chunk_by_chunk(spark: SparkSession, tmp_path: Path) -> None:
+    offsets = [0, 5, 2**22 - 1, 2**22, 3 * 2**22 + 7, 2**40]
+    holes = OffsetRuns.of([(0, 2**40 + 1)]).difference(runs_of(offsets))
+    rows = [a_row(each) for each in offsets]
+    moved = [*rows[:4], a_row(2 * 2**22 + 7), rows[5]]
+    files = [
+        a_file(write(tmp_path / f"{name}.parquet", some), (0, 0, 2**40), holes=holes)
+        for name, some in (("whole", rows), ("lacking", rows[:4] + rows[5:]), ("moved", moved))
+    ]
+    whole, lacking, other = (each.slices[0] for each in read(spark, *files))
+    gone = BoundedRuns.of(runs_of([3 * 2**22 + 7]))
+    assert whole.has_its_offsets
+    assert (lacking.missing, lacking.foreign) == (gone, runs())
+    assert (other.missing, other.foreign) == (gone, BoundedRuns.of(runs_of([2 * 2**22 + 7])))
 
 
 def test_more_runs_than_can_be_named_are_counted(spark: SparkSession, tmp_path: Path) -> None:

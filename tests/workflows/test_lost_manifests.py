@@ -11,8 +11,12 @@ import pytest
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.identities import Owner
 from tallystick.domain.paths import MANIFEST_NAME
+from tallystick.domain.repairing import NOT_WRITTEN
 from tallystick.domain.states import Verdict
+from tallystick.errors import StorageRefused
+from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.findings import StoredFinding
+from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
@@ -69,6 +73,71 @@ def test_a_look_that_lists_nothing_does_not_end_it_and_one_that_does_ends_it(sto
     look(story)
     manifest.write_bytes(committed)
     assert [each.code for each in look(story, Level.L1)] == [N3]
+    assert look(story) == []
+
+
+@pytest.mark.parametrize("left", [0, 10])
+def test_a_manifest_that_is_cut_short_is_told_too(story: Story, left: int) -> None:
+    manifest = manifest_of(story)
+    committed = manifest.read_bytes()
+    manifest.write_bytes(committed[:left])
+    [found] = look(story)
+    assert (found.code, f"has {left} bytes" in found.cause) == (N3, True)
+    repair_feed(story.services(), (), OWNER)
+    assert manifest.read_bytes() == committed
+    assert look(story) == []
+
+
+def test_a_write_that_can_not_be_done_is_an_error_and_the_finding_stands(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = manifest_of(story)
+    manifest.unlink()
+    look(story)
+
+    def refused(store: LocalFileStore, path: str, content: bytes) -> None:
+        raise StorageRefused(path, "no permission")
+
+    monkeypatch.setattr(LocalFileStore, "write", refused)
+    report = repair_feed(story.services(), (), OWNER)
+    assert [type(each) for each in report.errors] == [StorageRefused]
+    assert [each.reason for each in report.not_mended] == [NOT_WRITTEN]
+    assert [each.finding.code for each in recorded(story)] == [N3]
+
+
+def test_a_look_at_a_manifest_that_is_refused_hides_no_missing_file(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = manifest_of(story)
+    for each in manifest.parent.iterdir():
+        each.unlink()
+    status = LocalFileStore.status
+
+    def refused(store: LocalFileStore, path: str) -> StoredEntry | None:
+        if path.endswith(MANIFEST_NAME):
+            raise StorageRefused(path, "no permission")
+        return status(store, path)
+
+    monkeypatch.setattr(LocalFileStore, "status", refused)
+    assert {each.code for each in look(story)} == {A8, N3}
+
+
+def test_a_directory_that_held_nothing_but_its_manifest_is_missed(story: Story) -> None:
+    """All its rows were landed again by a repair, which says so by this batch's name."""
+    manifest = manifest_of(story)
+    committed = manifest.read_bytes()
+    for each in manifest.parent.glob("*.parquet"):
+        each.unlink()
+    look(story)
+    repair_feed(story.services(), (), OWNER)
+    assert look(story) == []
+    shutil.rmtree(manifest.parent)
+
+    assert [each.code for each in look(story)] == [N3]
+
+    report = repair_feed(story.services(), (), OWNER)
+    assert (report.errors, report.not_mended) == ((), ())
+    assert manifest.read_bytes() == committed
     assert look(story) == []
 
 

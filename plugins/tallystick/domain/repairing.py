@@ -53,9 +53,7 @@ _PERHAPS_FORGOTTEN: Final = (
 )
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
 BESIDE_STRAY: Final = "the other copy is a stray file: its finding A9 moves it."
-NOWHERE: Final = (
-    "there is no directory of this batch to write it to; reconcile tells what is there."
-)
+NOT_WRITTEN: Final = "no manifest was written: its directory is gone, or an error says why."
 _CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 
 

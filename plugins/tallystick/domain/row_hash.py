@@ -4,7 +4,8 @@ This is the definition; `spark/row_hash_columns.py` must give the same, and a te
 finds accidents, not forgers: neither XXH64 nor CRC-32 is a cryptographic hash.
 
 1. A row's place, its times and which of its fields are null are hashed first, to 64 bits that both
-   halves begin with. A scrub hashes every row ever landed, so that is done once.
+   halves begin with. A scrub hashes every row ever landed, so that is done once. Neither half tells
+   two places apart whose 64 bits are the same; no two that differ in one field are such a pair.
 2. The high half goes on with XXH64 over all content. Fields are hashed one after another, each as
    seed of the next, so no two rows share their input. The low half goes on with the CRC-32 of key,
    value and header values: what one algorithm is blind to, the other sees, and the bytes go through

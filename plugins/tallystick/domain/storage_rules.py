@@ -183,8 +183,10 @@ def ledger_behind(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding,
     )
 
 
-def without_manifest(feed: str, topic: str, directories: Sequence[str]) -> tuple[Finding, ...]:
-    """Published directories that do not name their commit: a rebuilt ledger would not know it."""
+def without_manifest(feed: str, topic: str, directories: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Published directories, each with what became of its manifest: a rebuilt ledger would not know
+    their commits.
+    """
     return tuple(
         Finding(
             code=FindingCode.UNFINISHED_BATCH,
@@ -193,14 +195,14 @@ def without_manifest(feed: str, topic: str, directories: Sequence[str]) -> tuple
             feed=feed,
             topic=topic,
             cause=(
-                f"{each} is published, and its {MANIFEST_NAME} is gone: readers miss nothing, but"
+                f"{each} is published, and its {MANIFEST_NAME} {what}: readers miss nothing, but"
                 " a ledger rebuilt from the storage would not know this batch."
             ),
             next_step=f"Have it written anew, as it was committed: ./tallystick repair {feed}",
             evidence={"manifest": f"{each}/{MANIFEST_NAME}"},
             subject=f"{each}/{MANIFEST_NAME}",
         )
-        for each in directories
+        for each, what in directories.items()
     )
 
 

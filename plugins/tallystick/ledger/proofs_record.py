@@ -126,5 +126,6 @@ def _directory(row: Any) -> CommittedDirectory:
         path=BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, BatchId(row.batch_id)),
         attempt_id=AttemptId(row.committed_by),
         is_published=row.state == BatchState.PUBLISHED.value,
+        manifest_bytes=row.manifest_bytes,
         files={name: FileState(*facts) for name, *facts in files},
     )

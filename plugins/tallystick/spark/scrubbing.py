@@ -25,11 +25,12 @@ from tallystick.domain.scrub import (
     compared,
     is_proven_by_sums,
 )
+from tallystick.domain.scrub_rules import SliceKey
 from tallystick.spark.causes import failure_of
 from tallystick.spark.damage import is_damage
 from tallystick.spark.session_settings import session_settings
 from tallystick.spark.slice_offsets import doubled_offsets, present_offsets
-from tallystick.spark.slice_sums import FileSums, SliceKey, SliceSums, sums_of
+from tallystick.spark.slice_sums import FileSums, SliceSums, sums_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -189,7 +190,7 @@ def _read_file(
         if partition not in is_open:
             slices.append(ReadSlice(partition, fingerprint))
             continue
-        offsets = present.get((file.name, partition), OffsetRuns())
+        offsets = present.get(SliceKey(file.name, partition), OffsetRuns())
         has_doubled = fingerprint.record_count > offsets.count
         doubled = doubled_offsets(spark, file, partition) if has_doubled else OffsetRuns()
         slices.append(

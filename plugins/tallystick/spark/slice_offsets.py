@@ -6,58 +6,83 @@ offsets are there twice is asked only where there are more rows than offsets.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.offset_words import runs_of_words, words_of_runs
 from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import ExpectedSlice, ScrubFile
+from tallystick.domain.scrub import ScrubFile
+from tallystick.domain.scrub_rules import SliceKey
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 COORDINATES: Final = "partition INT, offset BIGINT"
+# Sums tell of the others.
+_HAS_PLACE: Final = "partition IS NOT NULL AND offset IS NOT NULL"
+_WORD_BITS: Final = 6
+_CHUNK_BITS: Final = 22
+_WORD: Final = "bit_or(bit) AS word"
+_LISTS: Final = ("collect_list(place) AS places", "collect_list(word) AS words")
 _BIT: Final = ("offset >> 6 AS place", "1L << cast(offset & 63 AS INT) AS bit")
 
 
-def present_offsets(
-    spark: SparkSession, files: Sequence[ScrubFile]
-) -> dict[tuple[str, int], OffsetRuns]:
-    """The offsets that one row or more has, by file name and partition, in one Spark job."""
-    expected = {(file.name, each.partition): each for file in files for each in file.slices}
-    return {key: _runs(words, expected.get(key)) for key, words in _words_by_slice(spark, files)}
+def present_offsets(spark: SparkSession, files: Sequence[ScrubFile]) -> dict[SliceKey, OffsetRuns]:
+    """The offsets that one row or more has, of every slice with a row.
+
+    One Spark job compares them with those that should be there; only slices where they differ are
+    read again, each by itself.
+    """
+    expected = {
+        SliceKey(file.name, each.partition): each.offsets for file in files for each in file.slices
+    }
+    by_name = {each.name: each for each in files}
+    agreeing, unlike = Counter[SliceKey](), set[SliceKey]()
+    for key, chunk, words in _chunks(spark, files):
+        first = chunk << _CHUNK_BITS
+        wanted = expected.get(key, OffsetRuns()).clipped(first, first + (1 << _CHUNK_BITS))
+        if words == list(words_of_runs(wanted)):
+            agreeing[key] += wanted.count
+        else:
+            unlike.add(key)
+    unlike |= {key for key, count in agreeing.items() if count < expected[key].count}
+    return {key: expected[key] for key in agreeing.keys() - unlike} | {
+        key: _offsets(spark, by_name[key.name], key.partition, at_least=1) for key in unlike
+    }
 
 
 def doubled_offsets(spark: SparkSession, file: ScrubFile, partition: int) -> OffsetRuns:
     """The offsets of a slice that two rows or more have."""
-    from pyspark.sql.functions import expr  # the module itself is imported without Spark, too
+    return _offsets(spark, file, partition, at_least=2)
 
-    rows = rows_of(spark, COORDINATES, [file]).where(f"partition = {partition}")
-    twice = rows.groupBy("offset").count().where("count > 1").selectExpr(*_BIT)
-    words = twice.groupBy("place").agg(expr("bit_or(bit) AS word")).toLocalIterator()
+
+def _offsets(spark: SparkSession, file: ScrubFile, partition: int, *, at_least: int) -> OffsetRuns:
+    """The offsets of a slice that so many rows have."""
+    rows = rows_of(spark, COORDINATES, [file]).where(f"{_HAS_PLACE} AND partition = {partition}")
+    if at_least > 1:
+        rows = rows.groupBy("offset").count().where(f"count >= {at_least}")
+    words = _grouped(rows.selectExpr(*_BIT), ("place",), _WORD).toLocalIterator()
     return runs_of_words((row["place"], row["word"]) for row in words)
 
 
-def _words_by_slice(
+def _chunks(
     spark: SparkSession, files: Sequence[ScrubFile]
-) -> Iterator[tuple[tuple[str, int], list[tuple[int, int]]]]:
-    """Each slice with its bit map, sorted; never more than one part of all at once in memory."""
+) -> Iterator[tuple[SliceKey, int, list[tuple[int, int]]]]:
+    """The slices' bit maps in chunks of four million offsets: which one, and its words, sorted."""
+    names = names_by_hash(files)
+    rows = rows_of(spark, COORDINATES, files).where(_HAS_PLACE)
+    bits = rows.selectExpr(FILE, "partition", *_BIT)
+    words = _grouped(bits, ("file", "partition", "place"), _WORD)
+    chunked = words.selectExpr("*", f"place >> {_CHUNK_BITS - _WORD_BITS} AS chunk")
+    keys = ("file", "partition", "chunk")
+    for row in _grouped(chunked, keys, *_LISTS).toLocalIterator():
+        pairs = zip(row["places"], row["words"], strict=True)
+        yield SliceKey(names[row["file"]], row["partition"]), row["chunk"], sorted(pairs)
+
+
+def _grouped(frame: DataFrame, keys: Sequence[str], *sums: str) -> DataFrame:
     from pyspark.sql.functions import expr  # the module itself is imported without Spark, too
 
-    def grouped(frame: DataFrame, keys: Sequence[str], *sums: str) -> DataFrame:
-        return frame.groupBy(*keys).agg(*(expr(each) for each in sums))
-
-    names = names_by_hash(files)
-    bits = rows_of(spark, COORDINATES, files).selectExpr(FILE, "partition", *_BIT)
-    words = grouped(bits, ("file", "partition", "place"), "bit_or(bit) AS word")
-    lists = ("collect_list(place) AS places", "collect_list(word) AS words")
-    for row in grouped(words, ("file", "partition"), *lists).toLocalIterator():
-        pairs = zip(row["places"], row["words"], strict=True)
-        yield (names[row["file"]], row["partition"]), sorted(pairs)
-
-
-def _runs(words: Sequence[tuple[int, int]], expected: ExpectedSlice | None) -> OffsetRuns:
-    """The offsets; where they are the expected ones, those, for that is found out faster."""
-    wanted = expected.offsets if expected else OffsetRuns()
-    return wanted if words == list(words_of_runs(wanted)) else runs_of_words(words)
+    return frame.groupBy(*keys).agg(*(expr(each) for each in sums))

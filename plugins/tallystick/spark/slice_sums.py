@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tallystick.domain.fingerprint import Fingerprint
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import ScrubFile
+from tallystick.domain.scrub_rules import SliceKey
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
 from tallystick.spark.row_hash_columns import HALVES, PLACE
 from tallystick.spark.session_settings import session_settings
@@ -58,8 +59,12 @@ _AGGREGATES: Final = (
 # What no row has, in place of null, which would count for nothing.
 _NOWHERE: Final = -1
 _NO_SHIFT: Final = -(1 << 62)
-# One task counts the rows of a file from 0 up. It does so for less than Spark's reader says them.
-_RUN_FIELDS: Final = (*_FIELDS, "offset - monotonically_increasing_id() AS shift")
+# One task counts the rows of a file from 0 up. It does so for less than Spark's reader says them. A
+# file that has grown may be read by two: the second counts from elsewhere, and proves nothing.
+_RUN_FIELDS: Final = (
+    *_FIELDS,
+    "if(spark_partition_id() = 0, offset - monotonically_increasing_id(), NULL) AS shift",
+)
 _RUN_CONTENT: Final = (
     f"coalesce(partition, {_NOWHERE}) AS partition",
     f"coalesce(shift, {_NO_SHIFT}L) AS shift",
@@ -78,8 +83,6 @@ class SliceSums(NamedTuple):
     """How many different offsets there are; 0 where that is not known yet."""
 
 
-SliceKey = tuple[str, int]
-"""File name and partition."""
 FileSums = dict[str, dict[int, SliceSums]]
 """By file name and partition; a file without rows is there without a partition."""
 
@@ -104,7 +107,7 @@ def sums_of(
 def _may_be_known(file: ScrubFile, present: Mapping[SliceKey, OffsetRuns]) -> bool:
     """True for a file with holes: its rows are on record, or its offsets are as they should be."""
     [wanted] = file.slices
-    is_present = present.get((file.name, wanted.partition)) == wanted.offsets
+    is_present = present.get(SliceKey(file.name, wanted.partition)) == wanted.offsets
     return bool(wanted.holes) and (wanted.fingerprint is not None or is_present)
 
 

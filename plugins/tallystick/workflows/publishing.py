@@ -117,14 +117,16 @@ def _settle_manifest(services: Services, batch: CommittedBatch, path: str) -> No
 
 
 def write_manifest_anew(services: Services, path: str) -> bool:
-    """Write the manifest that a published directory has lost; False where there is none to write:
-    without the directory, and where the ledger has no batch in it.
+    """Have the committed manifest in a published directory again; False where there is none to
+    write: where the ledger has no batch there, or the directory is gone with files of it.
     """
     directory = path.rpartition("/")[0]
     batch = services.ledger.committed_batch(BatchPath.parse(directory).batch_id)
     if batch is None or BatchPath.of(batch.plan).manifest != path:
         return False
-    if services.store.status(directory) is None:
+    replaced = _replaced(services, batch.plan.batch_id)
+    has_files = any(each.slices and each.name not in replaced for each in batch.manifest.files)
+    if has_files and services.store.status(directory) is None:
         return False
     _settle_manifest(services, batch, path)
     return True

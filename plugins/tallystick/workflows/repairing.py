@@ -27,7 +27,7 @@ from tallystick.domain.repair_plan import (
     RepairFacts,
     RepairPlan,
 )
-from tallystick.domain.repairing import BESIDE_STRAY, LATER, NOWHERE, plan_repair
+from tallystick.domain.repairing import BESIDE_STRAY, LATER, NOT_WRITTEN, plan_repair
 from tallystick.domain.states import BatchState, FindingState
 from tallystick.errors import (
     FileMissing,
@@ -103,7 +103,7 @@ class RepairReport:
         left = list(self.plan.not_mended)
         if not self.is_dry_run:
             left += [NotMended(each.finding_id, BESIDE_STRAY) for each in self.plan.end_with_strays]
-            left += [NotMended(each.finding_id, NOWHERE) for each in self.plan.write_manifests]
+            left += [NotMended(each.finding_id, NOT_WRITTEN) for each in self.plan.write_manifests]
         return tuple(each for each in left if each.finding_id not in self.closed)
 
 

@@ -96,7 +96,7 @@ def _manifests_written(
         if each.finding.code is FindingCode.UNFINISHED_BATCH and isinstance(path, str):
             with noted(troubles), at(services, "repair"):
                 if write_manifest_anew(services, path):
-                    closed[each.finding_id] = f"{path} was written anew from the ledger."
+                    closed[each.finding_id] = f"{path} is there again, as the ledger has it."
     return closed
 
 

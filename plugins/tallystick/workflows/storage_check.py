@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -77,16 +78,31 @@ def storage_findings(
 def _without_manifest(
     services: Services, directories: Sequence[CommittedDirectory], tree: Tree
 ) -> Sequence[Finding]:
-    """Of a directory that is there; the manifest is looked for again: a repair may write it now."""
-    bare = [
-        str(each.path)
-        for each in directories
-        if each.is_published
-        and (entries := tree.entries.get(str(each.path))) is not None
-        and all(entry.name != MANIFEST_NAME for entry in entries)
-        and services.store.status(each.path.manifest) is None
-    ]
+    """Of a directory that is there; of one that is gone its files are missed, if it had any."""
+    bare: dict[str, str] = {}
+    for each in directories:
+        entries = tree.entries.get(str(each.path))
+        is_told = entries is None and (each.files or tree.hides(str(each.path)))
+        if each.is_published and not is_told:
+            trouble = _trouble_of_manifest(services, each, entries or ())
+            if trouble:
+                bare[str(each.path)] = trouble
     return without_manifest(services.feed_name, services.topic, bare)
+
+
+def _trouble_of_manifest(
+    services: Services, directory: CommittedDirectory, entries: Sequence[StoredEntry]
+) -> str | None:
+    """What became of it; it is looked for again, for a repair may have written it meanwhile."""
+    found = next((each for each in entries if each.name == MANIFEST_NAME), None)
+    if found is None or found.length_bytes != directory.manifest_bytes:
+        with suppress(StorageRefused):
+            found = services.store.status(directory.path.manifest)
+    if found is None:
+        return "is gone"
+    if found.length_bytes != directory.manifest_bytes:
+        return f"has {found.length_bytes} bytes, {directory.manifest_bytes} were committed"
+    return None
 
 
 def _unknown_plans(services: Services, found: Sequence[Finding]) -> Iterator[BatchPlan]:

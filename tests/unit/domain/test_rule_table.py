@@ -141,7 +141,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     ),
     "N3": [
         *unfinished_batches(FEED, TOPIC, [WaitingBatch(BATCH, BatchState.LANDING, 3601)]),
-        *without_manifest(FEED, TOPIC, ["/d"]),
+        *without_manifest(FEED, TOPIC, {"/d": "is gone"}),
     ],
     "W1": losses_near(
         FEED,
