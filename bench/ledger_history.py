@@ -67,6 +67,12 @@ SELECT lpad(to_hex(plan_id), 16, '0'), 'orders', plan_id, '/landing', 'orders', 
        plan_id, {partitions} * {span} - {partitions} / 5, {partitions} / 5, 1000000,
        window_until + interval '5 minutes', window_until + interval '5 minutes'
   FROM plan;
+INSERT INTO verification (verification_id, batch_id, attempt_id, manifest, sha256)
+OVERRIDING SYSTEM VALUE
+SELECT verification_id, batch_id, committed_by, text, sha256(convert_to(text, 'UTF8'))
+  FROM batch
+ CROSS JOIN (SELECT string_agg(md5(p::text), '') AS text
+               FROM generate_series(0, 4 * {partitions}) p) manifest;
 INSERT INTO offset_range (generation_id, offsets, state, batch_id, record_count, hole_count)
 SELECT g.generation_id, int8range((b.commit_number - 1) * {span}, b.commit_number * {span}),
        'committed', b.batch_id, {span} - (g.partition % 5 = 0)::int, (g.partition % 5 = 0)::int

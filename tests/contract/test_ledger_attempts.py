@@ -242,9 +242,11 @@ def test_the_newest_verification_of_an_attempt_is_what_it_commits(
 ) -> None:
     attempt = story.begin(batch)
     story.verify(attempt, bytes_per_record=10)
-    again = story.verify(attempt, bytes_per_record=20)
+    again = story.verify(attempt, bytes_per_record=2000)
     story.ledger.commit(attempt)
     assert story.ledger.committed_manifests(FEED) == [again]
+    lengths = [each.manifest_bytes for each in story.ledger.directories(FEED)]
+    assert lengths == [len(again.to_json().encode())]
     assert story.ask("SELECT count(*) FROM verification") == [(2,)]
 
 

@@ -4,7 +4,7 @@
 SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::text AS state,
        octet_length(v.manifest) AS manifest_bytes,
        held.names, held.lengths, held.checksums, held.record_counts
-  FROM batch b JOIN verification v ON v.attempt_id = b.committed_by
+  FROM batch b JOIN verification v USING (verification_id)
  CROSS JOIN LATERAL (
        SELECT array_agg(f.name) AS names, array_agg(f.length_bytes) AS lengths,
               array_agg(f.checksum) AS checksums, array_agg(f.record_count) AS record_counts
