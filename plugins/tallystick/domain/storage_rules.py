@@ -188,19 +188,16 @@ def without_manifest(feed: str, topic: str, directories: Mapping[str, str]) -> t
     their commits.
     """
     return tuple(
-        Finding(
-            code=FindingCode.UNFINISHED_BATCH,
-            verdict=Verdict.UNKNOWN,
-            level=Level.L2,
-            feed=feed,
-            topic=topic,
-            cause=(
-                f"{each} is published, and its {MANIFEST_NAME} {what}: readers miss nothing, but"
-                " a ledger rebuilt from the storage would not know this batch."
-            ),
-            next_step=f"Have it written anew, as it was committed: ./tallystick repair {feed}",
-            evidence={"manifest": f"{each}/{MANIFEST_NAME}"},
-            subject=f"{each}/{MANIFEST_NAME}",
+        _of_path(
+            feed,
+            topic,
+            f"{each}/{MANIFEST_NAME}",
+            FindingCode.UNFINISHED_BATCH,
+            Verdict.UNKNOWN,
+            f"{each} is published, and its {MANIFEST_NAME} {what}: readers miss nothing, but"
+            " a ledger rebuilt from the storage would not know this batch.",
+            f"Have it written anew, as it was committed: ./tallystick repair {feed}",
+            named_as="manifest",
         )
         for each, what in directories.items()
     )
@@ -275,6 +272,7 @@ def _of_path(
     verdict: Verdict,
     cause: str,
     next_step: str,
+    named_as: str = "path",
 ) -> Finding:
     return Finding(
         code=code,
@@ -284,7 +282,7 @@ def _of_path(
         topic=topic,
         cause=cause,
         next_step=next_step,
-        evidence={"path": path},
+        evidence={named_as: path},
         subject=path,
     )
 

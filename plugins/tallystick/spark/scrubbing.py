@@ -10,7 +10,7 @@ with the plan, offset by offset, and written down; what that means is said elsew
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -149,9 +149,13 @@ def _read_together(spark: SparkSession, files: Sequence[ScrubFile]) -> list[Read
         first = [each for each in files if _needs_offsets(each)]
         present = present_offsets(spark, first) if first else {}
         taken = sums_of(spark, files, present)
-        rest = [each for each in files if each not in first and _open_slices(each, taken)]
+        unproven = {each.name: _open_slices(each, taken) for each in files}
+        rest = [each for each in files if unproven[each.name] and not _needs_offsets(each)]
         present |= present_offsets(spark, rest) if rest else {}
-        return [_read_file(spark, each, taken, present) for each in files]
+        return [
+            _read_file(spark, each, taken.get(each.name, {}), unproven[each.name], present)
+            for each in files
+        ]
 
 
 def _needs_offsets(file: ScrubFile) -> bool:
@@ -179,15 +183,15 @@ def _open_slices(file: ScrubFile, taken: FileSums) -> set[int]:
 def _read_file(
     spark: SparkSession,
     file: ScrubFile,
-    taken: FileSums,
+    found: Mapping[int, SliceSums],
+    unproven: Collection[int],
     present: Mapping[SliceKey, OffsetRuns],
 ) -> ReadFile:
-    expected, found = {each.partition: each for each in file.slices}, taken.get(file.name, {})
-    is_open = _open_slices(file, taken)
+    expected = {each.partition: each for each in file.slices}
     slices = []
     for partition in sorted(expected.keys() | found.keys()):
         fingerprint = found.get(partition, _NO_ROWS).fingerprint
-        if partition not in is_open:
+        if partition not in unproven:
             slices.append(ReadSlice(partition, fingerprint))
             continue
         offsets = present.get(SliceKey(file.name, partition), OffsetRuns())
