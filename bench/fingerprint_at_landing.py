@@ -29,16 +29,18 @@ from pyspark.sql.functions import expr
 from bench.landing_overhead import TOPIC, _fill, _print_environment
 from bench.scrub import _cpu_seconds, _jvm_of
 from sandbox import Sandbox
+from sandbox.entry.jars import ensure_jars
+from sandbox.entry.system import ensure_java
 from tallystick.domain.landing import LandingPlan, Scan
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import ExpectedSlice, ScrubFile, ScrubPlan
 from tallystick.domain.states import Isolation
 from tallystick.spark import landing, row_hash_columns, scrubbing
-from tallystick.spark.command import SparkPlace, landing_conf
+from tallystick.spark.command import landing_conf
+from tallystick.spark.place import SparkPlace
 from tallystick.spark.session_settings import session_settings
 
-ROOT = Path(__file__).resolve().parents[1]
 Until = Mapping[int, int]
 
 
@@ -149,9 +151,8 @@ def _plan(servers: str, output: Path, until: Until) -> LandingPlan:
 
 
 def _session() -> SparkSession:
-    jars = ",".join(
-        str(each) for each in sorted((ROOT / ".sandbox/jars/spark-kafka").glob("*.jar"))
-    )
+    os.environ["JAVA_HOME"] = str(ensure_java())
+    jars = ",".join(str(each) for each in sorted(ensure_jars("spark-kafka").glob("*.jar")))
     place = SparkPlace("local[2,4]")
     builder = SparkSession.builder.master(place.master).config("spark.driver.memory", "3g")
     for name, value in (landing_conf(place, {}) | {"spark.jars": jars}).items():

@@ -33,10 +33,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from sandbox import Sandbox
 from sandbox.connections import airflow_connections
+from sandbox.entry.system import ensure_java
 from tallystick.domain.identities import Owner
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
-from tallystick.spark.command import SparkPlace, landing_conf
+from tallystick.spark.command import landing_conf
+from tallystick.spark.place import SparkPlace
 from tallystick.wiring import open_services, spark_place
 from tallystick.workflows.run import land_feed
 
@@ -60,6 +62,7 @@ def main() -> None:
     """Start, fill, measure, print."""
     arguments = _arguments()
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    os.environ["JAVA_HOME"] = str(ensure_java())
     os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "sandbox" / "spark"))
     with (
         tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.directory) as scratch,

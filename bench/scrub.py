@@ -23,15 +23,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
 import pyarrow.parquet as pq
 from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
+from sandbox.entry.system import ensure_java
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
-from tallystick.spark.command import SparkPlace, landing_conf
+from tallystick.spark.command import landing_conf
+from tallystick.spark.place import SparkPlace
 from tallystick.spark.scrubbing import scrub
 from tallystick.spark.slice_sums import SCHEMA
 
@@ -44,6 +47,7 @@ def main() -> None:
     """Write, measure, print."""
     arguments = _arguments()
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["JAVA_HOME"] = str(ensure_java())
     with tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.directory) as scratch:
         spark = _session()
         _print_environment()

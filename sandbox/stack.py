@@ -15,6 +15,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from sandbox.connections import airflow_connections, client_variables
+from sandbox.entry.jars import ensure_jars
 from sandbox.entry.layout import ROOT, connections_file, state_dir
 from sandbox.errors import SandboxError, ServiceFailed, WrongUse
 from sandbox.ports import Ports
@@ -182,6 +183,7 @@ class Sandbox:
             self.kafka.start()
             for broker in self.kafka.added:
                 broker.start()
+        ensure_jars("spark-kafka")  # the connections name them, for whatever reads Kafka by Spark
 
     def _start_hdfs(self, report: Report) -> None:
         with _timed("HDFS", report):

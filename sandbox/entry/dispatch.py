@@ -20,6 +20,8 @@ from sandbox.entry.system import ensure_java, java_home
 
 _KINDS: Final = ("unit", "all")
 _NO_SERVICE: Final = "not integration and not sandbox"
+# Options with which a command starts no Spark.
+_ONLY_TELLS: Final = {"--help", "-h", "--dry-run"}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -40,9 +42,7 @@ def _dispatch(argv: list[str]) -> int:
     python = str(ensure_environment())
     if command == "test":
         return _test(python, rest)
-    if command == "land" and "--help" not in rest:
-        ensure_java()
-        ensure_jars("spark-kafka")
+    _ensure_spark(command, rest)
     env = _environment()
     match command:
         case "sandbox":
@@ -52,6 +52,20 @@ def _dispatch(argv: list[str]) -> int:
         case _:
             run = [python, "-P", "-m", "tallystick", command, *rest]
     os.execve(python, run, env)
+
+
+def _ensure_spark(command: str, arguments: Sequence[str]) -> None:
+    """Fetch what Spark needs where the command starts it: Java, and to read Kafka the connector."""
+    if _ONLY_TELLS & set(arguments):
+        return
+    lands = command in ("land", "repair")
+    reads_in_full = command == "reconcile" and any(
+        each.removeprefix("--level=") == "3" for each in arguments
+    )
+    if lands or reads_in_full:
+        ensure_java()
+    if lands:
+        ensure_jars("spark-kafka")
 
 
 def _require_tests(arguments: Sequence[str]) -> None:

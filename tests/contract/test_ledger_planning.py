@@ -236,6 +236,34 @@ def test_a_plan_belongs_to_its_own_window(story: LedgerStory) -> None:
     assert story.open_plan(Window(HOUR.from_instant, NOON + timedelta(hours=1))) is None
 
 
+def test_batches_of_one_plan_have_windows_of_their_own(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    earlier = Window(HOUR.from_instant - timedelta(days=3), HOUR.from_instant - timedelta(days=2))
+    old, own = story.batch_of((0, 0, 5), window=earlier), story.batch_of((0, 5, 9), window=HOUR)
+
+    story.freeze(old, own, window=HOUR)
+
+    found = story.open_plan(HOUR)
+    assert found
+    assert [each.plan for each in found.batches] == [old, own]
+    assert [each.status.plan.window for each in story.ledger.batches(FEED)] == [earlier, HOUR]
+    assert [each.plan.window for each in story.ledger.accounts(FEED).unfinished] == [earlier, HOUR]
+    assert story.open_plan(earlier) is None
+
+
+@pytest.mark.parametrize(
+    "window",
+    [None, Window(HOUR.from_instant, HOUR.until_instant + timedelta(minutes=1))],
+    ids=["none", "later"],
+)
+def test_a_batch_of_a_later_window_or_of_none_is_not_the_plans(
+    story: LedgerStory, window: Window | None
+) -> None:
+    story.open({0: (0, 100)})
+    with pytest.raises(LedgerRefused, match="another feed or a later window"):
+        story.freeze(story.batch_of((0, 0, 5), window=window), window=HOUR)
+
+
 def test_a_run_without_a_window_plans_anew(story: LedgerStory) -> None:
     story.open({0: (0, 100)})
     story.planned((0, 0, 5))

@@ -15,6 +15,7 @@ from tallystick.domain.log_changes import Observation, log_changes
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import BatchState, HoleClass
 from tallystick.errors import ClaimConflict, LedgerRefused
+from tallystick.ledger.statements import migrations
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, manifest_of, snapshot_of
 
 HOLES = {
@@ -151,6 +152,66 @@ def test_a_repaired_range_can_be_repaired_again_and_folded(story: LedgerStory) -
     assert standing == [("committed", "[0,100)", 87, 13)]
 
 
+def holes(story: LedgerStory, where: str = "retracted_by IS NULL") -> list[tuple[str, str, int]]:
+    """Class, offsets and count of holes, by class and offsets."""
+    return story.ask(
+        f"SELECT class::text, runs::text, hole_count FROM hole WHERE {where} ORDER BY 1, 2"
+    )
+
+
+def test_a_repair_takes_over_the_holes_of_its_offsets_and_leaves_the_others(
+    story: LedgerStory,
+) -> None:
+    """The log has rows now where holes were: what the repair has not proven counts no more."""
+    files = landed(story)
+    attempt = story.begin(repair_of(story, files[1], 20, 50).batch_id)
+    story.verify(attempt, holes={0: {HoleClass.ABORTED: OffsetRuns.of([(30, 31)])}})
+    story.ledger.commit(attempt)
+    assert holes(story) == [
+        ("aborted", "{[30,31)}", 1),
+        ("aborted", "{[60,70)}", 10),
+        ("control", "{[4,5)}", 1),
+    ]
+    assert holes(story, "retracted_by IS NOT NULL") == [("control", "{[4,5),[25,27)}", 3)]
+    counts = story.ledger.landed_counts(FEED)[story.account().generation_id]
+    assert counts.record_count + sum(each.count for each in counts.holes.values()) == 100
+
+
+def test_a_ledger_that_was_repaired_before_is_migrated_to_the_holes_that_count(
+    story: LedgerStory,
+) -> None:
+    files = landed(story)
+    for file, start, until in ((files[1], 20, 50), (files[2], 50, 100)):
+        attempt = story.begin(repair_of(story, file, start, until).batch_id)
+        story.verify(attempt, holes={0: holes_in(start, until)})
+        story.ledger.commit(attempt)
+    before = holes(story)
+    [script] = [each.script for each in migrations() if each.name.endswith("current_holes")]
+    with story.raw() as hand:
+        hand.execute(AS_BEFORE_HOLES_WERE_RETRACTED.encode())
+        hand.execute(script)
+    assert holes(story) == before
+
+
+AS_BEFORE_HOLES_WERE_RETRACTED = """
+ALTER TABLE hole DISABLE TRIGGER USER;
+DELETE FROM hole left_over WHERE EXISTS (
+  SELECT FROM hole whole
+   WHERE whole.retracted_by IS NOT NULL AND whole.position < left_over.position
+     AND (whole.batch_id, whole.class) = (left_over.batch_id, left_over.class));
+ALTER TABLE hole ENABLE TRIGGER USER;
+DROP TRIGGER hole_kept ON hole;
+CREATE TRIGGER hole_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON hole
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+DROP TRIGGER offset_range_holes ON offset_range;
+DROP FUNCTION guard_holes_of_range;
+DROP TRIGGER hole_guard ON hole;
+DROP FUNCTION guard_hole;
+ALTER TABLE hole DROP CONSTRAINT hole_counts_once, DROP COLUMN retracted_by;
+CREATE INDEX hole_by_generation ON hole (generation_id);
+"""
+
+
 def test_a_file_is_replaced_once(story: LedgerStory) -> None:
     files = landed(story)
     attempt = story.begin(repair_of(story, files[0], 0, 20).batch_id)
@@ -182,6 +243,14 @@ def test_a_file_is_replaced_once(story: LedgerStory) -> None:
             " SELECT generation_id, '[100,105)', 'committed', 5, 0 FROM generation",
             "a range is claimed before it is committed",
         ),
+        ("UPDATE hole SET hole_count = 1", "UPDATE refused: hole is evidence"),
+        ("UPDATE hole SET retracted_by = batch_id", "UPDATE refused: hole is evidence"),
+        ("UPDATE hole SET retracted_by = NULL", "UPDATE refused: hole is evidence"),
+        (
+            "INSERT INTO hole SELECT batch_id, generation_id, 'compacted', 0, runs, hole_count"
+            " FROM hole WHERE retracted_by IS NULL LIMIT 1",
+            "hole_counts_once",
+        ),
     ],
 )
 def test_the_schema_refuses_a_retraction_by_hand(
@@ -194,6 +263,22 @@ def test_the_schema_refuses_a_retraction_by_hand(
     with story.raw() as hand, pytest.raises(psycopg.Error) as caught:
         hand.execute(statement.encode())
     assert said in str(caught.value)
+
+
+def test_the_schema_refuses_a_range_with_holes_of_another_batch(story: LedgerStory) -> None:
+    """Somebody has written holes for offsets that are not landed yet."""
+    story.open({0: (0, 100)})
+    first = story.committed((0, 0, 50))
+    attempt = story.begin(story.planned((0, 50, 100)))
+    story.verify(attempt)
+    with story.raw() as hand:
+        hand.execute(
+            "INSERT INTO hole SELECT %s, generation_id, 'aborted', 0, '{[60,63)}', 3"
+            " FROM generation",
+            [first.batch_id],
+        )
+    with pytest.raises(LedgerRefused, match="committed with 0 holes, and 3 are on record there"):
+        story.ledger.commit(attempt)
 
 
 def test_only_committed_offsets_are_repaired(story: LedgerStory) -> None:

@@ -38,13 +38,14 @@ def landed(
     until_offset: int,
     *,
     window: Window | None = HOUR,
+    by_run: Window | None = None,
     replaces: tuple[CommittedFile, ...] = (),
     **holes: tuple[int, int],
 ) -> CommittedFile:
     """A committed batch of partition 0; its holes by class, and its one file."""
     batch = story.batch_of((0, from_offset, until_offset), window=window)
     batch = replace(batch, replaces=replaces)
-    story.freeze(batch, window=window)
+    story.freeze(batch, window=by_run or window)
     attempt = story.begin(batch.batch_id)
     runs = {HoleClass(kind): OffsetRuns.of([pair]) for kind, pair in holes.items()}
     plan = story.ledger.batch(batch.batch_id).plan
@@ -138,8 +139,19 @@ def test_landed_rows_stand_under_the_hour_of_their_window(story: LedgerStory) ->
     found = totals(story)
 
     # Stretch 0 is everything before the first edge; the window of HOUR begins at 11, stretch 2.
-    assert found.windows == {0: WindowTotals(1, 10, 0), 2: WindowTotals(1, 18, 2)}
+    assert found.windows == {0: WindowTotals(1, 10), 2: WindowTotals(1, 18)}
     assert found.window_holes == {2: {HoleClass.CONTROL: 2}}
+
+
+def test_a_batch_of_an_older_window_stands_under_its_own_hour(story: LedgerStory) -> None:
+    story.open({0: (0, 99)})
+    early = Window(NOON - timedelta(hours=9), NOON - timedelta(hours=8))
+    landed(story, 0, 10, window=early, by_run=HOUR, control=(3, 4))
+
+    found = totals(story)
+
+    assert found.windows == {0: WindowTotals(1, 9)}
+    assert found.window_holes == {0: {HoleClass.CONTROL: 1}}
 
 
 def test_what_a_run_without_a_window_landed_stands_before_its_look(story: LedgerStory) -> None:
@@ -148,7 +160,7 @@ def test_what_a_run_without_a_window_landed_stands_before_its_look(story: Ledger
 
     found = totals(story)
 
-    assert found.windows == {2: WindowTotals(1, 9, 1)}
+    assert found.windows == {2: WindowTotals(1, 9)}
     assert found.window_holes == {2: {HoleClass.CONTROL: 1}}
 
 
@@ -164,7 +176,7 @@ def test_batches_that_were_never_read_again_have_no_age(story: LedgerStory) -> N
 
     ages = [(each.level, each.stretch, each.batches, each.rows) for each in totals(story).ages]
 
-    assert ages == [("L2", None, 2, 20), ("L3", 1, 1, 10), ("L3", None, 1, 10)]
+    assert ages == [("L2", None, 2, 20), ("L3", 1, 1, 10), ("L3", None, 1, 10), ("L4", None, 2, 20)]
     assert never != checked
 
 

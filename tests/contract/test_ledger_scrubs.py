@@ -15,6 +15,7 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub_rules import SliceKey
 from tallystick.domain.states import HoleClass
+from tallystick.ports.scrubs import TakenSample
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory
 
 WEEK = timedelta(days=7)
@@ -184,3 +185,39 @@ def test_offsets_that_could_not_be_read_stay_due_behind_all_others(story: Ledger
     story.ledger.record_unread([doubled], Level.L2)
     found = story.ledger.offsets_due(FEED, WEEK, 9)
     assert [each.batch_id for each in found] == [fresh, sick, doubled]
+
+
+def a_sample(turn: int, offsets: int = 10, not_compared: str | None = None) -> TakenSample:
+    return TakenSample(turn, slices=4, span=5, offsets=offsets, not_compared=not_compared)
+
+
+def samples_due(story: LedgerStory, **log_starts: int) -> list[tuple[BatchId, int]]:
+    starts = {int(name[1:]): start for name, start in log_starts.items()}
+    topic_id = story.ledger.accounts(FEED).generations[0].topic_id
+    return [(each.batch_id, each.turn) for each in story.ledger.samples_due(FEED, topic_id, starts)]
+
+
+def test_what_the_log_still_has_is_compared_in_turn(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    first, second = published(story, (0, 0, 5)), published(story, (0, 5, 9))
+    story.committed((0, 9, 20))
+    assert samples_due(story, p0=0) == [(first, 1), (second, 1)]
+    assert samples_due(story, p0=4) == [(first, 1), (second, 1)]
+    assert samples_due(story, p0=5) == [(second, 1)]
+    assert samples_due(story, p0=9) == samples_due(story, p1=0) == samples_due(story) == []
+    assert not story.ledger.samples_due(FEED, "another", {0: 0})
+
+    story.ledger.record_sample(first, a_sample(0), is_clean=True)
+    story.ledger.record_sample(first, a_sample(1), is_clean=False)
+    assert samples_due(story, p0=0) == [(second, 1), (first, 2)]
+    story.ledger.record_sample(second, a_sample(0, 0, "it is away"), is_clean=True)
+    assert samples_due(story, p0=0) == [(first, 2), (second, 1)], "a try is a turn, too"
+
+
+def test_a_sample_is_no_look_at_all_offsets_and_no_full_read(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    batch = published(story, (0, 0, 5))
+    story.ledger.record_sample(batch, a_sample(0), is_clean=True)
+    assert [each.batch_id for each in story.ledger.offsets_due(FEED, WEEK, 9)] == [batch]
+    assert due(story) == [batch]
+    assert story.ledger.scrub_standing(FEED).never_read == 1

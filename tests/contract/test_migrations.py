@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tallystick import ledger
@@ -74,6 +76,35 @@ def test_a_migration_that_fails_leaves_nothing(ledger_server: LedgerServer, empt
     assert status(ledger_server.dsn(empty)) == (0, WANTED)
     ledger_server.execute(empty, "DROP TABLE finding")
     assert migrate(ledger_server.dsn(empty))
+
+
+def test_a_batch_of_before_has_the_window_of_its_plan(
+    ledger_server: LedgerServer, empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = ledger_server.dsn(empty)
+    earlier = tuple(each for each in migrations() if each.name < "0006_windows_of_batches")
+    with monkeypatch.context() as before:
+        before.setattr("tallystick.ledger.migrations.migrations", lambda: earlier)
+        migrate(dsn)
+    ledger_server.execute(empty, "INSERT INTO feed (feed, topic) VALUES ('orders', 'orders')")
+    window = "'2026-11-01T06:00Z', '2026-11-01T07:00Z'"
+    for number, bounds in enumerate((window, "NULL, NULL"), start=1):
+        ledger_server.execute(
+            empty,
+            "INSERT INTO plan (feed, window_from, window_until, revision, owner, planned_at)"
+            f" VALUES ('orders', {bounds}, 1, 'me', now())",
+        )
+        ledger_server.execute(
+            empty,
+            "INSERT INTO batch (batch_id, feed, plan_id, root, topic, cluster_id, topic_id,"
+            f" ordinal, label) VALUES ('{number:016x}', 'orders', {number}, '/r', 'orders', 'c',"
+            " 't', 1, '2026-11-01T06:00Z')",
+        )
+    migrate(dsn)
+    six = datetime(2026, 11, 1, 6, tzinfo=UTC)
+    with psycopg.connect(dsn) as hand:
+        found = hand.execute("SELECT window_from, window_until FROM batch ORDER BY 1").fetchall()
+    assert found == [(six, six + timedelta(hours=1)), (None, None)]
 
 
 def test_a_role_without_the_right_is_told_what_an_administrator_does(

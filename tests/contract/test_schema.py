@@ -29,6 +29,9 @@ RANGE_STEPS = {
     ("claimed", "committed"),
     ("claimed", "lost"),
     ("claimed", "released"),
+    ("claimed", "unreadable"),
+    ("unreadable", "released"),
+    ("unreadable", "lost"),
 }
 GENERATION_STEPS = {("open", "stopped"), ("open", "closed"), ("stopped", "closed")}
 
@@ -145,16 +148,20 @@ def test_a_range_takes_its_steps_and_no_other(
     story.planned((0, 10, 20))
     story.planned((0, 20, 30))
     story.planned((0, 30, 40))
+    story.planned((0, 40, 50))
     set_to = {
         "claimed": "state = 'claimed', loss_code = NULL, record_count = NULL, hole_count = NULL",
         "committed": "state = 'committed', record_count = 10, hole_count = 0, loss_code = NULL",
         "lost": "state = 'lost', loss_code = 'A1', record_count = NULL, hole_count = NULL",
         "released": "state = 'released', loss_code = NULL, record_count = NULL, hole_count = NULL",
         "retracted": "state = 'retracted'",
+        "unreadable": "state = 'unreadable', loss_code = NULL, record_count = NULL",
     }
     hand.execute(f"UPDATE offset_range SET {set_to['lost']} WHERE lower(offsets) = 20".encode())
     hand.execute(f"UPDATE offset_range SET {set_to['released']} WHERE lower(offsets) = 30".encode())
-    at = {"committed": 0, "claimed": 10, "lost": 20, "released": 30}
+    aside = f"UPDATE offset_range SET {set_to['unreadable']} WHERE lower(offsets) = 40"
+    hand.execute(aside.encode())
+    at = {"committed": 0, "claimed": 10, "lost": 20, "released": 30, "unreadable": 40}
     change = "UPDATE offset_range SET {} WHERE lower(offsets) = {}"
     taken = {
         (before, after)
@@ -309,6 +316,12 @@ def test_the_same_offsets_of_another_generation_are_no_overlap(
             "INSERT INTO generation (feed, topic, partition, cluster_id, topic_id, ordinal,"
             " first_offset, frontier, last_seen_until, opening_reason)"
             " SELECT feed, topic, partition, cluster_id, topic_id, 2, 0, 0, 0, '' FROM generation",
+            "no finding says that the log was cut",
+        ),
+        (
+            "INSERT INTO generation (feed, topic, partition, cluster_id, topic_id, ordinal,"
+            " first_offset, frontier, last_seen_until, opening_reason)"
+            " SELECT feed, topic, partition, cluster_id, 'new', 2, 0, 0, 0, '' FROM generation",
             "generation_open_once",
         ),
         (
@@ -320,6 +333,7 @@ def test_the_same_offsets_of_another_generation_are_no_overlap(
         ("UPDATE batch SET newest_token = -1", "tokens only grow"),
         ("UPDATE batch SET committed_by = NULL", "its commit never changes"),
         ("UPDATE batch SET label = now()", "its identity never changes"),
+        ("UPDATE batch SET window_from = '2026-01-01Z', window_until = now()", "its window never"),
         ("UPDATE attempt SET token = 9", "its identity never changes"),
         ("UPDATE attempt SET outcome = 'failed: by hand'", "its outcome never changes"),
         ("UPDATE tail_anchor SET record_offset = 3", "only moves forward"),
@@ -351,7 +365,6 @@ APPEND_ONLY = (
     "verification",
     "file",
     "file_slice",
-    "hole",
     "replaced_file",
     "file_retraction",
     "waiver",
@@ -359,7 +372,7 @@ APPEND_ONLY = (
     "batch_check",
     "report",
 )
-KEPT = ("generation", "batch", "attempt", "offset_range", "tail_anchor", "finding")
+KEPT = ("generation", "batch", "attempt", "offset_range", "hole", "tail_anchor", "finding")
 
 
 @pytest.mark.parametrize("table", [*APPEND_ONLY, *KEPT])

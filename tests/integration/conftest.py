@@ -15,9 +15,21 @@ from sandbox.ports import answers, is_free
 from tallystick.spark.command import landing_conf
 from tallystick.spark.parent_death import die_with_parent
 from tests.support.kafka_topics import wait_until
+from tests.support.sasl_kafka import SaslKafka
 from tests.support.spark_place import JARS, PLACE
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[SaslKafka]:
+    """A Kafka of the test's own that lets nobody in without a password."""
+    node = SaslKafka(tmp_path / "kafka")
+    try:
+        node.start()
+        yield node
+    finally:
+        node.stop()
 
 
 @pytest.fixture

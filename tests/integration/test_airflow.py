@@ -33,6 +33,7 @@ FEEDS = {
     "killed": a_feed("killed", spark={}),
     "stopped": a_feed("stopped", spark={}),
     "windowed": a_feed("windowed", plan={"until": "window_end"}),
+    "misspelled": a_feed("misspelled"),
     "unbound": a_feed("unbound", spark={"connection": "spark_elsewhere"}),
 }
 ENOUGH = 5_000
@@ -75,7 +76,7 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
         "batch.verify_and_commit[0]"
     )
     assert "is published: /airflow-tests/landed/gen=1/dt=" in run.log("batch.publish[0]")
-    assert "nothing found" in run.log("check")
+    assert "nothing new at levels L0 and L1; no finding stands open" in run.log("check")
     [event] = place.rest.get("/assets/events", source_dag_id="ingest_landed")["asset_events"]
     assert event["extra"]["ranges"] == [
         {"generation": 1, "partition": number, "from_offset": 0, "until_offset": end}
@@ -110,7 +111,7 @@ def test_a_repair_lands_again_what_is_missing_from_hdfs(place: AirflowPlace) -> 
     dry = place.start("repair_mended").succeeds()
     assert "A dry run: nothing was changed" in dry.log("begin")
     assert place.rows("mended") != produced
-    repaired = place.start("repair_mended", dry_run=False).succeeds()
+    repaired = place.start("repair_mended", dry_run=False, findings=None).succeeds()
     assert "findings are closed" in repaired.log("settle")
     assert place.rows("mended") == produced
     place.start("reconcile_mended").succeeds()
@@ -120,6 +121,18 @@ def test_a_form_filled_in_wrongly_is_refused_before_a_run_starts(place: AirflowP
     for conf in ({"dry_run": "yes"}, {"window_start": 5}):
         with pytest.raises(AirflowRefused, match="HTTP 400"):
             place.rest.trigger("ingest_landed", conf)
+    with pytest.raises(AirflowRefused, match="HTTP 400"):
+        place.rest.trigger("repair_landed", {"findings": "three"})
+
+
+def test_a_misspelled_dry_run_lands_nothing(place: AirflowPlace) -> None:
+    create_topic(place.kafka, "misspelled")
+    produce(place.kafka, "misspelled", messages(10))
+    run = place.start("ingest_misspelled", dryrun=True)
+    assert run.end() == "failed"
+    assert "unknown parameter 'dryrun'; nearest known: dry_run" in run.log("finish")
+    assert {each.try_number for each in run.tasks().values()} == {0, 1}
+    assert place.batches("misspelled") == []
 
 
 def test_a_killed_task_leaves_no_driver_and_its_retry_lands_once(place: AirflowPlace) -> None:

@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.record_hash import record_hash
-from tallystick.domain.snapshot import PartitionBounds, RecordEvidence
+from tallystick.domain.snapshot import EpochEnd, PartitionBounds, RecordEvidence
 from tallystick.domain.states import Isolation
 from tallystick.errors import TopicUnknown
 from tallystick.sources.broker_view import KafkaBrokerView
@@ -299,8 +298,8 @@ def test_records_of_many_partitions_come_together(kafka: str, view: KafkaBrokerV
 def test_the_end_of_a_leader_epoch(kafka: str, view: KafkaBrokerView) -> None:
     topic = create_topic(kafka)
     produce(kafka, topic, messages(10))
-    assert view.epoch_end(TopicPartition(topic, 0), 0) == 10
-    assert view.epoch_end(TopicPartition(topic, 0), 5) is None
+    assert view.epoch_ends(topic, {0: 0}) == {0: EpochEnd(10, 0)}
+    assert view.epoch_ends(topic, {0: 5}) == {}
 
 
 def test_a_closed_view_opens_again(kafka: str, view: KafkaBrokerView) -> None:

@@ -31,7 +31,7 @@ QUESTIONS: dict[str, Question] = {
     "snapshot": lambda view: view.snapshot("orders"),
     "offsets_at": lambda view: view.offsets_at("orders", NOW, [0]),
     "records_at": lambda view: view.records_at("orders", {0: 3}),
-    "epoch_end": lambda view: view.epoch_end(PLACE, 0),
+    "epoch_ends": lambda view: view.epoch_ends("orders", {0: 0}),
     "explain_holes": lambda view: view.explain_holes(
         OffsetRange(PLACE, 0, 5), OffsetRuns.of([(1, 2)]), Isolation.READ_COMMITTED
     ),

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from confluent_kafka import Producer
 from tallystick.domain.landing import LandingPlan
 from tallystick.errors import ApplicationFailed, ConfigurationError
 from tallystick.ports.spark_runner import LandingOrder
-from tallystick.spark.command import SparkPlace
 from tallystick.spark.kafka_access import SECRETS_FILE, kafka_access
+from tallystick.spark.place import SparkPlace
 from tallystick.spark.submit_runner import SubmitRunner
 from tests.spark_local.planner import Planner, packed
 from tests.support.kafka_producers import AWKWARD, messages, produce
@@ -96,16 +95,6 @@ def test_a_batch_lands_and_its_application_is_known_before_the_end(
         f" {len(AWKWARD)} offsets, into {plan.output}",
         f"tallystick: landed batch {plan.batch_id}",
     ]
-
-
-@pytest.fixture
-def secured(tmp_path: Path) -> Iterator[SaslKafka]:
-    node = SaslKafka(tmp_path / "kafka")
-    try:
-        node.start()
-        yield node
-    finally:
-        node.stop()
 
 
 def test_a_password_reaches_the_broker_and_nothing_else(

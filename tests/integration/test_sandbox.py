@@ -30,10 +30,16 @@ RECORDS = 10
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[Path]:
-    """A state directory of its own; whatever a test leaves running in it is ended."""
-    yield tmp_path
-    Sandbox(tmp_path).down(purge=True)
-    assert processes_in(tmp_path) == {}
+    """A state directory in a private folder, with a space and a percent sign in its path.
+
+    Whatever a test leaves running in it is ended.
+    """
+    tmp_path.chmod(0o700)
+    directory = tmp_path / "100 % mine"
+    directory.mkdir()
+    yield directory
+    Sandbox(directory).down(purge=True)
+    assert processes_in(directory) == {}
 
 
 def processes_in(directory: Path) -> dict[int, str]:

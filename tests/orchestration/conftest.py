@@ -6,11 +6,18 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.orchestration.stage import Stage
+from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.story import Story
 
 ROOT = Path(__file__).resolve().parents[2]
 FEEDS = Path(__file__).parent / "feeds"
@@ -62,3 +69,35 @@ def airflow_database() -> None:
     from airflow.utils.db import initdb
 
     initdb()
+
+
+@pytest.fixture
+def stage(
+    ledger_databases: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Stage:
+    broker = ScriptedBroker("orders", partitions=3)
+    for log in broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    stage = Stage(Story(ledger_databases(), tmp_path, broker))
+    for module in ("ingest_tasks", "land_operator", "reconcile", "repair"):
+        monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", stage.services_of)
+    return stage
+
+
+@pytest.fixture
+def dags(airflow_database: None, _short_polls: None) -> Any:
+    """Parsed anew for each test, as for each task: a run's form is kept in the DAG's parameters."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    bag = DagBag(known_pools={"default_pool", "spark_local"})
+    for dag in bag.dags.values():
+        for task in dag.tasks:
+            task.retry_delay = timedelta(0)
+    return bag.dags
+
+
+@pytest.fixture
+def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's loop looks once a second if a task may start; here it looks more often."""
+    really = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: really(min(seconds, 0.02)))

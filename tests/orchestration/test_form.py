@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
+
+from tallystick.settings.feed import Feed
+
+
+def a_feed(until: str = "now") -> Feed:
+    return Feed.model_validate(
+        {
+            "feed": "orders",
+            "source": {"topic": "orders"},
+            "schedule": {"cron": "0 * * * *", "start_date": datetime(2026, 11, 1, tzinfo=UTC)},
+            "plan": {"until": until},
+            "target": {"root": "/landing"},
+        }
+    )
 
 
 def test_the_form_left_alone_is_valid() -> None:
     from tallystick.orchestration.form import form
 
-    assert {name: param.resolve() for name, param in form().items()} == {
+    assert {name: param.resolve() for name, param in form(a_feed()).items()} == {
         "window_start": None,
         "window_end": None,
         "dry_run": False,
@@ -25,12 +41,29 @@ def test_a_value_of_another_type_is_refused(name: str, value: object) -> None:
     from tallystick.orchestration.form import form
 
     with pytest.raises(ParamValidationError):
-        form()[name].resolve(value)
+        form(a_feed())[name].resolve(value)
 
 
 def test_every_field_says_what_it_is() -> None:
     from tallystick.orchestration.form import form
 
-    for param in form().values():
+    for param in form(a_feed()).values():
         assert param.description
         assert param.schema["title"]
+
+
+@pytest.mark.parametrize(
+    ("until", "words"),
+    [
+        ("now", "a run with an old window puts current records under that window"),
+        ("window_end", "each record lands under its own window"),
+    ],
+)
+def test_the_form_says_where_records_go_before_an_old_window_is_given(
+    until: str, words: str
+) -> None:
+    from tallystick.orchestration.form import form
+
+    description = form(a_feed(until))["window_start"].description
+    assert description
+    assert words in description

@@ -26,6 +26,19 @@ def a_context(
     return context
 
 
+def test_a_window_consists_of_pythons_own_instants() -> None:
+    import pendulum
+
+    from tallystick.orchestration.run_context import window_of
+
+    six = pendulum.instance(SIX).in_timezone("Europe/Berlin")
+    window = window_of("orders", a_context((six, six.add(hours=1))))
+
+    assert window == Window(SIX, SEVEN)
+    assert window
+    assert {type(window.from_instant), type(window.until_instant)} == {datetime}
+
+
 @pytest.mark.parametrize(
     ("context", "window"),
     [

@@ -6,155 +6,33 @@ from real ones at will.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tallystick.domain.identities import AttemptId, BatchId, Owner
-from tallystick.domain.landing import LandingPlan
+from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.errors import (
     ApplicationFailed,
     BrokerUnavailable,
-    IngestionError,
     PublishedDataMissing,
     SourceRefused,
 )
-from tallystick.settings.feed import Feed
 from tallystick.workflows import planning, publishing, verification
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.services import Services
+from tests.orchestration.stage import AROUND, LANDED, LEFT_OUT, OTHER, Stage, mapped, run
 from tests.orchestration.test_connections import CONNECTIONS
-from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
-from tests.support.story import Story
+from tests.support.scripted_broker import Kind
 
-LONG = timedelta(seconds=60)
 NOBODY = timedelta(0)
-OTHER = Owner("another run")
-LANDED = {"batch.land": "success", "batch.verify_and_commit": "success", "batch.publish": "success"}
-LEFT_OUT = dict.fromkeys(LANDED, "skipped")
-AROUND = {"finish": "success", "plan": "success", "sweep": "success", "check": "success"}
 
 pytestmark = [
     pytest.mark.usefixtures("airflow_database"),
     # Airflow's own: it runs a small api-server in this process.
     pytest.mark.filterwarnings("default"),
 ]
-
-
-@dataclass
-class Stage:
-    """A feed with three batches, one for each partition, and the trouble that a test writes."""
-
-    story: Story
-    lease: timedelta = LONG
-    failures: dict[int, list[IngestionError]] = field(default_factory=dict)
-    """By partition: what Spark raises instead of landing, one for each attempt."""
-
-    @contextmanager
-    def services_of(self, feed: Feed, spark: object = None) -> Iterator[Services]:
-        """In the place of the adapters that connections would open."""
-        services = self.story.services(lease=self.lease, max_partitions_per_batch=1)
-        scripted = ScriptedSpark(self.story.broker, services.store)
-        scripted.before_write = self._fail
-        try:
-            yield replace(services, spark=scripted)
-        finally:
-            services.ledger.close()
-
-    def _fail(self, plan: LandingPlan) -> None:
-        partition = plan.scans[0].ranges[0].partition.partition
-        if self.failures.get(partition):
-            raise self.failures[partition].pop(0)
-
-    def take_over(self, batch_id: BatchId) -> None:
-        """Another run begins an attempt of the batch, and lives."""
-        with self.services_of(None) as services:  # type: ignore[arg-type]
-            services.ledger.begin_attempt(
-                batch_id, attempt_id=AttemptId(services.new_id()), owner=OTHER, lease=LONG
-            )
-
-
-@pytest.fixture
-def stage(
-    ledger_databases: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Stage:
-    broker = ScriptedBroker("orders", partitions=3)
-    for log in broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    stage = Stage(Story(ledger_databases(), tmp_path, broker))
-    for module in ("ingest_tasks", "land_operator", "reconcile", "repair"):
-        monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", stage.services_of)
-    return stage
-
-
-@pytest.fixture
-def dags() -> Any:
-    """Parsed anew for each test, as for each task: a run's form is kept in the DAG's parameters."""
-    from airflow.dag_processing.dagbag import DagBag
-
-    bag = DagBag(known_pools={"default_pool", "spark_local"})
-    for dag in bag.dags.values():
-        for task in dag.tasks:
-            task.retry_delay = timedelta(0)
-    return bag.dags
-
-
-@pytest.fixture(autouse=True)
-def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow's loop looks once a second if a task may start; here it looks more often."""
-    really = time.sleep
-    monkeypatch.setattr(time, "sleep", lambda seconds: really(min(seconds, 0.02)))
-
-
-@dataclass
-class Run:
-    """How a run of a DAG ended."""
-
-    state: str
-    tasks: dict[str, str]
-    """By task, with [index] for mapped ones."""
-    tries: dict[str, int]
-    events: list[dict[str, Any]]
-    """The extra of each asset event."""
-
-
-_clock = iter(range(10_000))
-
-
-def run(dag: Any, **conf: Any) -> Run:
-    """The DAG, run once under an interval of its own."""
-    from airflow import settings
-    from airflow.models.asset import AssetEvent
-    from sqlalchemy import select
-
-    logical_date = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(hours=next(_clock))
-    done = dag.test(logical_date=logical_date, run_conf=conf or None)
-    session = settings.Session()
-    found = {
-        ti.task_id if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]": ti
-        for ti in done.get_task_instances(session=session)
-    }
-    events = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == done.run_id))
-    return Run(
-        state=done.state.value,
-        tasks={name: ti.state for name, ti in found.items()},
-        tries={name: ti.try_number for name, ti in found.items()},
-        events=[event.extra for event in events],
-    )
-
-
-def mapped(*batches: dict[str, str]) -> dict[str, str]:
-    return {
-        f"{task}[{index}]": state
-        for index, batch in enumerate(batches)
-        for task, state in batch.items()
-    }
 
 
 def test_a_run_lands_every_batch_and_tells_the_asset(stage: Stage, dags: Any) -> None:

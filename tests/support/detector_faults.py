@@ -15,7 +15,7 @@ from tallystick.domain.states import Isolation
 from tallystick.domain.window import Window
 from tallystick.errors import VerificationFailed
 from tallystick.sources.broker_view import KafkaBrokerView
-from tallystick.workflows.payload_check import payload_findings
+from tallystick.workflows.payload_check import look_at_payloads
 from tallystick.workflows.planning import plan_feed
 from tests.support.detector_scene import (
     DUP,
@@ -235,7 +235,7 @@ def written_past_the_schema(scene: Scene) -> Way:
         "UPDATE offset_range SET state = 'released', record_count = NULL, hole_count = NULL"
         f" WHERE {first}",
         f"DELETE FROM tail_anchor WHERE {first}",
-        f"UPDATE generation SET frontier = 0, read_until = NULL, read_epoch = NULL WHERE {first}",
+        f"UPDATE generation SET frontier = 0, read_until = NULL WHERE {first}",
     )
     scene.landed(way)
     produce(scene.servers, way.topic, messages(4), partition=1)
@@ -301,7 +301,7 @@ def repeated(scene: Scene) -> Way:
     produce(scene.servers, way.topic, [*messages(3, of="w"), *messages(2, of="x")])
     scene.landed(way)
     with way.services(feed=way.feed(reconcile={"payload_horizon": "1h"})) as services:
-        scene.heard(way, payload_findings(services))
+        scene.heard(way, look_at_payloads(services).findings)
     scene.inject(way, "B3", SUSPECTED, 0, 10, 13)
     return way
 

@@ -81,7 +81,7 @@ def _batch(
     leader_epoch: int = 0,
     magic: int = 2,
 ) -> bytes:
-    payload = _compressed(codec, b"".join(records))
+    payload = compressed(codec, b"".join(records))
     header = _HEADER.pack(
         base_offset,
         _HEADER.size - 12 + len(payload),
@@ -129,7 +129,8 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
-def _compressed(codec: str, plain: bytes) -> bytes:
+def compressed(codec: str, plain: bytes) -> bytes:
+    """The bytes as a producer compresses them."""
     if codec == "none":
         return plain
     if codec == "gzip":

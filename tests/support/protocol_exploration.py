@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tallystick.domain.states import BatchState
 from tests.support.protocol_model import (
+    Landing,
     Rules,
     Staging,
     State,
@@ -64,6 +65,7 @@ def explored(
     *,
     attempts: int = 2,
     is_target_foreign: bool = False,
+    has_cuts: bool = False,
     without: Collection[str] = (),
 ) -> Exploration:
     """All states that the rules allow, or the way to the first broken promise.
@@ -71,7 +73,7 @@ def explored(
     `without` names processes that take no step, so that a trace shows the others' doing.
     """
     found = Exploration()
-    first = first_state(attempts=attempts, is_target_foreign=is_target_foreign)
+    first = first_state(attempts=attempts, is_target_foreign=is_target_foreign, has_cuts=has_cuts)
     found.came_from[first] = None
     queue = deque([first])
     while queue:
@@ -132,7 +134,8 @@ def stuck(states: Iterable[State], rules: Rules) -> State | None:
 
 
 def _with_attempt_to_spare(state: State) -> State:
-    return state._replace(staging=(*state.staging, Staging.ABSENT))
+    landings = (*state.landings, Landing.ON_OLD_LOG) if state.has_cuts else ()
+    return state._replace(staging=(*state.staging, Staging.ABSENT), landings=landings)
 
 
 def _calm_steps(state: State, rules: Rules, without: Collection[str]) -> tuple[Step, ...]:

@@ -1,9 +1,10 @@
 """What a model of the commit protocol is made of: its rules, its states, what must hold in each.
 
 One batch, two workers that carry it out under attempts of their own, a finisher, a sweeper, a
-planner that may cut or abandon the batch, and a database that may still be working on a COMMIT
-whose client has gone. The steps between states stand in `protocol_steps`. It is a model, not the
-code: it shows that the protocol keeps its promises, and which of its rules each promise rests on.
+planner that may cut or abandon the batch, a log whose start may pass what is claimed, and a
+database that may still be working on a COMMIT whose client has gone. The steps between states stand
+in `protocol_steps`. It is a model, not the code: it shows that the protocol keeps its promises, and
+which of its rules each promise rests on.
 
 1. Leases don't appear: one may run out at any time, so `begin_attempt` is possible at any time.
 2. A crash forgets what a process knew. The process may start again whenever it likes: with a new
@@ -13,12 +14,15 @@ code: it shows that the protocol keeps its promises, and which of its rules each
 5. `mark_swept` doesn't appear: an attempt may be swept again and again, which is no safer.
 6. A small file is written in one step. What a manifest says does not appear: publishing may find
    that it is another one, and write it anew.
+7. Where the world has cuts, the log is cut and grows again once, between any two steps: below the
+   claim's end, so that other records lie at claimed offsets, or above it, so that only records are
+   gone that the plan had seen. Publishing and sweeping ask nothing of the log.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
 from tallystick.domain.states import BatchState
@@ -58,6 +62,16 @@ class Rules:
     """The sweeper asks if a dead attempt has committed."""
     asks_after_death: bool = True
     """The sweeper asks after it has learned that the attempt is dead; off: before."""
+    asks_log_before_read: bool = True
+    """A landing asks if the log is still the one that the plan saw."""
+    asks_log_after_read: bool = True
+    """The proof asks if the log is still the one that the landing saw."""
+    commits_without_witness: bool = True
+    """The log's witness is handed over by looks that ask it; off: each commit brings its own."""
+    asks_before_losing: bool = True
+    """The planner calls nothing lost that an attempt has proven."""
+    keeps_only_copies: bool = True
+    """The sweeper deletes no rows of which there may be no other copy."""
 
 
 class Staging(IntEnum):
@@ -73,6 +87,26 @@ class Staging(IntEnum):
     """A manifest without data: written after the data was swept or renamed."""
 
 
+class Log(IntEnum):
+    """What became of the log since the plan."""
+
+    WHOLE = 0
+    CUT_ABOVE = 1
+    """Behind the claim, where the plan had seen records."""
+    CUT_BELOW = 2
+    """Within the claim: other records lie there now."""
+
+
+class Landing(IntFlag):
+    """What an attempt knows of the log, and what it has read."""
+
+    ON_OLD_LOG = 0
+    ON_NEW_LOG = 1
+    """It began after the cut."""
+    OTHER_RECORDS = 2
+    """It read after the cut: its rows are not those of the planned log."""
+
+
 class At(IntEnum):
     """The step that a process takes next."""
 
@@ -80,6 +114,7 @@ class At(IntEnum):
     # Land.
     WRITE_PLAN = 1
     RUN = 2
+    TAKE_OVER = 21
     # Verify and commit.
     OUTCOME_OF = 3
     RENEW_LEASE = 4
@@ -119,6 +154,8 @@ class State(NamedTuple):
 
     batch: BatchState
     newest: int
+    is_expired: bool
+    """The log has not all of the claim any more: it can't be read again before it was cut."""
     cut_at: int | None
     """The newest attempt when the planner cut the claim."""
     committed: tuple[int, ...]
@@ -134,6 +171,13 @@ class State(NamedTuple):
     """Sorted: workers are interchangeable."""
     finisher: Process
     sweeper: Process
+    has_cuts: bool = False
+    """True in a world where the log may be cut."""
+    log: Log = Log.WHOLE
+    landings: tuple[Landing, ...] = ()
+    """By attempt, as `staging`; empty where there are no cuts."""
+    is_witness_lost: bool = False
+    """True when no look can notice the cut any more."""
 
     def is_held(self, rules: Rules) -> bool:
         """True while a COMMIT in flight makes everybody wait who would change the batch."""
@@ -147,20 +191,48 @@ class State(NamedTuple):
         """True when the attempt began before the claim was cut, so it holds offsets now lost."""
         return self.cut_at is not None and attempt <= self.cut_at
 
+    def is_readable(self, attempt: int) -> bool:
+        """True while the log has what the attempt is to read."""
+        return not self.is_expired or (self.cut_at is not None and attempt > self.cut_at)
+
+    def holds_rows(self, attempt: int) -> bool:
+        """True when complete files lie in the attempt's staging directory."""
+        return self.in_staging(attempt) in (Staging.DATA, Staging.PROVEN)
+
+    def is_only_copy(self, attempt: int) -> bool:
+        """True when no commit and no newer attempt may hold what the attempt's files hold."""
+        if not self.holds_rows(attempt):
+            return False
+        others = range(attempt + 1, self.newest + 1)
+        return self.is_cut(attempt) or not (
+            self.committed or any(self.holds_rows(each) for each in others)
+        )
+
     def staged(self, attempt: int, content: Staging) -> tuple[Staging, ...]:
         """The staging directories with this attempt's replaced."""
         return (*self.staging[: attempt - 1], content, *self.staging[attempt:])
+
+    def landed(self, attempt: int, what: Landing) -> tuple[Landing, ...]:
+        """The landings with this attempt's replaced."""
+        if not self.has_cuts:
+            return self.landings
+        return (*self.landings[: attempt - 1], what, *self.landings[attempt:])
+
+    def landing(self, attempt: int) -> Landing:
+        """What this attempt knows of the log."""
+        return self.landings[attempt - 1] if self.has_cuts else Landing.ON_OLD_LOG
 
     def in_staging(self, attempt: int) -> Staging:
         """What lies in this attempt's staging directory."""
         return self.staging[attempt - 1]
 
 
-def first_state(*, attempts: int, is_target_foreign: bool) -> State:
+def first_state(*, attempts: int, is_target_foreign: bool, has_cuts: bool = False) -> State:
     """A planned batch that nobody has touched."""
     return State(
         batch=BatchState.PLANNED,
         newest=0,
+        is_expired=False,
         cut_at=None,
         committed=(),
         in_flight=NOBODY,
@@ -170,6 +242,8 @@ def first_state(*, attempts: int, is_target_foreign: bool) -> State:
         workers=(IDLE, IDLE),
         finisher=IDLE,
         sweeper=IDLE,
+        has_cuts=has_cuts,
+        landings=(Landing.ON_OLD_LOG,) * attempts if has_cuts else (),
     )
 
 
@@ -182,6 +256,10 @@ def broken_promise(state: State) -> str | None:
     """The first promise that this state breaks; None when it keeps them all."""
     if len(state.committed) > 1:
         return "committed twice"
+    if state.is_witness_lost:
+        return "a cut that nobody can notice"
+    if any(Landing.OTHER_RECORDS in state.landing(each) for each in state.committed):
+        return "rows of another log are committed"
     if state.target > NOBODY and state.target not in state.committed:
         return "readers see uncommitted data"
     if state.is_target_foreign and state.target != FOREIGN:

@@ -15,6 +15,8 @@ from tests.support.protocol_model import (
     NOBODY,
     OPEN_STATES,
     At,
+    Landing,
+    Log,
     Process,
     Rules,
     Staging,
@@ -54,7 +56,8 @@ def steps_from(state: State, rules: Rules, attempts: int) -> Iterator[Step]:
     yield from _sweeper_steps(state, rules)
     yield from _planner_steps(state, rules)
     yield from _spark_steps(state)
-    yield from _database_steps(state)
+    yield from _database_steps(state, rules)
+    yield from _log_steps(state)
 
 
 def _worker_steps(state: State, index: int, rules: Rules, attempts: int) -> Iterator[Step]:
@@ -66,20 +69,14 @@ def _worker_steps(state: State, index: int, rules: Rules, attempts: int) -> Iter
         return state._replace(workers=tuple(sorted((*others, moved))), **changes)  # type: ignore[arg-type]
 
     if worker.at is At.IDLE:
-        newest = state.newest + 1
-        is_open = state.batch in OPEN_STATES or not rules.begins_only_unfinished
-        if is_open and not state.is_held(rules) and newest <= attempts:
-            begun = go(At.WRITE_PLAN, attempt=newest, batch=BatchState.LANDING, newest=newest)
-            yield Step(f"attempt {newest}", "begin_attempt", "new token", begun)
-        for attempt in range(1, newest):
-            if state.in_staging(attempt) in (Staging.DATA, Staging.PROVEN):
-                again = _verification_begins(state, f"attempt {attempt}", attempt, go, rules)
-                yield again._replace(is_fault=True)
+        yield from _beginning(state, go, rules, attempts)
         return
     who = f"attempt {worker.attempt}"
     yield Step(who, "crash", f"before {worker.at.name}", go(At.IDLE), is_fault=True)
-    if worker.at <= At.RUN:
-        yield from _landing(state, who, worker, go)
+    if worker.at is At.TAKE_OVER:
+        yield _taking_over(state, who, worker, go)
+    elif worker.at <= At.RUN:
+        yield from _landing(state, who, worker, go, rules)
     elif worker.at <= At.RECORD_VERIFIED:
         yield from _verifying(state, who, worker, go, rules)
     elif worker.at in (At.COMMIT, At.DOUBT, At.DISCARD):
@@ -89,11 +86,63 @@ def _worker_steps(state: State, index: int, rules: Rules, attempts: int) -> Iter
         yield from _publishing(state, who, worker, go, rules, after_rename)
 
 
-def _landing(state: State, who: str, worker: Process, go: Go) -> Iterator[Step]:
+def _beginning(state: State, go: Go, rules: Rules, attempts: int) -> Iterator[Step]:
+    """What an idle worker may take up: a new attempt, or the verification of one that is there."""
+    newest = state.newest + 1
+    is_open = state.batch in OPEN_STATES or not rules.begins_only_unfinished
+    # What the log has no more is asked for before anything is landed anew.
+    is_asked = not state.is_readable(newest) and state.batch in OPEN_STATES
+    if is_open and not state.is_held(rules) and newest <= attempts:
+        begun = go(At.WRITE_PLAN, attempt=newest, batch=BatchState.LANDING, newest=newest)
+        who = f"attempt {newest}"
+        yield Step(who, "begin_attempt", "new token", begun, is_fault=is_asked)
+        if is_asked and _to_take_over(state):
+            taking = go(At.TAKE_OVER, attempt=newest, batch=BatchState.LANDING, newest=newest)
+            yield Step(who, "begin_attempt", "new token, to take over", taking)
+    for attempt in range(1, newest):
+        if state.holds_rows(attempt):
+            again = _verification_begins(state, f"attempt {attempt}", attempt, go, rules)
+            is_calm = is_asked and state.is_newest(attempt) and state.log is Log.WHOLE
+            yield again._replace(is_fault=not is_calm)
+
+
+def _to_take_over(state: State) -> int | None:
+    """The dead attempt whose files the next one takes over: the newest, proven ones first."""
+    holding = [each for each in range(1, state.newest + 1) if state.holds_rows(each)]
+    if state.newest in holding:
+        return None
+    return max(holding, key=lambda each: (state.in_staging(each), each), default=None)
+
+
+def _taking_over(state: State, who: str, worker: Process, go: Go) -> Step:
+    old = _to_take_over(state)
+    if old is None:
+        return Step(who, "rename_exclusive", "FileMissing", go(At.IDLE))
+    moved = state._replace(staging=state.staged(worker.attempt, state.in_staging(old)))
+    taken = {
+        "staging": moved.staged(old, Staging.ABSENT),
+        "landings": state.landed(worker.attempt, state.landing(old)),
+    }
+    # A proof is as good as it was; files without one are proven as by every verification.
+    is_proven = state.in_staging(old) is Staging.PROVEN
+    following = At.RECORD_VERIFIED if is_proven else At.OUTCOME_OF
+    return Step(who, "rename_exclusive", "files taken over", go(following, **taken))
+
+
+def _landing(state: State, who: str, worker: Process, go: Go, rules: Rules) -> Iterator[Step]:
     found = state.in_staging(worker.attempt)
-    if worker.at is At.WRITE_PLAN:
-        written = state.staged(worker.attempt, Staging.OPEN)
-        yield Step(who, "write", "plan.json", go(At.RUN, staging=written))
+    if worker.at is At.WRITE_PLAN and rules.asks_log_before_read and state.log is Log.CUT_BELOW:
+        yield Step(who, "epoch_ends", "SourceChanged", go(At.IDLE))
+    elif worker.at is At.WRITE_PLAN:
+        is_new = state.log is not Log.WHOLE
+        landing = Landing.ON_NEW_LOG if is_new else Landing.ON_OLD_LOG
+        written = {
+            "staging": state.staged(worker.attempt, Staging.OPEN),
+            "landings": state.landed(worker.attempt, landing),
+        }
+        yield Step(who, "write", "plan.json", go(At.RUN, **written))
+    elif found is Staging.OPEN and not state.is_readable(worker.attempt):
+        yield Step(who, "run", "ApplicationFailed", go(At.IDLE))
     elif found is not Staging.OPEN:
         outcome = "ApplicationFailed" if found is Staging.ABSENT else "application ended well"
         following = At.IDLE if found is Staging.ABSENT else At.OUTCOME_OF
@@ -117,7 +166,12 @@ def _verifying(state: State, who: str, worker: Process, go: Go, rules: Rules) ->
         outcome = "held" if is_ours else "AttemptFenced"
         yield Step(who, "renew_lease", outcome, go(At.READ_BACK if is_ours else At.IDLE))
     elif worker.at is At.READ_BACK:
+        # The landing's epoch ends in the midst of the claim now.
+        is_other_log = state.log is Log.CUT_BELOW and Landing.ON_NEW_LOG not in state.landing(
+            attempt
+        )
         is_whole = found in (Staging.DATA, Staging.PROVEN) and not state.is_cut(attempt)
+        is_whole = is_whole and not (is_other_log and rules.asks_log_after_read)
         outcome = "all there" if is_whole else "VerificationFailed"
         yield Step(who, "read_back", outcome, go(At.WRITE_MANIFEST if is_whole else At.IDLE))
     elif worker.at is At.WRITE_MANIFEST:
@@ -141,7 +195,12 @@ def _committing(state: State, who: str, worker: Process, go: Go, rules: Rules) -
             yield Step(who, "commit", "ALREADY_COMMITTED", go(following))
         elif _may_commit(state, attempt, rules):
             committed = (*state.committed, attempt)
-            done = go(following, batch=BatchState.COMMITTED, committed=committed)
+            done = go(
+                following,
+                batch=BatchState.COMMITTED,
+                committed=committed,
+                is_witness_lost=_is_witness_lost(state, attempt, rules),
+            )
             is_abandoned = state.batch is BatchState.ABANDONED
             broken = "an abandoned batch committed" if is_abandoned else None
             yield Step(who, "commit", "COMMITTED", done, broken=broken)
@@ -167,6 +226,12 @@ def _may_commit(state: State, attempt: int, rules: Rules) -> bool:
         and (state.batch is BatchState.VERIFIED or not rules.compares_state)
         and (not state.is_cut(attempt) or not rules.compares_claims)
     )
+
+
+def _is_witness_lost(state: State, attempt: int, rules: Rules) -> bool:
+    """A commit that brings its own witness forgets the cut that came before its landing."""
+    is_new = Landing.ON_NEW_LOG in state.landing(attempt)
+    return state.is_witness_lost or (is_new and not rules.commits_without_witness)
 
 
 def _first_of_publishing(rules: Rules) -> At:
@@ -286,7 +351,7 @@ def _sweeper_steps(state: State, rules: Rules) -> Iterator[Step]:
         is_dead = _is_dead(state, sweeper.attempt)
         yield Step("sweeper", "dead_attempts", str(is_dead), deleting if is_dead else idle)
     elif sweeper.at is At.DELETE:
-        yield from _sweeping(state, sweeper.attempt)
+        yield from _sweeping(state, sweeper.attempt, rules)
 
 
 def _is_dead(state: State, attempt: int) -> bool:
@@ -304,12 +369,20 @@ def _sweeper_begins(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
         yield Step("sweeper", "dead_attempts", f"attempt {attempt}", chosen)
 
 
-def _sweeping(state: State, attempt: int) -> Iterator[Step]:
+def _sweeping(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
     broken = None
     if not _is_dead(state, attempt):
         broken = "staging of the live newest attempt deleted"
     idle = state._replace(sweeper=IDLE)
     gone = idle._replace(staging=state.staged(attempt, Staging.ABSENT))
+    if state.is_only_copy(attempt):
+        if rules.keeps_only_copies and not broken:
+            is_over = state.batch in (BatchState.ABANDONED, BatchState.PUBLISHED)
+            who, what = "sweeper", "put aside" if is_over else "kept where it is"
+            method = "rename_exclusive" if is_over else "status"
+            yield Step(who, method, f"attempt {attempt} {what}", gone if is_over else idle)
+            return
+        broken = broken or "the only copy deleted"
     yield Step("sweeper", "delete", f"staging of attempt {attempt}", gone, broken=broken)
     if state.in_staging(attempt) is Staging.OPEN:
         outcome = "the orphaned application makes it again"
@@ -319,25 +392,56 @@ def _sweeping(state: State, attempt: int) -> Iterator[Step]:
 def _planner_steps(state: State, rules: Rules) -> Iterator[Step]:
     if state.batch not in OPEN_STATES or state.is_held(rules):
         return
-    if state.cut_at is None:
-        cut = state._replace(cut_at=state.newest)
-        yield Step("planner", "apply", "part of the claim recorded as lost", cut, is_fault=True)
+    if state.log is not Log.WHOLE and not state.is_witness_lost:
+        stopped = state._replace(batch=BatchState.ABANDONED)
+        yield Step("planner", "apply", "the cut is found, claims released", stopped)
+    if not state.is_expired:
+        expired = state._replace(is_expired=True)
+        yield Step("log", "snapshot", "the log start has passed the claim", expired, is_fault=True)
+    elif state.cut_at is None:
+        attempts = range(1, state.newest + 1)
+        is_proven = any(state.in_staging(each) is Staging.PROVEN for each in attempts)
+        if not (is_proven and rules.asks_before_losing):
+            cut = state._replace(cut_at=state.newest)
+            # Complete files may be asked in vain; where nothing goes wrong they are committed.
+            is_fault = any(state.holds_rows(each) for each in attempts)
+            broken = "proven offsets called lost" if is_proven else None
+            outcome = "part of the claim recorded as lost"
+            yield Step("planner", "apply", outcome, cut, is_fault=is_fault, broken=broken)
     abandoned = state._replace(batch=BatchState.ABANDONED)
     yield Step("planner", "apply", "generation closed, batch abandoned", abandoned, is_fault=True)
 
 
 def _spark_steps(state: State) -> Iterator[Step]:
     for attempt, content in enumerate(state.staging, start=1):
-        if content is Staging.OPEN:
-            after = state._replace(staging=state.staged(attempt, Staging.DATA))
+        if content is Staging.OPEN and state.is_readable(attempt):
+            landing = state.landing(attempt)
+            if state.log is Log.CUT_BELOW:
+                landing |= Landing.OTHER_RECORDS
+            after = state._replace(
+                staging=state.staged(attempt, Staging.DATA),
+                landings=state.landed(attempt, landing),
+            )
             yield Step("spark", "run", f"data of attempt {attempt} written", after)
 
 
-def _database_steps(state: State) -> Iterator[Step]:
+def _log_steps(state: State) -> Iterator[Step]:
+    if not state.has_cuts or state.log is not Log.WHOLE:
+        return
+    for cut in (Log.CUT_ABOVE, Log.CUT_BELOW):
+        outcome = f"the log is {cut.name.lower().replace('_', ' ')} and grows again"
+        yield Step("brokers", "unclean election", outcome, state._replace(log=cut), is_fault=True)
+
+
+def _database_steps(state: State, rules: Rules) -> Iterator[Step]:
     if not state.in_flight:
         return
     free = state._replace(in_flight=NOBODY)
     yield Step("database", "commit", "undone", free)
     committed = (*state.committed, state.in_flight)
-    done = free._replace(batch=BatchState.COMMITTED, committed=committed)
+    done = free._replace(
+        batch=BatchState.COMMITTED,
+        committed=committed,
+        is_witness_lost=_is_witness_lost(state, state.in_flight, rules),
+    )
     yield Step("database", "commit", "took place after all", done)

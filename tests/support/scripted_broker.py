@@ -7,7 +7,9 @@ What Kafka, Spark and HDFS really do is tested against the real ones; here only 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Mapping
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -16,13 +18,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallystick.domain.landing import LandingPlan
-from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.record_hash import record_hash
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import ScrubPlan
-from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, RecordEvidence
+from tallystick.domain.second_read import SeenRecord, SliceRead
+from tallystick.domain.snapshot import (
+    BatchHead,
+    BrokerSnapshot,
+    EpochEnd,
+    PartitionBounds,
+    RecordEvidence,
+)
 from tallystick.domain.states import HoleClass, Isolation
-from tallystick.errors import TopicUnknown
+from tallystick.domain.unreadable import (
+    IsolationPlan,
+    Pieces,
+    ReadNote,
+    after_known,
+    isolated,
+)
+from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tests.support.scripted_scrub import scrub_by_pyarrow
@@ -51,12 +68,17 @@ class Kind(Enum):
     COMPACTED = "compacted"
 
 
+PRODUCER_ID = 7
+"""Of every transaction."""
+
+
 @dataclass
 class Entry:
     kind: Kind
     value: bytes
     timestamp_ms: int
     epoch: int
+    producer_id: int | None = None
 
 
 @dataclass
@@ -66,18 +88,60 @@ class Log:
     entries: list[Entry] = field(default_factory=list)
     log_start_offset: int = 0
     epoch: int = 0
+    open_from: int | None = None
+    """Where the transaction begins that is open now."""
+
+    @property
+    def last_stable_offset(self) -> int:
+        """One past what read_committed may see; a purge may pass an open transaction."""
+        end = len(self.entries) if self.open_from is None else self.open_from
+        return max(end, self.log_start_offset)
 
     def append(self, kind: Kind, count: int, *, value: bytes = b"v", at: datetime = NOW) -> None:
         first = len(self.entries)
+        producer_id = PRODUCER_ID if kind in (Kind.ABORTED, Kind.CONTROL) else None
+        time_ms = int(at.timestamp() * 1000)
         self.entries.extend(
-            Entry(kind, value + str(first + n).encode(), int(at.timestamp() * 1000), self.epoch)
+            Entry(kind, value + str(first + n).encode(), time_ms, self.epoch, producer_id)
             for n in range(count)
         )
+
+    def open(self, count: int) -> None:
+        """So many records of a transaction that does not end yet."""
+        self.open_from = len(self.entries)
+        self.append(Kind.RECORD, count)
+        for entry in self.entries[self.open_from :]:
+            entry.producer_id = PRODUCER_ID
+
+    def end(self, *, is_committed: bool) -> None:
+        """End the open transaction by its marker."""
+        for entry in self.entries[self.open_from :]:
+            if entry.producer_id is not None and not is_committed:
+                entry.kind = Kind.ABORTED
+        self.open_from = None
+        self.append(Kind.CONTROL, 1)
 
     def cut(self, until_offset: int) -> None:
         """What an unclean election does: all from the offset on is gone, under a new epoch."""
         del self.entries[until_offset:]
         self.epoch += 1
+
+    def epoch_end(self, leader_epoch: int) -> int | None:
+        """Where the next epoch begins, by the rules of the broker's LeaderEpochFileCache.
+
+        The log's end for the newest epoch, None for a newer one. What went below the log start took
+        its epochs along.
+        """
+        starts: dict[int, int] = {}
+        for offset, entry in enumerate(self.entries):
+            starts.setdefault(entry.epoch, offset)
+        starts.setdefault(self.epoch, len(self.entries))
+        if leader_epoch >= self.epoch:
+            return len(self.entries) if leader_epoch == self.epoch else None
+        return max(
+            self.log_start_offset,
+            min(start for epoch, start in starts.items() if epoch > leader_epoch),
+        )
 
 
 class ScriptedBroker:
@@ -96,8 +160,9 @@ class ScriptedBroker:
         self.logs = {number: Log() for number in range(partitions)}
 
     def snapshot(self, topic: str) -> BrokerSnapshot:
-        if topic != self.topic:
-            raise TopicUnknown(topic, "scripted")
+        self._require(topic)
+        if self.leaderless >= self.logs.keys():
+            raise BrokerUnavailable("scripted", f"{topic} has no leader")
         return BrokerSnapshot(
             cluster_id="cluster-1",
             topic=topic,
@@ -105,7 +170,7 @@ class ScriptedBroker:
             taken_at=NOW,
             partitions={
                 number: PartitionBounds(
-                    log.log_start_offset, len(log.entries), len(log.entries), log.epoch
+                    log.log_start_offset, len(log.entries), log.last_stable_offset, log.epoch
                 )
                 for number, log in self.logs.items()
                 if number not in self.leaderless
@@ -118,13 +183,13 @@ class ScriptedBroker:
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
     ) -> Mapping[int, int | None]:
-        wanted = int(instant.timestamp() * 1000)
+        wanted = math.ceil(instant.timestamp() * 1000)
         return {
             number: next(
                 (
                     offset
-                    for offset, entry in enumerate(self.logs[number].entries)
-                    if entry.timestamp_ms >= wanted and offset >= self.logs[number].log_start_offset
+                    for offset, entry in self._stored(self._log(topic, number))
+                    if entry.timestamp_ms >= wanted
                 ),
                 None,
             )
@@ -134,13 +199,17 @@ class ScriptedBroker:
     def explain_holes(
         self, offsets: OffsetRange, holes: OffsetRuns, isolation: Isolation
     ) -> Mapping[HoleClass, OffsetRuns]:
-        log = self.logs[offsets.partition.partition]
-        classes = {Kind.CONTROL: HoleClass.CONTROL, Kind.COMPACTED: HoleClass.COMPACTED}
+        log = self._log(offsets.partition.topic, offsets.partition.partition)
+        classes = {Kind.CONTROL: HoleClass.CONTROL}
+        if self.is_compacted:
+            classes[Kind.COMPACTED] = HoleClass.COMPACTED
         if isolation is Isolation.READ_COMMITTED:
             classes[Kind.ABORTED] = HoleClass.ABORTED
+        first = max(offsets.from_offset, log.log_start_offset)
+        until = min(offsets.until_offset, self._readable_until(log, isolation))
         found: dict[HoleClass, list[tuple[int, int]]] = {}
-        for start, until in holes:
-            for offset in range(max(start, log.log_start_offset), min(until, len(log.entries))):
+        for start, end in holes:
+            for offset in range(max(start, first), min(end, until)):
                 kind = classes.get(log.entries[offset].kind)
                 if kind:
                     found.setdefault(kind, []).append((offset, offset + 1))
@@ -150,30 +219,34 @@ class ScriptedBroker:
         return {
             number: RecordEvidence(offset, entry.epoch, self._hash(number, offset, entry))
             for number, offset in offsets.items()
-            if (entry := self._entry(number, offset)) and entry.kind in (Kind.RECORD, Kind.ABORTED)
+            if (entry := dict(self._stored(self._log(topic, number))).get(offset))
+            and entry.kind is not Kind.CONTROL
         }
 
     def batch_heads(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, BatchHead]:
         """Every entry is a batch of its own, unless `batch_bases` says where its batch begins."""
-        return {
-            number: BatchHead(
-                self.batch_bases.get((number, offset), offset),
-                offset + 1,
-                entry.timestamp_ms,
-                100,
-                None,
-            )
-            for number, offset in offsets.items()
-            if (entry := self._entry(number, offset))
-        }
+        found: dict[int, BatchHead] = {}
+        for number, asked in offsets.items():
+            log = self._log(topic, number)
+            held = ((offset, entry) for offset, entry in self._stored(log) if offset >= asked)
+            offset, entry = next(held, (0, None))
+            if entry and asked >= log.log_start_offset:
+                base = self.batch_bases.get((number, offset), offset)
+                found[number] = BatchHead(
+                    base, offset + 1, entry.timestamp_ms, 100, entry.producer_id
+                )
+        return found
 
     def longest_transaction(self) -> timedelta | None:
         return timedelta(minutes=15)
 
-    def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
-        log = self.logs[partition.partition]
-        ends = [n + 1 for n, entry in enumerate(log.entries) if entry.epoch <= leader_epoch]
-        return max(ends, default=None)
+    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]:
+        logs = {number: self._log(topic, number) for number in epochs}
+        return {
+            number: EpochEnd(end, logs[number].log_start_offset)
+            for number, epoch in epochs.items()
+            if (end := logs[number].epoch_end(epoch)) is not None
+        }
 
     def visible(self, offsets: OffsetRange, isolation: Isolation) -> list[tuple[int, Entry]]:
         """What a reader of the range is given."""
@@ -181,17 +254,34 @@ class ScriptedBroker:
         kinds = {Kind.RECORD}
         if isolation is Isolation.READ_UNCOMMITTED:
             kinds.add(Kind.ABORTED)
+        until = min(offsets.until_offset, self._readable_until(log, isolation))
         return [
-            (offset, log.entries[offset])
-            for offset in range(offsets.from_offset, min(offsets.until_offset, len(log.entries)))
-            if offset >= log.log_start_offset and log.entries[offset].kind in kinds
+            (offset, entry)
+            for offset, entry in self._stored(log)
+            if offsets.from_offset <= offset < until and entry.kind in kinds
         ]
 
-    def _entry(self, number: int, offset: int) -> Entry | None:
-        log = self.logs[number]
-        if not log.log_start_offset <= offset < len(log.entries):
-            return None
-        return log.entries[offset]
+    def _require(self, topic: str) -> None:
+        if topic != self.topic:
+            raise TopicUnknown(topic, "scripted")
+
+    def _log(self, topic: str, number: int) -> Log:
+        self._require(topic)
+        if number in self.leaderless or number not in self.logs:
+            raise BrokerUnavailable("scripted", f"{topic}-{number} has no leader")
+        return self.logs[number]
+
+    @staticmethod
+    def _stored(log: Log) -> Iterator[tuple[int, Entry]]:
+        """What is in the log now, by offset."""
+        for offset, entry in enumerate(log.entries):
+            if offset >= log.log_start_offset and entry.kind is not Kind.COMPACTED:
+                yield offset, entry
+
+    @staticmethod
+    def _readable_until(log: Log, isolation: Isolation) -> int:
+        is_committed = isolation is Isolation.READ_COMMITTED
+        return log.last_stable_offset if is_committed else len(log.entries)
 
     @staticmethod
     def _hash(number: int, offset: int, entry: Entry) -> bytes:
@@ -203,6 +293,38 @@ class ScriptedBroker:
             value=entry.value,
             headers=(),
         )
+
+
+class ScriptedReader:
+    """SecondReader over the same logs, as another client library would read them."""
+
+    def __init__(self, broker: ScriptedBroker) -> None:
+        self._broker = broker
+
+    def read(self, slices: Sequence[OffsetRange], isolation: Isolation) -> Sequence[SliceRead]:
+        return [self._read(each, isolation) for each in slices]
+
+    def _read(self, asked: OffsetRange, isolation: Isolation) -> SliceRead:
+        number = asked.partition.partition
+        log = self._broker.logs[number]
+        if number in self._broker.leaderless:
+            return SliceRead(asked, (), asked.from_offset, asked.from_offset, "no answer")
+        start = max(asked.from_offset, log.log_start_offset)
+        until = max(min(asked.until_offset, len(log.entries)), start)
+        records = tuple(
+            SeenRecord.of(
+                partition=number,
+                offset=offset,
+                timestamp_ms=entry.timestamp_ms,
+                timestamp_type=0,
+                key=None,
+                value=entry.value,
+                headers=(),
+            )
+            for offset, entry in self._broker.visible(asked, isolation)
+        )
+        reason = None if until >= asked.until_offset else f"the log ends at {len(log.entries)}"
+        return SliceRead(asked, records, start, until, reason)
 
 
 class MinuteByMinute(ScriptedBroker):
@@ -222,12 +344,21 @@ class ScriptedSpark:
     def __init__(self, broker: ScriptedBroker, store: FileStore) -> None:
         self._broker, self._store = broker, store
         self.before_write: Callable[[LandingPlan], None] = lambda plan: None
+        self.unreadable: dict[tuple[int, int], str] = {}
+        """By partition and offset: why no application can read the record."""
+        self.deadly: set[tuple[int, int]] = set()
+        """By partition and offset: records that end every application which reads them."""
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         base = self._store.uri("/landing").removesuffix("/landing")
         plan_path = order.plan_uri.removeprefix(base)
         plan = LandingPlan.from_json(self._store.read(plan_path).decode())
         started(f"local-{plan.attempt_id[:6]}")
+        ranges = [each for scan in plan.scans for each in scan.ranges]
+        self._survive(plan.batch_id, ranges)
+        reason = self._failure(ranges)
+        if reason:
+            raise ApplicationFailed(plan.batch_id, "local", reason)
         self.before_write(plan)
         directory = plan.output.removeprefix(base)
         for number, scan in enumerate(plan.scans):
@@ -249,6 +380,39 @@ class ScriptedSpark:
             pq.write_table(pa.Table.from_pylist(rows, schema=LANDED_SCHEMA), sink)
             name = f"{plan.file_prefix}-{number:05d}-c000.zstd.parquet"
             self._store.write(f"{directory}/{name}", sink.getvalue())
+
+    def _failure(self, ranges: Iterable[OffsetRange]) -> str | None:
+        """Why these ranges can't be read."""
+        return next(
+            (
+                reason
+                for (partition, offset), reason in sorted(self.unreadable.items())
+                for each in ranges
+                if each.partition.partition == partition and offset in each
+            ),
+            None,
+        )
+
+    def _survive(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
+        for partition, offset in self.deadly:
+            if any(p.partition.partition == partition and offset in p for p in ranges):
+                raise ApplicationFailed(batch_id, "local", "exit code 52: OutOfMemoryError")
+
+    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+        base = self._store.uri("/landing").removesuffix("/landing")
+        text = self._store.read(order.plan_uri.removeprefix(base)).decode()
+        plan = from_plain(IsolationPlan, json.loads(text))
+        before = list(plan.known)
+
+        def read(pieces: Pieces) -> str | None:
+            noted(json.dumps(to_plain(ReadNote(len(before), before[-1] if before else None))))
+            self._survive(plan.batch_id, pieces)
+            before.append(self._failure(pieces))
+            return before[-1]
+
+        result = isolated(plan.ranges, plan.logs, after_known(plan.known, read))
+        path = f"{plan.output.removeprefix(base)}/part-00000.txt"
+        self._store.write(path, json.dumps(to_plain(result)).encode())
 
     def scrub(self, order: ScrubOrder) -> None:
         base = self._store.uri("/landing").removesuffix("/landing")

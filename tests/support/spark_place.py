@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from sandbox.services.airflow_settings import QUICK_JVM
-from tallystick.spark.command import SparkPlace
+from tallystick.spark.place import SparkPlace
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 JARS: Final = tuple(

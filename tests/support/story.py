@@ -17,7 +17,13 @@ from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.run import land_feed
 from tallystick.workflows.services import Services
 from tests.support.effects import Countdown, Counted
-from tests.support.scripted_broker import NOW, Kind, ScriptedBroker, ScriptedSpark
+from tests.support.scripted_broker import (
+    NOW,
+    Kind,
+    ScriptedBroker,
+    ScriptedReader,
+    ScriptedSpark,
+)
 
 FEED = FeedName("orders")
 
@@ -84,6 +90,7 @@ class Story:
             new_id=lambda: token_hex(8),
             second_ledger=lambda: PostgresLedger(self.dsn),
             kafka_options={"kafka.bootstrap.servers": "scripted"},
+            second_reader=ScriptedReader(self.broker),
             lease=lease,
         )
 

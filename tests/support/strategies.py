@@ -1,8 +1,9 @@
-"""Hypothesis strategies for ranges and runs, small enough to be compared with sets of integers."""
+"""Hypothesis strategies: ranges and runs small enough for sets of integers; schedules, instants."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
@@ -36,3 +37,24 @@ def offsets_in(ranges: Iterable[OffsetRange]) -> set[tuple[int, int]]:
         for each in ranges
         for offset in range(each.from_offset, each.until_offset)
     }
+
+
+SCHEDULES = [
+    ("0 * * * *", "UTC"),
+    ("0 * * * *", "Europe/Berlin"),
+    ("*/15 * * * *", "America/New_York"),
+    ("30 * * * *", "Asia/Kolkata"),
+    ("0 */6 * * *", "Europe/Berlin"),
+    ("30 2 * * *", "Europe/Berlin"),
+    ("0 0 * * 1", "Australia/Lord_Howe"),
+    ("0 0 1 * *", "UTC"),
+]
+"""Cron expressions with their time zones."""
+_AUTUMN = datetime(2026, 10, 24, tzinfo=UTC)
+_SPRING = datetime(2026, 3, 28, tzinfo=UTC)
+instants = st.integers(0, 2 * 365 * 24 * 60).map(
+    lambda minutes: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)
+) | st.sampled_from((_AUTUMN, _SPRING)).flatmap(
+    lambda day: st.integers(0, 48 * 60).map(lambda minutes: day + timedelta(minutes=minutes))
+)
+"""Of two years, many of them near a change of Berlin's clocks."""

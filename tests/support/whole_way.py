@@ -13,12 +13,14 @@ import requests
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.landing import LandingPlan
+from tallystick.domain.paths import BatchPath
 from tallystick.domain.scrub import ScrubPlan
 from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, ScrubFailed
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
+from tallystick.spark import isolating
 from tallystick.spark.causes import cause_of
 from tallystick.spark.landing import land
 from tallystick.spark.scrubbing import scrub, write_result
@@ -57,6 +59,16 @@ class SessionRunner:
             cause = cause_of(str(error))
             raise ApplicationFailed(order.batch_id, order.attempt_id, cause) from error
         self.after(plan)
+
+    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+        text = self.spark.read.text(order.plan_uri, wholetext=True).head()
+        assert text is not None
+        plan = isolating.plan_of(text["value"])
+        try:
+            isolating.write_result(self.spark, plan, isolating.isolate(self.spark, plan, noted))
+        except Exception as error:
+            cause = cause_of(str(error))
+            raise ApplicationFailed(order.batch_id, order.attempt_id, cause) from error
 
     def scrub(self, order: ScrubOrder) -> None:
         text = self.spark.read.text(order.plan_uri, wholetext=True).head()
@@ -131,6 +143,18 @@ class Way:
         for directory in self._batches(f"{self.root}/{self.name}/gen={generation}"):
             found += rows_in(url, directory)
         return sorted(found, key=lambda each: (each.partition, each.offset))
+
+    def times_by_hour(self, partition: int) -> dict[datetime, list[datetime]]:
+        """The times of a partition's landed records by the hour of their directory, in order."""
+        found: dict[datetime, list[datetime]] = {}
+        for directory in self._batches(f"{self.root}/{self.name}/gen=1"):
+            times = found.setdefault(BatchPath.parse(directory).hour, [])
+            times += [
+                datetime.fromtimestamp(each.timestamp_ms / 1000, UTC)
+                for each in rows_in(self.environ["WEBHDFS_URL"], directory)
+                if each.partition == partition
+            ]
+        return {hour: sorted(times) for hour, times in sorted(found.items()) if times}
 
     def files(self) -> list[str]:
         """Names of all published data files."""

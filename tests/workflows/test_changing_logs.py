@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from tallystick.domain.states import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import VerificationFailed, WindowMissing
 from tallystick.workflows.checking import require_clean
-from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.planning import dry_run, plan_feed
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.reporting import feed_completeness
 from tallystick.workflows.run import RunReport, land_feed
@@ -247,14 +248,21 @@ def test_windows_in_any_order_land_every_offset_once(story: Story) -> None:
 def test_new_records_under_an_old_window_are_told(
     story: Story, caplog: pytest.LogCaptureFixture, hours_ago: int, until: str, *, is_told: bool
 ) -> None:
+    caplog.set_level(logging.INFO)
     story.broker.logs[0].append(Kind.RECORD, 5)
     end = NOW - timedelta(hours=hours_ago)
     window = Window(end - timedelta(hours=1), end)
 
-    plan_feed(story.services(until=until), window, Owner("backfill"))
-    said = [each for each in caplog.messages if "plan.until: now" in each]
-    assert len(said) == is_told
-    assert all(str(window) in each for each in said)
+    shown = dry_run(story.services(until=until), window)
+    report = plan_feed(story.services(until=until), window, Owner("backfill"))
+    words = (
+        f"plan.until is 'now': this run puts current records under the old window {window}."
+        " Use 'window_end' to keep directories by record time."
+    )
+    assert list(shown.warnings) == list(report.warnings) == [words] * is_told
+    # Before anything is claimed: the plan's own words come after it.
+    said = [each for each in caplog.messages if each == words or each.startswith("Plan ")]
+    assert said[:-1] == [words] * is_told
 
 
 def test_a_window_lands_up_to_its_end_only(story: Story) -> None:

@@ -262,7 +262,7 @@ def test_a_batch_with_a_partition_that_lost_its_leader_starts_no_spark(story: St
     services = story.services()
     batch = plan_feed(services, None, OWNER).batches[0].batch_id
     story.broker.leaderless = {1}
-    with pytest.raises(BrokerUnavailable, match="orders-1 has no leader"):
+    with pytest.raises(BrokerUnavailable, match="no leader can say how far orders-1 may be read"):
         land_batch(services, batch, FIRST, OWNER)
 
 

@@ -11,7 +11,8 @@ import pytest
 from tallystick.domain.identities import Owner
 from tallystick.domain.window import Window
 from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.repairing import repair_feed
+from tallystick.workflows.run import RunReport, land_feed
 from tests.support.scripted_broker import NOW, Kind
 from tests.support.story import FEED, Story, a_landed_story
 
@@ -56,14 +57,70 @@ def test_an_unread_partition_is_one_finding_while_the_log_grows(story: Story) ->
     assert numbers(story, "N1") == [unread]
 
 
+def land(story: Story, hours: int) -> RunReport:
+    """A run for the hour that begins so many hours from now."""
+    window = Window(NOW + hours * HOUR, NOW + (hours + 1) * HOUR)
+    return land_feed(story.services(until="window_end"), window, OWNER)
+
+
+def test_a_last_record_from_the_future_stalls_nothing_before_more_is_readable(
+    story: Story,
+) -> None:
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 1, at=NOW + 300 * 24 * HOUR)
+    assert not land(story, 0).findings
+    log.open(3)
+    assert not land(story, 1).findings
+    log.end(is_committed=True)
+    (found,) = land(story, 2).findings
+    assert (found.code.value, found.from_offset, found.until_offset) == ("Z5", 10, 15)
+
+
+def stalled(story: Story) -> None:
+    """Offset 10 is from the future, and fifty more are readable behind it."""
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 1, at=NOW + 300 * 24 * HOUR)
+    log.append(Kind.RECORD, 50)
+    assert [each.code.value for each in land(story, 0).findings] == ["Z5"]
+
+
+def test_a_log_that_is_over_stalls_nothing_any_more(story: Story) -> None:
+    stalled(story)
+    story.broker.recreate(2)
+    story.broker.logs[0].append(Kind.RECORD, 10)
+    land(story, 1)
+    reconcile(story.services())
+    assert not numbers(story, "Z5")
+
+
+def test_a_new_log_is_not_stalled_by_what_held_up_the_old_one(story: Story) -> None:
+    stalled(story)
+    story.broker.recreate(2)
+    log = story.broker.logs[0]
+    log.append(Kind.RECORD, 5)
+    log.append(Kind.RECORD, 60, at=NOW + 300 * 24 * HOUR)
+    assert "Z5" not in [each.code.value for each in land(story, 1).findings]
+    (found,) = (each for each in land(story, 2).findings if each.code.value == "Z5")
+    assert (found.generation, found.from_offset) == (2, 5)
+
+
+def test_the_log_after_a_cut_ends_what_stalled_before_it(story: Story) -> None:
+    stalled(story)
+    story.broker.logs[0].cut(12)
+    land(story, 1)
+    (cut,) = numbers(story, "A3")
+    assert len(numbers(story, "Z5")) == 1
+    repair_feed(story.services(), [cut], OWNER)
+    reconcile(story.services())
+    assert not numbers(story, "Z5")
+
+
 def test_a_partition_that_stands_still_is_one_finding_and_fails_every_run(story: Story) -> None:
     log = story.broker.logs[0]
     log.append(Kind.RECORD, 1, at=NOW + 300 * 24 * HOUR)
     told = []
     for hour in range(4):
         log.append(Kind.RECORD, 2)
-        window = Window(NOW + hour * HOUR, NOW + (hour + 1) * HOUR)
-        report = land_feed(story.services(until="window_end"), window, OWNER)
-        told.append([each.code.value for each in report.findings])
+        told.append([each.code.value for each in land(story, hour).findings])
     assert len(numbers(story, "Z5")) == 1
     assert told == [["Z5"]] * 4

@@ -81,7 +81,7 @@ def test_a_ledger_that_is_away_for_a_moment_costs_no_landing(
     attempt = land_batch(story.services(lease=LONG), batch_id, FIRST, ONE)
     assert attempt
     assert times == [verb]
-    assert f"{words}, and the story goes on: the ledger can't be reached" in caplog.text
+    assert f"{words} (continuing without it): the ledger can't be reached" in caplog.text
     verify_and_commit(story.services(lease=LONG), attempt)
     publish(story.services(), batch_id)
     assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tallystick.domain.content_rules import Payload
+from tallystick.domain.findings import Level
 from tallystick.domain.identities import Owner
 from tallystick.domain.states import Verdict
 from tallystick.errors import StorageUnavailable
+from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows import payload_check
-from tallystick.workflows.payload_check import payload_findings
+from tallystick.workflows.payload_check import look_at_payloads
+from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.run import land_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import NOW, Entry, Kind, ScriptedBroker
@@ -51,12 +55,12 @@ def looking(story: Story, horizon: timedelta | None = 2 * MINUTE) -> Services:
 def told(services: Services) -> list[tuple[str, Verdict, int | None, int | None, int | None]]:
     return [
         (each.code.value, each.verdict, each.partition, each.from_offset, each.until_offset)
-        for each in payload_findings(services)
+        for each in look_at_payloads(services).findings
     ]
 
 
 def test_nobody_looks_unless_it_is_asked_for(story: Story) -> None:
-    assert payload_findings(story.services()) == []
+    assert told(story.services()) == []
 
 
 def test_a_repetition_is_told_across_batches_and_a_heartbeat_is_not(story: Story) -> None:
@@ -92,4 +96,45 @@ def test_a_silent_storage_is_unknown(story: Story) -> None:
             raise StorageUnavailable(directory, "in safe mode")
 
     services = replace(looking(story), store=Silent())  # type: ignore[arg-type]
-    assert told(services) == [("U1", Verdict.UNKNOWN, None, None, None)]
+    assert told(services) == []
+    [silence] = look_at_payloads(services).unheard
+    assert (silence.code.value, silence.verdict) == ("U1", Verdict.UNKNOWN)
+
+
+def standing(story: Story) -> list[tuple[str, int | None]]:
+    found = story.services().ledger.findings(FEED)
+    return [(each.finding.code.value, each.finding.from_offset) for each in found]
+
+
+def test_a_look_at_all_rows_within_a_shorter_horizon_ends_what_it_does_not_find(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reconcile(looking(story, 10 * MINUTE), Level.L3)
+    assert standing(story) == [("B3", 3), ("B3", 2)]
+    monkeypatch.setattr(payload_check, "_ROWS_AT_MOST", 4)
+    reconcile(looking(story), Level.L3)
+    assert standing(story) == [("B3", 3), ("B3", 2)]  # it has not seen all rows
+    monkeypatch.undo()
+    reconcile(looking(story))
+    assert standing(story) == [("B3", 3), ("B3", 2)]  # nor has a look at level 2
+    reconcile(looking(story), Level.L3)
+    assert standing(story) == [("B3", 3)]
+
+
+def test_a_feed_that_does_not_ask_any_more_ends_them(story: Story) -> None:
+    reconcile(looking(story), Level.L3)
+    report = reconcile(looking(story, None), Level.L3)
+    assert report.findings == ()
+    assert standing(story) == []
+
+
+def test_a_storage_that_is_silent_ends_none_and_is_on_no_record(story: Story) -> None:
+    class Silent(LocalFileStore):
+        def payloads(self, directory: str, file_name: str) -> Iterator[tuple[int, Payload]]:
+            raise StorageUnavailable(directory, "in safe mode")
+
+    reconcile(looking(story), Level.L3)
+    services = replace(looking(story), store=Silent(story.directory))
+    report = reconcile(services, Level.L3)
+    assert not report.is_complete
+    assert standing(story) == [("B3", 3)]

@@ -12,11 +12,12 @@ import pytest
 
 from tallystick import errors
 from tallystick.domain.states import TRANSITIONS, BatchState, CommitAnswer
+from tallystick.ports.broker import BrokerView
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.ledger import Ledger, PlanningSession
 from tallystick.ports.spark_runner import SparkRunner
 from tests.support.protocol_exploration import Exploration, explored, stuck, unsettled
-from tests.support.protocol_model import Rules, is_at_rest, is_settled
+from tests.support.protocol_model import Log, Rules, is_at_rest, is_settled
 
 SOUND = Rules()
 
@@ -26,7 +27,7 @@ BROKEN_PROTOCOLS = [
     ("compares_token", ("planner",), "committed data is gone"),
     ("compares_state", (), "an abandoned batch committed"),
     ("compares_own_row", ("planner", "sweeper"), "committed twice"),
-    ("compares_own_row", (), "an offset is both committed and lost"),
+    ("compares_own_row", (), "committed data is gone"),
     ("compares_claims", (), "an offset is both committed and lost"),
     ("commits_before_rename", (), "readers see uncommitted data"),
     ("keeps_staging_when_unknown", (), "committed data is gone"),
@@ -37,6 +38,16 @@ BROKEN_PROTOCOLS = [
     ("waits_for_dead_token", (), "staging of the live newest attempt deleted"),
     ("asks_for_commit", (), "committed data is gone"),
     ("asks_after_death", (), "committed data is gone"),
+    ("asks_before_losing", (), "proven offsets called lost"),
+    ("keeps_only_copies", (), "the only copy deleted"),
+]
+
+# Nothing of the log is asked by who publishes and who sweeps.
+ELSEWHERE = ("finisher", "sweeper")
+BROKEN_WHEN_CUT = [
+    ("asks_log_before_read", "rows of another log are committed"),
+    ("asks_log_after_read", "rows of another log are committed"),
+    ("commits_without_witness", "a cut that nobody can notice"),
 ]
 
 
@@ -86,8 +97,36 @@ def test_an_overwriting_finisher_destroys_a_foreign_directory() -> None:
     assert found.violation.promise == "a foreign directory was touched"
 
 
+@pytest.fixture(scope="module")
+def cut_logs() -> Exploration:
+    """Every state in a world where the log is cut and grows again between any two steps."""
+    return explored(SOUND, has_cuts=True, without=ELSEWHERE)
+
+
+def test_every_promise_holds_when_the_log_is_cut_between_any_two_steps(
+    cut_logs: Exploration,
+) -> None:
+    # 10: what is committed is the planned log's, and a cut is told by the next look.
+    assert cut_logs.violation is None, str(cut_logs.violation)
+    assert any(state.committed and state.log is Log.CUT_BELOW for state in cut_logs.states)
+    assert any(state.committed and state.log is Log.CUT_ABOVE for state in cut_logs.states)
+
+
+def test_after_a_cut_a_run_without_faults_ends_well(cut_logs: Exploration) -> None:
+    assert unsettled(filter(is_at_rest, cut_logs.states), SOUND) is None
+
+
+@pytest.mark.parametrize(("rule", "promise"), BROKEN_WHEN_CUT)
+def test_a_question_to_the_log_left_out_breaks_a_promise(rule: str, promise: str) -> None:
+    found = explored(replace(SOUND, **{rule: False}), has_cuts=True, without=ELSEWHERE)
+
+    assert found.violation is not None
+    assert found.violation.promise == promise, str(found.violation)
+
+
 def test_every_rule_has_a_row() -> None:
-    assert {rule for rule, _, _ in BROKEN_PROTOCOLS} == {each.name for each in fields(Rules)}
+    rows = {rule for rule, _, _ in BROKEN_PROTOCOLS} | {rule for rule, _ in BROKEN_WHEN_CUT}
+    assert rows == {each.name for each in fields(Rules)}
 
 
 def test_without_a_finisher_a_crash_after_the_commit_is_never_mended(
@@ -100,7 +139,7 @@ def test_without_a_finisher_a_crash_after_the_commit_is_never_mended(
 
 
 def test_every_step_is_a_method_of_a_port(everything: Exploration) -> None:
-    ports = (Ledger, PlanningSession, FileStore, SparkRunner)
+    ports = (Ledger, PlanningSession, FileStore, SparkRunner, BrokerView)
     names = {name for port in ports for name in vars(port) if not name.startswith("_")}
 
     assert {method for method, _ in everything.outcomes} - {"crash"} <= names

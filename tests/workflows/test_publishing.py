@@ -16,9 +16,10 @@ from tallystick.domain.states import BatchState
 from tallystick.errors import ManifestMismatch, PublishedDataMissing, TargetOccupied
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.publishing import finish, publish, sweep
+from tallystick.workflows.publishing import finish, publish
 from tallystick.workflows.run import land_feed
 from tallystick.workflows.services import Services
+from tallystick.workflows.sweeping import sweep
 from tallystick.workflows.verification import verify_and_commit
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker

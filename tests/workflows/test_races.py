@@ -18,8 +18,9 @@ from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.publishing import finish, publish, sweep
+from tallystick.workflows.publishing import finish, publish
 from tallystick.workflows.run import land_feed
+from tallystick.workflows.sweeping import sweep
 from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story

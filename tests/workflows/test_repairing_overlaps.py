@@ -25,7 +25,7 @@ _FORGET = (
     "UPDATE offset_range SET state = 'released', record_count = NULL, hole_count = NULL"
     f" WHERE {_FIRST}",
     f"DELETE FROM tail_anchor WHERE {_FIRST}",
-    f"UPDATE generation SET frontier = 0, read_until = NULL, read_epoch = NULL WHERE {_FIRST}",
+    f"UPDATE generation SET frontier = 0, read_until = NULL WHERE {_FIRST}",
 )
 _REMEMBER = (
     "UPDATE offset_range SET state = 'committed', hole_count = 0,"

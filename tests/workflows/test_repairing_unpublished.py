@@ -93,11 +93,23 @@ def publish_and_forget(story: Story, batch_id: BatchId) -> None:
         each.unlink()
 
 
-def test_what_still_waits_in_staging_is_left_to_the_next_run(story: Story) -> None:
-    batch = staging(story) / waiting(story)
-    for each in batch.rglob("*.parquet"):
+def test_a_file_that_vanishes_from_staging_is_landed_again(story: Story) -> None:
+    old = waiting(story)
+    for each in (staging(story) / old).rglob("*.parquet"):
         each.unlink()
     assert FindingCode.PHANTOM_COMMIT in codes(story)
+    assert not repair_feed(story.services(), (), OWNER).errors
+    assert story.services().ledger.batch(old).state is BatchState.PUBLISHED
+    assert story.published_offsets() == ALL
+    assert codes(story) == set()
+
+
+def test_what_still_waits_in_staging_is_left_to_the_next_run(story: Story) -> None:
+    [file, *_] = (staging(story) / waiting(story)).rglob("*.parquet")
+    whole = file.read_bytes()
+    file.unlink()
+    reconcile(story.services())
+    file.write_bytes(whole)
     reasons = [each.reason for each in dry_repair(story.services(), ()).plan.not_mended]
     assert any("not published yet" in each for each in reasons)
 

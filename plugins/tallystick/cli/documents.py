@@ -76,6 +76,12 @@ class FindingPart(Part):
     """Its number in the ledger; null while it is not on record."""
 
 
+class OpenFindingPart(FindingPart):
+    """One finding that stands open from before."""
+
+    first_seen_at: Instant
+
+
 class ErrorDetails(Part):
     """What stopped a command, or one batch."""
 
@@ -151,6 +157,8 @@ class PlannedBatchPart(Part):
     batch: str | None
     """Null while it is only planned for show."""
     generation: int
+    window: WindowPart | None
+    """Its records' own; null where the run has none."""
     offsets: int
     ranges: Sequence[RangePart]
 
@@ -178,6 +186,8 @@ class PlanDocument(Document):
     adopted: Sequence[PlannedBatchPart]
     held: Sequence[HeldBatchPart]
     findings: Sequence[FindingPart]
+    warnings: Sequence[str]
+    """What the run would do that its operator may not want."""
 
 
 Outcome = Literal["published", "left", "failed", "nothing"]
@@ -211,8 +221,13 @@ class LandDocument(Document):
     batches: Sequence[LandedBatchPart]
     held: Sequence[HeldBatchPart]
     findings: Sequence[FindingPart]
+    """What is new, and what lasts."""
+    open_findings: Sequence[OpenFindingPart]
+    """What stands open from before."""
     errors: Sequence[ErrorDetails]
     """Of the steps around the batches: finish, sweep, check."""
+    warnings: Sequence[str]
+    """What the run did that its operator may not want; said on standard error before it did."""
 
 
 class AttemptPart(Part):
@@ -320,6 +335,17 @@ class FullReadsPart(Part):
     """All that are published."""
 
 
+class SecondReaderPart(Part):
+    """What a look at level 4 has compared with another Kafka client, and what waits for it."""
+
+    batches_compared: int
+    offsets_compared: int
+    batches_due: int
+    """Which the broker still has, and which were not compared this time."""
+    not_compared: Sequence[str]
+    """What could not be compared, and why; the first ones."""
+
+
 class ReconcileDocument(Document):
     """`reconcile`."""
 
@@ -332,6 +358,8 @@ class ReconcileDocument(Document):
     is_complete: bool
     full_reads: FullReadsPart | None
     """None below level 3."""
+    second_reader: SecondReaderPart | None
+    """None below level 4, and where the feed has none."""
     findings: Sequence[FindingPart]
     partitions: Sequence[PartitionPart]
 
@@ -433,6 +461,7 @@ class LedgerRebuildDocument(Document):
     left_out: Sequence[LeftOutPart]
     findings: Sequence[FindingPart]
     staged: Sequence[str]
+    """Proven attempts that stay in staging: others hold their offsets."""
     not_known: Sequence[str]
     """What no manifest holds, in sentences."""
 

@@ -1,11 +1,13 @@
-"""`feed list`, `feed check`, `feed show`: what the feed files say. Asks no service anything."""
+"""`feed list|check|show`, `kafka-secrets`: what feed files and connections say; asks no service."""
 
 from __future__ import annotations
+
+from typing import Final
 
 import typer
 import yaml
 
-from tallystick.cli.answers import CLEAN, WRONG_USE, Answer, deliver
+from tallystick.cli.answers import CLEAN, WRONG_USE, Answer, WrittenAnswer, deliver
 from tallystick.cli.documents import (
     FeedCheckDocument,
     FeedListDocument,
@@ -17,6 +19,11 @@ from tallystick.cli.parts import problem_part
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table
 from tallystick.settings.feeds import feed_file, load_feed, read_feeds, shown_path
+
+_SECRET: Final = (
+    "Secret: this is Kafka's password or key in clear. Write it to a file of mode 0600 on every"
+    " node of Spark, and on the machine that starts the applications; keep it out of logs."
+)
 
 app = typer.Typer(no_args_is_help=True, help="What the feed files say.")
 
@@ -37,6 +44,11 @@ def check_feeds(context: typer.Context, as_json: JsonOption = False) -> None:
 def show_feed(context: typer.Context, feed: FeedArgument, as_json: JsonOption = False) -> None:
     """Show one feed with every default written out, as a feed file."""
     deliver(lambda: _shown(stage_of(context), feed), as_json=as_json)
+
+
+def kafka_secrets(context: typer.Context, feed: FeedArgument) -> None:
+    """Print the file with the feed's Kafka password and keys, for Spark's nodes. SECRET."""
+    deliver(lambda: _secrets(stage_of(context), feed), as_json=False, is_verbatim=True)
 
 
 def _listed(stage: Stage) -> Answer:
@@ -90,3 +102,9 @@ def _shown(stage: Stage, name: str) -> Answer:
     text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
     document = FeedShowDocument(file=file, feed=written)
     return Answer(document, [f"# {file}", text.rstrip()])
+
+
+def _secrets(stage: Stage, name: str) -> WrittenAnswer:
+    text = stage.secrets_of(stage.feed(name), stage.environ)
+    note = _SECRET if text else f"Spark needs no file to reach the Kafka of feed {name}."
+    return WrittenAnswer(text, notes=[note])

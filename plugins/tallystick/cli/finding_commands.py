@@ -26,6 +26,7 @@ from tallystick.cli.finding_documents import (
     NewGenerationPart,
     NotMendedPart,
     PutAsidePart,
+    ReadAgainPart,
     RepairBatchPart,
     RepairDocument,
     StoredFindingPart,
@@ -202,6 +203,10 @@ def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: boo
                 finding=each.finding_id,
             )
             for each in report.plan.new_generations
+        ],
+        read_again=[
+            ReadAgainPart(offsets=_range_part(each.planned.offsets), finding=each.finding_id)
+            for each in report.plan.read_again
         ],
         finish=report.plan.finish,
         not_mended=[

@@ -134,6 +134,13 @@ class WriteManifestPart(Part):
     finding: int
 
 
+class ReadAgainPart(Part):
+    """An offset that Spark could not read, and that is tried again."""
+
+    offsets: RangePart
+    finding: int
+
+
 class RepairDocument(Document):
     """`repair`: what is, or would be, done."""
 
@@ -146,6 +153,7 @@ class RepairDocument(Document):
     end_with_strays: Sequence[EndsWithStrayPart]
     write_manifests: Sequence[WriteManifestPart]
     new_generations: Sequence[NewGenerationPart]
+    read_again: Sequence[ReadAgainPart]
     finish: Sequence[int]
     not_mended: Sequence[NotMendedPart]
     batches: Sequence[RepairBatchPart]

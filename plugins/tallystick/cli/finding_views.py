@@ -106,19 +106,26 @@ def repair_view(document: RepairDocument) -> list[Block]:
     would = "would be " if document.is_dry_run else ""
     lines: list[Block] = [f"Feed {document.feed}, topic {document.topic}: repair{_dry(document)}."]
     for again in document.land_again:
+        files = f"{_numbers(again.findings)}: {', '.join(again.files)} of batch {again.old_batch}"
         lines.append(
-            f"{would}landed again, for {_numbers(again.findings)}: {', '.join(again.files)}"
-            f" of batch {again.old_batch}: {_ranges_words(document.topic, again.ranges)}"
+            f"{would}landed again, for {files}: {_ranges_words(document.topic, again.ranges)}"
+            if again.ranges
+            else f"{would}given up, for {files}"
         )
         if again.gone:
+            gone = _ranges_words(document.topic, again.gone)
             lines.append(
-                "the broker has no more what these files held of"
-                f" {_ranges_words(document.topic, again.gone)}: their rows are lost, as a finding"
-                " A8 will say"
+                f"Kafka no longer has {gone}, and the files are gone: these rows are lost, as a"
+                " finding A8 will say"
             )
     lines += [
         f"{would}moved aside, for finding {each.finding}: {each.path} to {each.quarantine}"
         for each in document.put_aside
+    ]
+    lines += [
+        f"{would}tried again, for finding {each.finding}:"
+        f" {_ranges_words(document.topic, [each.offsets])}"
+        for each in document.read_again
     ]
     if document.is_dry_run:
         lines += [

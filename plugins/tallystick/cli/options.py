@@ -27,8 +27,11 @@ LevelOption: TypeAlias = Annotated[
     int,
     typer.Option(
         "--level",
-        metavar="1|2|3",
-        help="How deep: 1 ledger and broker, 2 storage too, 3 reads what is due in full by Spark.",
+        metavar="1|2|3|4",
+        help=(
+            "How deep: 1 ledger and broker, 2 storage too, 3 reads what is due in full by Spark,"
+            " 4 compares a sample by another Kafka client."
+        ),
     ),
 ]
 OutOption: TypeAlias = Annotated[

@@ -15,6 +15,7 @@ from tallystick.cli.documents import (
     LedgerRebuildDocument,
     LeftOutPart,
     OpenedLogPart,
+    OpenFindingPart,
     PartitionPart,
     PlannedBatchPart,
     ProblemPart,
@@ -77,6 +78,12 @@ def finding_part(finding: Finding, number: int | None = None) -> FindingPart:
     )
 
 
+def open_finding_part(stored: StoredFinding) -> OpenFindingPart:
+    """A finding that stands open on record, with when it was first seen."""
+    plain = finding_part(stored.finding, stored.finding_id)
+    return OpenFindingPart(**plain.model_dump(), first_seen_at=stored.first_seen_at)
+
+
 def accepted_part(stored: StoredFinding) -> AcceptedPart:
     """A waived finding, with the end of its waiver."""
     finding = stored.finding
@@ -98,6 +105,7 @@ def planned_batch_part(plan: BatchPlan, *, is_named: bool) -> PlannedBatchPart:
     return PlannedBatchPart(
         batch=plan.batch_id if is_named else None,
         generation=plan.ordinal,
+        window=window_part(plan.window),
         offsets=plan.span,
         ranges=[
             RangePart(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -12,7 +11,12 @@ from typing import Final
 import typer
 
 from tallystick.cli.answers import CLEAN, COULD_NOT, FINDINGS, Answer, WrittenAnswer, deliver
-from tallystick.cli.documents import CompleteDocument, FullReadsPart, ReconcileDocument
+from tallystick.cli.documents import (
+    CompleteDocument,
+    FullReadsPart,
+    ReconcileDocument,
+    SecondReaderPart,
+)
 from tallystick.cli.options import (
     AtOption,
     FeedArgument,
@@ -30,12 +34,12 @@ from tallystick.domain.completeness import Proof
 from tallystick.domain.findings import FAILING_VERDICTS, FindingCode, Level
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report_document import ReportDocument
-from tallystick.domain.states import Verdict
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.workflows import reconciliation, reporting
 from tallystick.workflows.scrubbing import ScrubReport
+from tallystick.workflows.second_reading import SecondReadReport
 
-_LEVELS: Final = {1: Level.L1, 2: Level.L2, 3: Level.L3}
+_LEVELS: Final = {1: Level.L1, 2: Level.L2, 3: Level.L3, 4: Level.L4}
 _FORMS: Final = ("text", "json", "csv", "html")
 _BY_SUFFIX: Final = {".txt": "text", ".json": "json", ".csv": "csv", ".html": "html"}
 _PROOF_CODES: Final = {
@@ -112,7 +116,7 @@ def _form(form: str | None, out: Path | None, *, as_json: bool = False) -> str |
 def _level(number: int) -> Level:
     """The level of that number; raises ConfigurationError where there is none."""
     if number not in _LEVELS:
-        raise ConfigurationError("--level", number, "1, 2 or 3")
+        raise ConfigurationError("--level", number, "1, 2, 3 or 4")
     return _LEVELS[number]
 
 
@@ -127,7 +131,7 @@ def _reconciled(
         reporting.store_report(services, kept)
         stored = services.ledger.findings(services.feed_name)
     numbers = {each.finding.key: each.finding_id for each in stored}
-    code = _exit_code(((each.verdict, each.code) for each in found.findings), found.is_complete)
+    code = _exit_code(found)
     if form is not None:
         return _written(kept, form, out, code)
     document = ReconcileDocument(
@@ -138,6 +142,7 @@ def _reconciled(
         verdict=found.verdict.value,
         is_complete=found.is_complete,
         full_reads=_full_reads_part(found.scrub) if found.scrub else None,
+        second_reader=_second_reader_part(found.second_read) if found.second_read else None,
         findings=[finding_part(each, numbers.get(each.key)) for each in found.findings],
         partitions=[partition_part(each) for each in found.partitions],
     )
@@ -155,6 +160,15 @@ def _full_reads_part(scrub: ScrubReport) -> FullReadsPart:
     )
 
 
+def _second_reader_part(read: SecondReadReport) -> SecondReaderPart:
+    return SecondReaderPart(
+        batches_compared=read.batches,
+        offsets_compared=read.offsets,
+        batches_due=read.left_due,
+        not_compared=read.not_compared,
+    )
+
+
 def _reported(
     stage: Stage, name: str, at: datetime | None, form: str, out: Path | None
 ) -> WrittenAnswer:
@@ -164,7 +178,7 @@ def _reported(
     if found is None:
         when = f" at or before {at.isoformat()}" if at else ""
         raise ReportMissing(f"feed {name} has no stored report{when}.")
-    code = _exit_code(((each.verdict, each.code) for each in found.findings), found.is_complete)
+    code = _exit_code(found)
     return _written(found, form, out, code)
 
 
@@ -211,9 +225,11 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
     return Answer(document, complete_view(document), _PROOF_CODES[proof])
 
 
-def _exit_code(findings: Iterable[tuple[Verdict, str]], is_complete: bool) -> int:
+def _exit_code(report: reconciliation.ReconcileReport | ReportDocument) -> int:
     """A proven trouble is one, whoever was silent; silence alone is `could not tell`."""
-    failing = [code for verdict, code in findings if verdict in FAILING_VERDICTS]
+    failing = [each.code for each in report.findings if each.verdict in FAILING_VERDICTS]
     if any(code != FindingCode.COULD_NOT_TELL for code in failing):
         return FINDINGS
-    return CLEAN if is_complete and not failing else COULD_NOT
+    # Of a partition nothing may be proven, though nothing was found.
+    is_told = report.is_complete and report.verdict not in FAILING_VERDICTS
+    return CLEAN if is_told else COULD_NOT

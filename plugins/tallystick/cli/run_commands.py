@@ -22,6 +22,7 @@ from tallystick.cli.parts import (
     finding_part,
     held_batch_part,
     holes_part,
+    open_finding_part,
     planned_batch_part,
     window_part,
 )
@@ -30,6 +31,7 @@ from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.views import land_view, plan_view
 from tallystick.domain.findings import FAILING_VERDICTS
 from tallystick.domain.window import Window
+from tallystick.workflows.checking import open_beside
 from tallystick.workflows.planning import PlanReport, dry_run
 from tallystick.workflows.run import BatchOutcome, RunReport, land_feed
 
@@ -77,6 +79,7 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
         adopted=[planned_batch_part(each, is_named=True) for each in report.adopted],
         held=[held_batch_part(each) for each in report.held],
         findings=[finding_part(each) for each in report.findings],
+        warnings=report.warnings,
     )
     is_failing = any(each.verdict in FAILING_VERDICTS for each in report.findings)
     return Answer(document, plan_view(document), FINDINGS if is_failing else CLEAN)
@@ -87,6 +90,7 @@ def _landed(stage: Stage, name: str, window: Window | None) -> Answer:
     with told(f"landing {name}"), stage.services(feed) as services:
         first_word(services)
         report = land_feed(services, window, stage.new_owner())
+    numbers = {each.finding.key: each.finding_id for each in report.on_record}
     document = LandDocument(
         feed=report.plan.feed,
         topic=report.plan.topic,
@@ -97,8 +101,12 @@ def _landed(stage: Stage, name: str, window: Window | None) -> Answer:
         planned=report.plan.planned,
         batches=[_landed_batch_part(report.plan, each) for each in report.batches],
         held=[held_batch_part(each) for each in report.plan.held],
-        findings=[finding_part(each) for each in report.findings],
+        findings=[finding_part(each, numbers.get(each.key)) for each in report.findings],
+        open_findings=[
+            open_finding_part(each) for each in open_beside(report.findings, report.on_record)
+        ],
         errors=[error_details(each) for each in report.troubles],
+        warnings=report.plan.warnings,
     )
     return Answer(document, land_view(document), _land_exit_code(report))
 

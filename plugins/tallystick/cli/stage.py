@@ -43,6 +43,12 @@ def _ledger_dsn(environ: Mapping[str, str]) -> str:
     return wiring.ledger_dsn(partial(connection_in, environ))
 
 
+def _secrets_file(feed: Feed, environ: Mapping[str, str]) -> str:
+    from tallystick import wiring
+
+    return wiring.secrets_file(feed, partial(connection_in, environ))
+
+
 def _new_owner() -> Owner:
     """A name that no other process has: another owner's batches are never taken over by mistake."""
     return Owner(f"cli:{socket.gethostname()}:{os.getpid()}:{token_hex(4)}")
@@ -58,6 +64,7 @@ class Stage:
     )
     ledger_of: Callable[[Mapping[str, str]], AbstractContextManager[Ledger]] = _open_ledger
     dsn_of: Callable[[Mapping[str, str]], str] = _ledger_dsn
+    secrets_of: Callable[[Feed, Mapping[str, str]], str] = _secrets_file
     new_owner: Callable[[], Owner] = _new_owner
 
     @property

@@ -26,6 +26,7 @@ from tallystick.cli.text import Block, Table, number
 from tallystick.domain.states import Verdict
 
 _MOST_ACCEPTED: Final = 20
+_MOST_OPEN: Final = 20
 
 
 def plan_view(document: PlanDocument) -> list[Block]:
@@ -36,15 +37,27 @@ def plan_view(document: PlanDocument) -> list[Block]:
         f" {number(document.planned)} of {number(document.wanted)} due offsets in {count}"
         f" {_batches(count)}, {len(document.adopted)} adopted. Nothing was changed."
     ]
+    blocks += _limits_lines(document)
     rows = [
         row
         for index, batch in enumerate((*document.adopted, *document.batches), start=1)
         for row in _planned_rows(index, batch)
     ]
     if rows:
-        headers = ("batch", "generation#", "partition#", "from#", "until#", "offsets#")
+        headers = (
+            "batch", "generation#", "window (UTC)", "partition#", "from#", "until#", "offsets#"
+        )  # fmt: skip
         blocks.append(Table(headers, rows))
     return [*blocks, *_held_lines(document.held), *findings_view(document.findings)]
+
+
+def _limits_lines(document: PlanDocument | LandDocument) -> list[Block]:
+    """What its operator should know beside the batches: warnings, and what is left over."""
+    lines: list[Block] = [f"warning: {each}" for each in document.warnings]
+    left = document.wanted - document.planned
+    if left > 0:
+        lines.append(f"{number(left)} due offsets are left to the next run, by the limits of one.")
+    return lines
 
 
 def _held_lines(held: Sequence[HeldBatchPart]) -> list[Block]:
@@ -57,7 +70,8 @@ def _held_lines(held: Sequence[HeldBatchPart]) -> list[Block]:
 
 def _planned_rows(index: int, batch: PlannedBatchPart) -> list[list[str]]:
     name = batch.batch or f"new {index}"
-    return [[name, str(batch.generation), *_range_cells(each)] for each in batch.ranges]
+    start = [name, str(batch.generation), _short_window(batch.window)]
+    return [[*start, *_range_cells(each)] for each in batch.ranges]
 
 
 def _range_cells(part: RangePart) -> list[str]:
@@ -78,6 +92,7 @@ def land_view(document: LandDocument) -> list[Block]:
         else f"Feed {document.feed}, topic {document.topic}{_window(document.window)}:"
         f" nothing {'else ' if document.held else ''}is due, nothing was landed."
     ]
+    blocks += _limits_lines(document)
     if count:
         headers = ("batch", "outcome", "rows#", "holes#", "files#", "where")
         blocks.append(Table(headers, [_landed_cells(each) for each in document.batches]))
@@ -85,7 +100,22 @@ def land_view(document: LandDocument) -> list[Block]:
     for error in (*(each.error for each in document.batches), *document.errors):
         if error:
             blocks += [f"error: {error.what}", f"next: {error.next_step}"]
-    return [*blocks, *findings_view(document.findings)]
+    return [*blocks, *findings_view(document.findings), *_open_lines(document)]
+
+
+def _open_lines(document: LandDocument) -> list[Block]:
+    """What this run has not found anew, and stands open all the same."""
+    standing = document.open_findings
+    if not standing:
+        return []
+    lines: list[Block] = [f"{number(len(standing))} finding(s) from before stand open:"]
+    lines += [
+        f"{_finding_line(each)} Open since {each.first_seen_at.isoformat(timespec='seconds')}."
+        for each in standing[:_MOST_OPEN]
+    ]
+    left = len(standing) - _MOST_OPEN
+    more = f" {number(left)} more are not shown." if left > 0 else ""
+    return [*lines, f"  next: ./tallystick findings {document.feed}{more}"]
 
 
 def _landed_cells(batch: LandedBatchPart) -> list[str]:
@@ -178,6 +208,14 @@ def reconcile_view(document: ReconcileDocument) -> list[Block]:
             f" taken. {number(read.batches_due)} still due; {number(read.batches_never_read)} of"
             f" {number(read.batches)} never read."
         )
+    second = document.second_reader
+    if second:
+        blocks.append(
+            f"Second reader: {number(second.offsets_compared)} offsets of"
+            f" {number(second.batches_compared)} {_batches(second.batches_compared)} compared with"
+            f" the broker; {number(second.batches_due)} wait for their turn."
+        )
+        blocks += [f"  not compared: {each}" for each in second.not_compared]
     return [*blocks, *findings_view(document.findings)]
 
 
@@ -212,7 +250,10 @@ def rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
         return blocks
     blocks.append("What manifests can't tell:")
     blocks += [f"  {each}" for each in document.not_known]
-    return [*blocks, *(f"  verified, perhaps committed: {each}" for each in document.staged)]
+    return [
+        *blocks,
+        *(f"  left in staging, others hold its offsets: {each}" for each in document.staged),
+    ]
 
 
 def complete_view(document: CompleteDocument) -> list[Block]:

@@ -41,7 +41,8 @@ class BatchPlan:
 
     1. At most one range per partition.
     2. All ranges belong to generations with the same ordinal, the `gen=` of the batch's directory.
-    3. The ranges of a repair are exactly the offsets of the files that it replaces.
+    3. The ranges of a repair are offsets of the files that it replaces: all that can still be read,
+       maybe none.
     """
 
     batch_id: BatchId
@@ -54,8 +55,9 @@ class BatchPlan:
     ordinal: int
     """Which life of the topic: 1 for the first, then one more for each generation opened since."""
     label: datetime
-    """Start of the run's window, or the instant of planning: the dt= and hour= directories."""
+    """Start of its window, or the instant of planning: the dt= and hour= directories."""
     window: Window | None
+    """Its records' own, where the feed goes by windows, else the run's; None for a repair, too."""
     ranges: tuple[PlannedRange, ...]
     replaces: tuple[CommittedFile, ...] = ()
     """Files that are retracted when this batch commits; none but for a repair."""
@@ -71,6 +73,11 @@ class BatchPlan:
     def is_repair(self) -> bool:
         """True when its offsets are committed already, and stay so until it commits."""
         return bool(self.replaces)
+
+    @property
+    def is_give_up(self) -> bool:
+        """True for a repair that claims nothing: the files that it replaces are given up."""
+        return self.is_repair and not self.ranges
 
     @property
     def span(self) -> int:
@@ -102,6 +109,20 @@ class Attempt:
     batch_id: BatchId
     token: FencingToken
     owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class TriedBatch:
+    """An unfinished batch that was tried, and what came of it."""
+
+    plan: BatchPlan
+    failures: int
+    """Attempts that have ended, or died, without a commit."""
+    last_failure: str
+    """Why the newest of them failed; empty where none could say."""
+    holder: Owner | None
+    held_seconds: float | None
+    """By the ledger's clock: since the living attempt began; None when nobody holds it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Which standing findings have ended: what was looked for again, and is not there any more.
 
 1. Only who looked can close: a witness that did not answer closes nothing, and a partition without
-   a leader, or whose batches could not be read, has not answered.
-2. What is lost stays lost: losses, cuts and unknown tails end by an operator's word, never by a
-   look.
+   a leader, one that the broker did not list, or whose batches could not be read, has not answered.
+2. What is lost stays lost: losses, cuts, doubts about a log and unknown tails end by an operator's
+   word, never by a look. The witness that a doubt is about is not there to be asked again.
+3. What is foreseen ends where a look foresees it no more: a plan has recorded what was so.
 """
 
 from __future__ import annotations
@@ -11,43 +12,28 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from enum import Enum, auto
+from typing import assert_never
 
-from tallystick.domain.findings import Finding, FindingCode, Level
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId
+from tallystick.domain.ledger_rules import is_of_an_attempt
 from tallystick.domain.log_rules import has_lost_unlanded
 from tallystick.domain.offset_rules import OF_ROWS
-from tallystick.domain.states import Verdict
+from tallystick.domain.rule_table import RULE_OF, Ending
+from tallystick.domain.second_read_rules import ComparedPlace, place_of
+from tallystick.domain.snapshot import BrokerSnapshot
 
-# Told again by every look at this witness, for as long as they last.
-_OF_LEDGER: Final = frozenset(
-    {
-        FindingCode.RESET_SKIP,
-        FindingCode.SHORT_READ,
-        FindingCode.LEDGER_OVERLAP,
-        FindingCode.UNFINISHED_BATCH,
-    }
-)
-_OF_BROKER: Final = frozenset(
-    {
-        FindingCode.UNREAD_PARTITION,
-        FindingCode.STALLED_STABLE_OFFSET,
-        FindingCode.LOSS_NEAR,
-        FindingCode.COULD_NOT_TELL,
-    }
-)
-_OF_STORAGE: Final = frozenset(
-    {
-        FindingCode.PHANTOM_COMMIT,
-        FindingCode.STRAY_FILE,
-        FindingCode.LEDGER_BEHIND,
-        FindingCode.LANDED_TWICE,
-        FindingCode.CONTENT_CHANGED,
-        FindingCode.COULD_NOT_TELL,
-        FindingCode.UNFINISHED_BATCH,
-    }
-)
+
+class Payloads(Enum):
+    """What a look says of payloads that are there twice."""
+
+    NOT_ASKED_FOR = auto()
+    """The feed sets no horizon within which they are told."""
+    NOT_COMPARED = auto()
+    """Not in this look, or not of all rows."""
+    COMPARED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +41,37 @@ class Heard:
     """Who answered in this look."""
 
     taken_at: datetime
-    broker: bool
+    broker: BrokerSnapshot | None
+    """What it showed; None when it did not answer."""
     storage: bool
     """True when every directory was listed."""
     read_in_full: Mapping[BatchId, bool] = field(default_factory=dict)
     """Batches that a scrub read as a whole, and if each was clean."""
     offsets_read: Mapping[BatchId, bool] = field(default_factory=dict)
     """Batches whose offset columns were read, and if each was clean."""
+    equal_again: Collection[ComparedPlace] = ()
+    """Places whose differing slices a second reader compared again, and found equal."""
     replaced: Collection[tuple[str, str]] = ()
     """Files by batch and name whose place a repair has taken."""
-    leaderless: Collection[int] = ()
-    """Partitions of which the broker could say nothing; it answered for all others."""
+    payloads: Payloads = Payloads.NOT_COMPARED
     not_told: Collection[int] = ()
     """Partitions of which it did not tell with what their unread part begins."""
 
-    def is_broker_heard_on(self, partition: int | None) -> bool:
-        """True when the broker answered for this partition; None is the topic."""
-        return self.broker and partition not in self.leaderless
+    def is_broker_heard_on(self, each: Finding, account: GenerationAccount | None) -> bool:
+        """True when the broker answered for the finding's partition, or for the topic without one.
+
+        Where it shows no such partition it has answered only for a topic that was re-created: that
+        log is over. `account` is the partition's newest generation; None before the first plan.
+        """
+        if self.broker is None or each.partition is None:
+            return self.broker is not None
+        if each.code is FindingCode.LOSS_NEAR and each.partition in self.not_told:
+            return False
+        if each.partition in self.broker.partitions:
+            return True
+        topic_id = account.topic_id if account else each.evidence.get("topic_id")
+        is_over = topic_id is not None and topic_id != self.broker.topic_id
+        return is_over and each.partition not in self.broker.unheard
 
 
 def ended_findings(
@@ -89,53 +89,82 @@ def ended_findings(
     for number, each in standing.items():
         is_there = each.code is FindingCode.LANDED_TWICE and each.subject in behind
         if each.key not in still and not is_there:
-            reason = _reason(each, heard, generations)
+            why = _foreseen_no_more if each.is_foreseen else _reason
+            reason = why(each, heard, generations)
             if reason:
                 ended[number] = reason
     return ended
+
+
+def _foreseen_no_more(
+    each: Finding, heard: Heard, generations: Mapping[int, GenerationAccount]
+) -> str | None:
+    """What ended a finding that no plan has recorded as it was foreseen."""
+    account = generations.get(-1 if each.partition is None else each.partition)
+    if not heard.is_broker_heard_on(each, account):
+        return None
+    return (
+        f"It was foreseen. The look at {heard.taken_at.isoformat(timespec='seconds')} does not"
+        " foresee it any more: what a plan has recorded instead is in findings of its own."
+    )
 
 
 def _reason(
     each: Finding, heard: Heard, generations: Mapping[int, GenerationAccount]
 ) -> str | None:
     """What ended a finding that this look did not find; None when it says nothing about it."""
-    gone = f"It was looked for at {heard.taken_at.isoformat(timespec='seconds')}, and is gone."
     file = (str(each.evidence.get("batch")), str(each.evidence.get("file")))
     if file in heard.replaced:
         return f"A repair took the place of {file[1]}."
-    if each.subject == OF_ROWS:
-        return gone if heard.offsets_read.get(BatchId(file[0])) else None
-    if each.level is Level.L3:
-        return gone if heard.read_in_full.get(BatchId(file[0])) else None
+    gone = f"It was looked for at {heard.taken_at.isoformat(timespec='seconds')}, and is gone."
     account = generations.get(-1 if each.partition is None else each.partition)
-    match each.code:
-        case FindingCode.LOSS_NEAR if each.partition in heard.not_told:
-            return None
-        case code if code in _OF_STORAGE and each.level is Level.L2:
-            return gone if heard.storage else None
-        case code if code in _OF_LEDGER:
+    match RULE_OF[each.code].endings[each.level]:
+        case Ending.LEDGER:
             return gone
-        case code if code in _OF_BROKER and each.level is Level.L1:
-            return gone if heard.is_broker_heard_on(each.partition) else None
-        case FindingCode.TRUNCATED | FindingCode.OVERWRITTEN:
-            return _cut_ended(each, heard, account, gone)
-        case FindingCode.NO_PROGRESS:
-            until = each.until_offset
-            has_passed = account and until is not None and account.frontier >= until
-            return "Landing has passed these offsets." if has_passed else None
-        case _:
+        case Ending.BROKER:
+            return gone if heard.is_broker_heard_on(each, account) else None
+        case Ending.LISTING | Ending.FULL_READ | Ending.SECOND_READ as ending:
+            return gone if _is_well_by_now(each, ending, heard) else None
+        case Ending.PAYLOADS:
+            return _payloads_ended(heard, gone)
+        case Ending.LANDING:
+            return _passed(each, account)
+        case Ending.NEW_GENERATION:
+            return ended_by_reopening(each, account)
+        case Ending.REPAIR | Ending.ACCEPTANCE | Ending.NEVER_RECORDED:
             return None
+        case _ as never:
+            assert_never(never)
 
 
-def _cut_ended(
-    each: Finding, heard: Heard, account: GenerationAccount | None, gone: str
-) -> str | None:
-    reopened = ended_by_reopening(each, account)
-    if reopened:
-        return reopened
-    # An anchor that could not be judged, and can be now.
-    is_judged = each.verdict is Verdict.UNKNOWN and heard.is_broker_heard_on(each.partition)
-    return gone if is_judged else None
+def _is_well_by_now(each: Finding, ending: Ending, heard: Heard) -> bool:
+    """True for what was read again in this way, and is as it should be."""
+    batch_id = BatchId(str(each.evidence.get("batch")))
+    if ending is Ending.SECOND_READ:
+        # What an attempt has read wrongly is told until it is landed.
+        return is_of_an_attempt(each) or place_of(each) in heard.equal_again
+    if ending is Ending.FULL_READ:
+        return heard.read_in_full.get(batch_id, False)
+    return heard.offsets_read.get(batch_id, False) if each.subject == OF_ROWS else heard.storage
+
+
+def _payloads_ended(heard: Heard, gone: str) -> str | None:
+    if heard.payloads is Payloads.NOT_ASKED_FOR:
+        return "The feed sets no reconcile.payload_horizon: it does not ask for this any more."
+    return gone if heard.payloads is Payloads.COMPARED else None
+
+
+def _passed(each: Finding, account: GenerationAccount | None) -> str | None:
+    """What ended a finding about offsets that wait; only their own log can land them."""
+    if account is None or each.generation is None or each.until_offset is None:
+        return None
+    if account.ordinal > each.generation:
+        opened = f"generation {account.ordinal} was opened at offset {account.first_offset}"
+        return f"That log is over: {opened}."
+    if account.state is GenerationState.CLOSED:
+        return f"That log is over: generation {account.ordinal} is closed."
+    has_passed = account.ordinal == each.generation and account.frontier >= each.until_offset
+    return "Landing has passed these offsets." if has_passed else None
 
 
 def ended_by_reopening(each: Finding, account: GenerationAccount | None) -> str | None:

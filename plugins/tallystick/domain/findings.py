@@ -1,57 +1,23 @@
 """Findings: what reconciliation states, as values with exact offsets, a cause and a next step.
 
-The codes are those of the anomaly table in docs/runbook.md; a test proves the two equal.
+1. A finding says what its rule may say, at a level at which the rule looks; no other can be made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tallystick.domain.batch import BatchPlan
+from tallystick.domain.finding_codes import FindingCode as FindingCode
+from tallystick.domain.finding_codes import Level as Level
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.rule_table import RULE_OF
 from tallystick.domain.states import Verdict
 
-
-class FindingCode(StrEnum):
-    """One code per anomaly that can be told apart."""
-
-    EXPIRED = "A1"
-    PURGED = "A2"
-    TRUNCATED = "A3"
-    OVERWRITTEN = "A4"
-    RECREATED = "A5"
-    RESET_SKIP = "A6"
-    SHORT_READ = "A7"
-    PHANTOM_COMMIT = "A8"
-    STRAY_FILE = "A9"
-    LEDGER_BEHIND = "A10"
-    LEDGER_OVERLAP = "B1"
-    LANDED_TWICE = "B2"
-    PAYLOAD_TWICE = "B3"
-    CONTENT_CHANGED = "C1"
-    ABORTED_LANDED = "C2"
-    UNREAD_PARTITION = "N1"
-    STALLED_STABLE_OFFSET = "N2"
-    UNFINISHED_BATCH = "N3"
-    LOSS_NEAR = "W1"
-    CONTROL_MARKER = "Z1"
-    ABORTED_RECORD = "Z2"
-    COMPACTED_RECORD = "Z3"
-    NOTHING_THERE = "Z4"
-    NO_PROGRESS = "Z5"
-    COULD_NOT_TELL = "U1"
-
-
-class Level(StrEnum):
-    """How deep the check looked that made the finding."""
-
-    L0 = "L0"
-    L1 = "L1"
-    L2 = "L2"
-    L3 = "L3"
+_FORESEEN: Final = "foreseen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +42,9 @@ class Finding:
     subject: str = ""
     """The path or the batch that it is about, where no interval tells two of a code apart."""
 
+    def __post_init__(self) -> None:
+        RULE_OF[self.code].require(self.verdict, self.level)
+
     @property
     def key(self) -> tuple[object, ...]:
         """What it is about: the same trouble seen again has the same key, whatever its words.
@@ -91,6 +60,11 @@ class Finding:
             None if self.code in GROWING_CODES else self.until_offset,
             self.subject,
         )
+
+    @property
+    def is_foreseen(self) -> bool:
+        """True for what a look saw and no plan has recorded yet: the next plan states it anew."""
+        return self.evidence.get(_FORESEEN) is True
 
     def __str__(self) -> str:
         place = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
@@ -128,6 +102,39 @@ def finding(
     )
 
 
+def finding_in_batch(
+    plan: BatchPlan,
+    offsets: OffsetRange,
+    code: FindingCode,
+    verdict: Verdict,
+    *,
+    level: Level,
+    cause: str,
+    next_step: str,
+    evidence: Mapping[str, object],
+) -> Finding:
+    """A finding about offsets that a batch has planned."""
+    return Finding(
+        code=code,
+        verdict=verdict,
+        level=level,
+        feed=plan.feed,
+        topic=plan.topic,
+        generation=plan.ordinal,
+        partition=offsets.partition.partition,
+        from_offset=offsets.from_offset,
+        until_offset=offsets.until_offset,
+        cause=cause,
+        next_step=next_step,
+        evidence=evidence,
+    )
+
+
+def foreseen(found: Finding) -> Finding:
+    """The finding as a look states it that is no plan: with the change that it tells of to come."""
+    return replace(found, evidence={**found.evidence, _FORESEEN: True})
+
+
 # Everything above what is harmless or accepted: a run's check fails on it, and so does reconcile.
 FAILING_VERDICTS: Final = frozenset(
     {Verdict.SUSPECTED, Verdict.UNKNOWN, Verdict.PROVEN_DUP, Verdict.PROVEN_LOSS}
@@ -139,6 +146,7 @@ GROWING_CODES: Final = frozenset(
         FindingCode.UNREAD_PARTITION,
         FindingCode.STALLED_STABLE_OFFSET,
         FindingCode.LOSS_NEAR,
+        FindingCode.NO_RUN,
         FindingCode.NO_PROGRESS,
     }
 )
@@ -153,6 +161,7 @@ PLANNING_CODES: Final = frozenset(
         FindingCode.OVERWRITTEN,
         FindingCode.RECREATED,
         FindingCode.SHORT_READ,
+        FindingCode.UNREADABLE_RECORD,
         FindingCode.NO_PROGRESS,
         FindingCode.COULD_NOT_TELL,
     }

@@ -1,22 +1,25 @@
-"""Takes apart batches that fail again and again, so that one sick partition fails alone.
+"""Takes apart batches that fail again and again, so that what is sick fails alone.
 
 A batch is landed and committed as a whole: a partition that can't be read or proven would keep up
 to hundreds of healthy ones from landing, until retention takes their records. So a batch that was
 tried twice and is held by nobody is halved, until the sick partition has a batch of its own. A
-repair is given up instead: it lands nothing that is not committed already. A try
-that did not come as far as Spark does not count: HDFS or the ledger was away, and no partition is
-to blame.
+repair is given up instead: it lands nothing that is not committed already. A try that did not come
+as far as Spark does not count: HDFS or the ledger was away, and no partition is to blame.
+
+Where it is Spark that fails, single offsets may be to blame: they are looked for when a batch fails
+for the second time, or at once where it holds one offset only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tallystick.domain.batch import BatchStatus, PlannedRange
+from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.log_changes import Accounts, CutClaim
+from tallystick.domain.ranges import OffsetRange, subtract
 from tallystick.domain.states import RangeState
 
 _TRIES_TOGETHER: Final = 2
@@ -40,19 +43,47 @@ def halves_of_failing(accounts: Accounts, cut_already: Sequence[CutClaim]) -> Ha
         if batch.plan.batch_id in busy or not _fails_again_and_again(batch):
             continue
         if batch.plan.is_repair:
-            cuts += [_released(batch, each) for each in batch.plan.ranges]
+            cuts += [_released(batch.plan, each) for each in batch.plan.ranges]
             continue
         middle = len(batch.plan.ranges) // 2
         group = 1 + max(groups.values(), default=0)
         for number, planned in enumerate(batch.plan.ranges):
             groups[planned.offsets.partition.partition] = group + (number >= middle)
-            cuts.append(_released(batch, planned))
+            cuts.append(_released(batch.plan, planned))
     return Halves(tuple(cuts), groups)
 
 
-def _released(batch: BatchStatus, planned: PlannedRange) -> CutClaim:
+def is_search_due(before: BatchStatus) -> bool:
+    """True when another failure of Spark calls for a search; `before` the attempt that failed."""
+    tries = before.applications + 1
+    return not before.plan.is_repair and (tries >= _TRIES_TOGETHER or before.plan.span == 1)
+
+
+def set_aside(plan: BatchPlan, unreadable: Collection[OffsetRange]) -> tuple[CutClaim, ...]:
+    """The whole of a batch's claims: unreadable offsets are set aside, all others are due again."""
+    cuts = []
+    for planned in plan.ranges:
+        here = [each for each in unreadable if each.partition == planned.offsets.partition]
+        cuts += [
+            replace(_released(plan, planned), offsets=each)
+            for each in subtract(planned.offsets, here)
+        ]
+        cuts += [
+            CutClaim(
+                plan.batch_id,
+                planned.generation_id,
+                each,
+                RangeState.UNREADABLE,
+                FindingCode.UNREADABLE_RECORD,
+            )
+            for each in here
+        ]
+    return tuple(cuts)
+
+
+def _released(plan: BatchPlan, planned: PlannedRange) -> CutClaim:
     return CutClaim(
-        batch.plan.batch_id,
+        plan.batch_id,
         planned.generation_id,
         planned.offsets,
         RangeState.RELEASED,

@@ -1,7 +1,7 @@
-"""The ledger against itself: overlaps, skipped offsets, reads that fell short (B1, A6, A7).
+"""The ledger against itself: overlaps, skips, short reads, unreadable records (B1, A6, A7, A11).
 
-The schema refuses an overlap and a frontier that skips; so these rules speak only where somebody
-has written past the schema, and that is what they are for.
+The schema refuses an overlap, a second life of one log and a frontier that skips; so these rules
+speak only where somebody has written past the schema, and that is what they are for.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from tallystick.domain.batch import BatchPlan
-from tallystick.domain.findings import Finding, FindingCode, Level, finding
+from tallystick.domain.findings import Finding, FindingCode, Level, finding, finding_in_batch
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.ranges import OffsetRange, offset_range, overlaps_in, subtract
 from tallystick.domain.states import Verdict
@@ -34,6 +34,32 @@ def overlaps_in_ledger(
             ),
         )
         for each in overlaps_in(settled)
+    )
+
+
+def landed_in_two_lives(
+    feed: str, account: GenerationAccount, offsets: OffsetRange, earlier: int
+) -> Finding:
+    """Offsets that a generation and an earlier one of the same topic id have both committed."""
+    return finding(
+        feed,
+        account,
+        offsets,
+        FindingCode.LEDGER_OVERLAP,
+        Verdict.PROVEN_DUP,
+        level=Level.L1,
+        cause=(
+            f"generations {earlier} and {account.ordinal} of this log have both landed these"
+            " offsets, under one topic id, and no finding says that the log was cut at or below"
+            " them: the same records are there twice."
+        ),
+        next_step=(
+            f"If a repair opened generation {account.ordinal}, it began below offsets that were"
+            " landed beyond a gap; else somebody opened it by hand, which the ledger's schema"
+            f" refuses: find out who. Readers of gen={account.ordinal} and gen={earlier} count"
+            " these rows twice; nothing is moved before a person says which copy is to stay."
+        ),
+        evidence={"generations": [earlier, account.ordinal], "topic_id": account.topic_id},
     )
 
 
@@ -65,16 +91,12 @@ def skips_in_ledger(
 
 def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
     """Offsets that an attempt should have landed and did not, for no proven cause."""
-    return Finding(
-        code=FindingCode.SHORT_READ,
-        verdict=Verdict.UNKNOWN,
+    return finding_in_batch(
+        plan,
+        missing,
+        FindingCode.SHORT_READ,
+        Verdict.UNKNOWN,
         level=Level.L0,
-        feed=plan.feed,
-        topic=plan.topic,
-        generation=plan.ordinal,
-        partition=missing.partition.partition,
-        from_offset=missing.from_offset,
-        until_offset=missing.until_offset,
         cause=(
             f"batch {plan.batch_id} should hold these offsets, none is there, and the log proves"
             " no hole. Nothing of the batch was committed."
@@ -84,27 +106,81 @@ def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
     )
 
 
+def unreadable_record(plan: BatchPlan, offsets: OffsetRange, reason: str) -> Finding:
+    """One offset that Spark can't read, while it reads what is beside it."""
+    return finding_in_batch(
+        plan,
+        offsets,
+        FindingCode.UNREADABLE_RECORD,
+        Verdict.UNKNOWN,
+        level=Level.L0,
+        cause=(
+            f"Spark can't read the record at offset {offsets.from_offset}, and reads what is beside"
+            f" it: {reason.rstrip('.')}."
+        ),
+        next_step=(
+            "All around it is landed. Try it again after an upgrade, before retention deletes it:"
+            f" ./tallystick repair {plan.feed} NUMBER. Two people may give it up:"
+            " ./tallystick waive --help"
+        ),
+        evidence={"reason": reason, "topic_id": plan.topic_id},
+    )
+
+
+def standing_unreadable(
+    generations: Mapping[int, GenerationAccount],
+    recorded: Sequence[Finding],
+    claimed: Collection[OffsetRange],
+) -> tuple[Finding, ...]:
+    """The unreadable records whose offset is neither landed nor lost to this day.
+
+    `claimed` are the ranges that unfinished batches hold: a try is no landing.
+    """
+    return tuple(
+        each
+        for each in recorded
+        if each.code is FindingCode.UNREADABLE_RECORD and _is_open(generations, each, claimed)
+    )
+
+
+def _is_open(
+    generations: Mapping[int, GenerationAccount], found: Finding, claimed: Collection[OffsetRange]
+) -> bool:
+    account = generations.get(-1 if found.partition is None else found.partition)
+    if account is None or account.ordinal != found.generation or found.from_offset is None:
+        return False
+    settled = set(account.beyond) - set(account.unreadable) - set(claimed)
+    is_settled = any(found.from_offset in each for each in settled)
+    return found.from_offset >= account.frontier and not is_settled
+
+
+def is_of_an_attempt(finding: Finding) -> bool:
+    """True for what an attempt has read wrongly: nothing of it was committed."""
+    is_difference = finding.code is FindingCode.ROWS_DIFFER and finding.verdict is Verdict.UNKNOWN
+    return is_difference or finding.code is FindingCode.SHORT_READ
+
+
 def standing_short_reads(
     generations: Mapping[int, GenerationAccount],
     recorded: Sequence[Finding],
     open_repairs: Collection[str],
 ) -> tuple[Finding, ...]:
-    """The short reads on record whose offsets are not accounted for to this day.
+    """The findings of attempts on record whose offsets are not accounted for to this day.
 
     `open_repairs` are the repairs that are neither committed nor given up.
     """
     return tuple(
         each
         for each in recorded
-        if each.code is FindingCode.SHORT_READ and not is_over(generations, each, open_repairs)
+        if is_of_an_attempt(each) and not is_over(generations, each, open_repairs)
     )
 
 
 def is_over(
     generations: Mapping[int, GenerationAccount], recorded: Finding, open_repairs: Collection[str]
 ) -> bool:
-    """True for a short read whose offsets are landed, a proven hole, or lost by now."""
-    if recorded.code is not FindingCode.SHORT_READ or recorded.partition is None:
+    """True for a finding of an attempt whose offsets are landed, a proven hole, or lost by now."""
+    if not is_of_an_attempt(recorded) or recorded.partition is None:
         return False
     if recorded.evidence.get("batch") in open_repairs:
         # A repair's offsets were landed once: the frontier has passed them long ago.

@@ -8,6 +8,8 @@ Performs nothing. The rules are the table "Logs that change under us" in docs/de
 3. The start policy is asked for the feed's very first plan only.
 4. A repair is carried out whole or not at all: what can't be read any more ends it, and what was
    committed before stays as it was.
+5. No claim becomes lost, and no repair ends for what expired, before the batch's attempts were
+   asked what they hold: they may have read these offsets in time.
 """
 
 from __future__ import annotations
@@ -15,24 +17,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from typing import Final
 
 from tallystick.domain.batch import BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.identities import BatchId, GenerationId
+from tallystick.domain.identities import BatchId, FencingToken, GenerationId
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, subtract
+from tallystick.domain.sameness import UNKNOWN, LogCheck, Sameness
 from tallystick.domain.snapshot import BatchHead, BrokerSnapshot
 from tallystick.domain.states import RangeState
 
-
-class AnchorCheck(StrEnum):
-    """What reading the last landed record again says."""
-
-    INTACT = "intact"
-    DIFFERS = "differs"
-    GONE = "gone"
-    """Expired or compacted, and the leader epochs can't tell either."""
+_NOT_IN_THE_LOG: Final = frozenset({FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.RECREATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +86,28 @@ class CutClaim:
     generation_id: GenerationId
     offsets: OffsetRange
     becomes: RangeState
-    """LOST or RELEASED."""
+    """LOST, RELEASED or UNREADABLE."""
     code: FindingCode
+    kept: tuple[str, ...] = ()
+    """Where files of attempts are kept that may hold these offsets, and can't be proven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking a batch's attempts, when none of them could be committed."""
+
+    token: FencingToken
+    """The newest token then: with a newer one the answer counts for nothing."""
+    kept: tuple[str, ...]
+    """Where the files are kept that they hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogChanges:
     """Everything that one snapshot changes in the ledger, before anything is planned.
 
-    The ledger applies cuts first, then lost ranges, then ended, then opened generations.
+    The ledger applies cuts first, then lost ranges, then what is due again, then ended, then opened
+    generations. With any changes, none included, it abandons the give-ups that nobody holds.
     """
 
     opened: Sequence[OpenedGeneration] = ()
@@ -106,6 +115,13 @@ class LogChanges:
     stopped: Sequence[EndedGeneration] = ()
     lost: Sequence[LostRange] = ()
     cuts: Sequence[CutClaim] = ()
+    due_again: Sequence[PlannedRange] = ()
+    """Unreadable offsets that a person has asked for again."""
+
+    @property
+    def in_danger(self) -> frozenset[BatchId]:
+        """The batches that lose claims because nobody can read these offsets again."""
+        return frozenset(each.batch_id for each in self.cuts if each.code in _NOT_IN_THE_LOG)
 
     def foreseen(self, accounts: Accounts) -> Accounts:
         """The accounts as the ledger would have them after these changes: for a dry run.
@@ -125,6 +141,7 @@ class LogChanges:
             batch
             for batch in accounts.unfinished
             if not any(each.generation_id in closed for each in batch.plan.ranges)
+            and not (batch.plan.is_give_up and batch.lease_seconds_left <= 0)
         ]
         return Accounts(generations, unfinished, accounts.retired_topic_ids)
 
@@ -141,6 +158,16 @@ class Accounts:
     """Topic ids of lives that are over: a broker that still answers with one is behind."""
 
     @property
+    def claimed(self) -> frozenset[OffsetRange]:
+        """What unfinished batches hold, and no commit yet."""
+        return frozenset(
+            each.offsets
+            for batch in self.unfinished
+            if not batch.plan.is_repair
+            for each in batch.plan.ranges
+        )
+
+    @property
     def open_repairs(self) -> frozenset[BatchId]:
         """The repairs that are neither committed nor given up."""
         return frozenset(each.plan.batch_id for each in self.unfinished if each.plan.is_repair)
@@ -151,20 +178,24 @@ class Observation:
     """All that one plan saw of the broker, beside what the ledger knows."""
 
     snapshot: BrokerSnapshot
-    anchors: Mapping[int, AnchorCheck]
-    """By partition; a partition without a landed record has none."""
+    logs: Mapping[int, LogCheck]
+    """By partition: if the log of an open generation is the one that was seen. Without those that
+    have no leader."""
     start_offsets: Mapping[int, int]
     """By partition: where the start policy begins. Read on the feed's very first plan only."""
     first_batches: Mapping[int, BatchHead] = field(default_factory=dict)
     """By partition, where the log start has passed the frontier: the batch it begins with now."""
-    cut_at: Mapping[int, int] = field(default_factory=dict)
-    """By partition, where the leader epochs say so: what was read or seen to be readable is in the
-    log up to here only."""
 
 
-def log_changes(accounts: Accounts, seen: Observation) -> LogChanges:
-    """What the ledger must change before it plans, partition by partition."""
-    changes = _Collected(accounts, seen)
+def log_changes(
+    accounts: Accounts, seen: Observation, asked: Mapping[BatchId, Asked] | None = None
+) -> LogChanges:
+    """What the ledger must change before it plans, partition by partition.
+
+    `asked` are the batches whose attempts were asked what they hold, in vain. None: what would
+    change if no attempt held anything.
+    """
+    changes = _Collected(accounts, seen, asked)
     is_first_plan = not accounts.generations
     identity = (seen.snapshot.cluster_id, seen.snapshot.topic_id)
     ordinal = _ordinal_of(identity, accounts)
@@ -207,8 +238,11 @@ def _is_another_log(account: GenerationAccount, snapshot: BrokerSnapshot) -> boo
 class _Collected:
     """The changes while they are gathered, one generation after the other."""
 
-    def __init__(self, accounts: Accounts, seen: Observation) -> None:
+    def __init__(
+        self, accounts: Accounts, seen: Observation, asked: Mapping[BatchId, Asked] | None
+    ) -> None:
         self.seen = seen
+        self._asked = asked
         self.opened: list[OpenedGeneration] = []
         self.closed: list[EndedGeneration] = []
         self.stopped: list[EndedGeneration] = []
@@ -220,8 +254,23 @@ class _Collected:
             if batch.plan.is_repair:
                 continue
             for planned in batch.plan.ranges:
-                claim = _Claim(batch.plan.batch_id, planned.offsets, batch.lease_seconds_left > 0)
+                claim = _Claim(
+                    batch.plan.batch_id, planned.offsets, self._may_hold(batch), self._kept(batch)
+                )
                 self._claims[planned.generation_id].append(claim)
+
+    def _may_hold(self, batch: BatchStatus) -> bool:
+        """True while an attempt may hold what it claims: it lives, or was not asked."""
+        if batch.lease_seconds_left > 0:
+            return True
+        if self._asked is None:
+            return False
+        answer = self._asked.get(batch.plan.batch_id)
+        return answer is None or answer.token != batch.newest_token
+
+    def _kept(self, batch: BatchStatus) -> tuple[str, ...]:
+        answer = (self._asked or {}).get(batch.plan.batch_id)
+        return answer.kept if answer else ()
 
     def frozen(self) -> LogChanges:
         """The changes as a value."""
@@ -239,9 +288,8 @@ class _Collected:
         for repair in self._repairs:
             codes = [self._why_unreadable(each, ended) for each in repair.plan.ranges]
             code = next((each for each in codes if each), None)
-            is_alive = repair.lease_seconds_left > 0
-            # A living attempt may have read the records in time: its verification will tell.
-            if code is None or (code is FindingCode.EXPIRED and is_alive):
+            # An attempt may have read the records in time: its verification will tell.
+            if code is None or (code is FindingCode.EXPIRED and self._may_hold(repair)):
                 continue
             for planned in repair.plan.ranges:
                 yield CutClaim(
@@ -250,6 +298,7 @@ class _Collected:
                     planned.offsets,
                     RangeState.RELEASED,
                     code,
+                    self._kept(repair),
                 )
 
     def _why_unreadable(
@@ -270,21 +319,25 @@ class _Collected:
         bounds = self.seen.snapshot.partitions.get(partition)
         if bounds is None or account.state is GenerationState.STOPPED:
             return
-        readable_before, cut_at = account.readable_before, self.seen.cut_at.get(partition)
-        if bounds.high_watermark < readable_before:
+        readable_before = account.readable_before
+        check = self.seen.logs.get(partition, UNKNOWN)
+        # Right after a change of leaders the high watermark may lag behind for minutes: where the
+        # epochs show that the log is whole, nothing was cut.
+        is_shorter = bounds.high_watermark < readable_before
+        if is_shorter and check.sameness is not Sameness.SAME:
             reason = (
                 f"the log ends at {bounds.high_watermark}, but offsets up to {readable_before}"
                 " were readable before"
             )
             self._stop(account, FindingCode.TRUNCATED, reason)
-        elif self.seen.anchors.get(partition) is AnchorCheck.DIFFERS:
+        elif check.is_overwritten:
             offset = account.anchor.offset if account.anchor else account.frontier
             reason = f"the record landed from offset {offset} is not there any more as it was"
             self._stop(account, FindingCode.OVERWRITTEN, reason)
-        elif cut_at is not None and cut_at < readable_before:
+        elif check.sameness is Sameness.CUT:
             reason = (
-                f"it ended at {cut_at} and has grown again, but offsets up to {readable_before}"
-                " were readable before"
+                f"it ended at {check.cut_at} and has grown again, but offsets up to"
+                f" {readable_before} were readable before"
             )
             self._stop(account, FindingCode.TRUNCATED, reason)
         elif bounds.log_start_offset > account.frontier:
@@ -303,9 +356,10 @@ class _Collected:
         # within a batch was shortened on purpose. At a batch's border the two look alike.
         is_purged = first is not None and first.base_offset < log_start_offset
         code = FindingCode.PURGED if is_purged else FindingCode.EXPIRED
-        # A claim under a running lease is left alone: its attempt may have read the records in
-        # time. If it did not, its verification fails, and the next plan cuts the claim.
-        cuttable = [each for each in self._claims[account.generation_id] if not each.is_alive]
+        # Such a claim is left alone: its attempt may have read the records in time. If it did not,
+        # its verification fails, and the next plan cuts the claim.
+        claims = self._claims[account.generation_id]
+        cuttable = [each for each in claims if not each.may_be_held]
         self._lose(account, log_start_offset, code, evidence, cuttable)
 
     def _close(self, account: GenerationAccount) -> None:
@@ -340,7 +394,10 @@ class _Collected:
         evidence: Mapping[str, object],
         cuttable: Sequence[_Claim],
     ) -> None:
-        """Everything below `until_offset` that no commit and no standing claim holds is lost."""
+        """Everything below `until_offset` that no commit and no standing claim holds is lost.
+
+        What could not be read is gone with the rest of the log.
+        """
         for claim in cuttable:
             gone = claim.offsets.clipped(0, until_offset)
             if gone:
@@ -349,7 +406,7 @@ class _Collected:
         if whole:
             self.lost.extend(
                 LostRange(account.generation_id, each, code, evidence)
-                for each in subtract(whole, account.beyond)
+                for each in subtract(whole, set(account.beyond).difference(account.unreadable))
             )
 
 
@@ -359,7 +416,9 @@ class _Claim:
 
     batch_id: BatchId
     offsets: OffsetRange
-    is_alive: bool
+    may_be_held: bool
+    """True while an attempt may hold these offsets."""
+    kept: tuple[str, ...]
 
     def cut(
         self,
@@ -368,4 +427,4 @@ class _Claim:
         becomes: RangeState,
         code: FindingCode,
     ) -> CutClaim:
-        return CutClaim(self.batch_id, account.generation_id, offsets, becomes, code)
+        return CutClaim(self.batch_id, account.generation_id, offsets, becomes, code, self.kept)

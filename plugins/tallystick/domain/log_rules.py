@@ -1,20 +1,21 @@
 """The log against what the ledger holds of it: expired, purged, cut, re-created (A1 to A5).
 
 1. What a plan recorded stays as it was stated then: today's bounds can't tell a cut any more.
-2. An anchor that can't be judged is UNKNOWN, never an empty answer.
+2. A log that can't be judged is UNKNOWN, never an empty answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tallystick.domain.findings import Finding, FindingCode, Level, finding
+from tallystick.domain.findings import Finding, FindingCode, Level, finding, foreseen
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import GenerationId
-from tallystick.domain.log_changes import AnchorCheck, LogChanges, Observation, OpenedGeneration
+from tallystick.domain.log_changes import CutClaim, LogChanges, Observation, OpenedGeneration
 from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.sameness import UNKNOWN, Sameness
 from tallystick.domain.states import Verdict
 
 OF_LOST: Final = "recorded as lost"
@@ -42,6 +43,7 @@ def lost_finding(
             "the file with these rows is gone, and the log had them no more when a repair took its"
             " place"
         ),
+        FindingCode.UNREADABLE_RECORD: "two people gave this record up, which Spark could not read",
     }
     against_more = {
         FindingCode.EXPIRED: (
@@ -52,23 +54,34 @@ def lost_finding(
     }
     kind = FindingCode(code)
     was_landed = kind is FindingCode.PHANTOM_COMMIT
+    was_there = kind is FindingCode.UNREADABLE_RECORD
+    kept = _kept_in(evidence)
+    cause = causes.get(kind, "these offsets can be read nowhere any more")
     found = finding(
         feed,
         account,
         offsets,
         kind,
-        Verdict.PROVEN_LOSS,
-        level=Level.L1,
-        cause=causes.get(kind, "these offsets can be read nowhere any more") + ".",
+        Verdict.UNKNOWN if was_there else Verdict.PROVEN_LOSS,
+        level=Level.L0 if was_there else Level.L1,
+        cause=f"{cause}, or before what was read was proven." if kept else f"{cause}.",
         next_step=(
             f"Nothing can bring them back from this topic. Tell who reads them. {_ACCEPT}"
             if was_landed
-            else "Nothing can bring them back from this topic; landing goes on after them."
+            else f"{kept}Nothing can bring them back from this topic; landing goes on after them."
             f"{against_more.get(kind, '')} {_ACCEPT}"
         ),
         evidence=evidence,
     )
     return replace(found, subject=OF_LOST) if was_landed else found
+
+
+def _kept_in(evidence: Mapping[str, object] | None) -> str:
+    """Where files are kept that may hold the rows; empty when there are none."""
+    kept = (evidence or {}).get("kept")
+    if not isinstance(kept, list) or not kept:
+        return ""
+    return f"Files that may hold some of these rows are kept in {', '.join(kept)}: look there. "
 
 
 def change_findings(
@@ -78,7 +91,7 @@ def change_findings(
     by_id = {each.generation_id: each for each in generations.values()}
     gone = [(each.generation_id, each.offsets, each.code, each.evidence) for each in changes.lost]
     gone += [
-        (each.generation_id, each.offsets, each.code, {"batch": each.batch_id})
+        (each.generation_id, each.offsets, each.code, _claim_evidence(each))
         for each in changes.cuts
         if each.becomes == "lost"
     ]
@@ -113,7 +126,19 @@ def change_findings(
         for each in (changes.opened if generations else ())
         if each.first_offset > 0
     ]
-    return (*lost, *stopped, *closed, *begun)
+    return (*lost, *stopped, *closed, *begun, *_doubted(feed, generations, seen))
+
+
+def _claim_evidence(cut: CutClaim) -> Mapping[str, object]:
+    kept = {"kept": list(cut.kept)} if cut.kept else {}
+    return {"batch": cut.batch_id, **kept}
+
+
+def foreseen_findings(
+    feed: str, generations: Mapping[int, GenerationAccount], changes: LogChanges, seen: Observation
+) -> tuple[Finding, ...]:
+    """What the next plan will find, as it is told before that plan has recorded it."""
+    return tuple(foreseen(each) for each in change_findings(feed, generations, changes, seen))
 
 
 def _unseen_beginning(feed: str, opened: OpenedGeneration) -> Finding:
@@ -151,7 +176,10 @@ def stopped_finding(
     known is that the last landed record was.
     """
     partition = account.partition.partition
-    bounds, cut_at = seen.snapshot.partitions.get(partition), seen.cut_at.get(partition)
+    bounds, cut_at = (
+        seen.snapshot.partitions.get(partition),
+        seen.logs.get(partition, UNKNOWN).cut_at,
+    )
     is_visible = code is FindingCode.TRUNCATED and bounds is not None
     until = account.readable_before
     ends = [bounds.high_watermark] if is_visible and bounds else []
@@ -175,7 +203,12 @@ def stopped_finding(
             "This partition has stopped, all others go on. Its landed rows are kept."
             f" When you know what happened, name this finding: ./tallystick repair {feed} NUMBER"
         ),
-        evidence={"reason": reason, "landed_until": account.frontier},
+        evidence={
+            "reason": reason,
+            "landed_until": account.frontier,
+            # Below it the log is as it was, by its epochs; not named where they can't tell.
+            **({} if cut_at is None else {"cut_at": cut_at}),
+        },
     )
 
 
@@ -187,12 +220,20 @@ def has_lost_unlanded(cut: Finding) -> bool:
     return cut.until_offset > landed_until
 
 
-def standing_findings(
+def _doubted(
     feed: str, generations: Mapping[int, GenerationAccount], seen: Observation
-) -> tuple[Finding, ...]:
-    """Anchors that can't be judged: unknown as long as it lasts."""
-    return tuple(
-        finding(
+) -> Iterator[Finding]:
+    """Logs that no witness can judge: landing goes on under a new one, and the doubt stays.
+
+    Not where nothing was landed and all that was seen has expired: what is lost is told as that.
+    """
+    for partition, check in sorted(seen.logs.items()):
+        if check.sameness is not Sameness.UNKNOWN:
+            continue
+        account, bounds = generations[partition], seen.snapshot.partitions[partition]
+        if account.read_until is None and bounds.log_start_offset >= account.last_seen_until:
+            continue
+        yield finding(
             feed,
             account,
             None,
@@ -200,16 +241,20 @@ def standing_findings(
             Verdict.UNKNOWN,
             level=Level.L1,
             cause=(
-                f"the last landed record, offset {account.anchor.offset}, is gone, and the"
-                " leader epochs do not say if the log was cut."
+                f"nobody can tell if the log was cut below offset {account.last_seen_until}: the"
+                " broker has forgotten the leader epoch in which it was seen to reach there, and"
+                " the last landed record is gone."
             ),
-            next_step="Nothing, if the topic was not touched; look at its leader changes.",
+            next_step=(
+                "Look at the topic's leader changes in the broker's log. If none of them was"
+                f" unclean, two people may accept this. {_ACCEPT}"
+            ),
+            evidence={
+                "seen_until": account.last_seen_until,
+                "seen_epoch": account.seen_epoch,
+                "log_start_offset": bounds.log_start_offset,
+            },
         )
-        for partition, account in sorted(generations.items())
-        if account.state is not GenerationState.STOPPED
-        and seen.anchors.get(partition) is AnchorCheck.GONE
-        and account.anchor
-    )
 
 
 def recorded_stops(
@@ -229,6 +274,7 @@ def recorded_stops(
         for each in recorded
         if each.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
         and each.verdict is Verdict.PROVEN_LOSS
+        and not each.is_foreseen
         and (each.partition, each.generation) in stopped
     )
 
@@ -238,5 +284,7 @@ def recorded_unknown_tails(recorded: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(
         each
         for each in recorded
-        if each.code is FindingCode.RECREATED and each.verdict is Verdict.UNKNOWN
+        if each.code is FindingCode.RECREATED
+        and each.verdict is Verdict.UNKNOWN
+        and not each.is_foreseen
     )

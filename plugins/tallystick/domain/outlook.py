@@ -30,6 +30,8 @@ class Outlook:
     """Ends as earlier plans saw them, oldest first."""
     longest_transaction: timedelta | None = None
     """None where the brokers did not say."""
+    idle: timedelta | None = None
+    """Since the last sign of a run, by the ledger's clock; None where there never was one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ REPORTS_NAME: Final = "_reports"
 MANIFEST_NAME: Final = "_tally.json"
 PLAN_NAME: Final = "plan.json"
 DATA_NAME: Final = "data"
+ISOLATION_NAME: Final = "isolate"
 SCRUB_NAME: Final = "_scrub"
 SCRUB_PLAN_NAME: Final = "scrub.json"
 RESULT_NAME: Final = "result"
@@ -63,6 +64,10 @@ class StagingPath:
     def data(self) -> str:
         """What the Spark application writes, and what is renamed at publishing."""
         return f"{self}/{DATA_NAME}"
+
+    def isolation(self, number: int) -> str:
+        """The directory of the search's plan, notes and result, one for each application."""
+        return f"{self}/{ISOLATION_NAME}-{number}"
 
     @property
     def manifest(self) -> str:

@@ -5,6 +5,7 @@ budgets.
 2. Without a budget in the way, every wanted offset is planned; a gap is as wanted as a tail.
 3. A batch holds at most one range per partition, and only generations of one ordinal.
 4. While something is wanted, at least one offset is planned.
+5. A batch holds offsets of one window; batches of older windows come first.
 """
 
 from __future__ import annotations
@@ -12,12 +13,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from tallystick.domain.batch import PlannedRange
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.ranges import OffsetRange, offset_range, subtract
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Isolation
+from tallystick.domain.window import Window
+from tallystick.domain.window_cuts import WindowPiece
+
+# As many batches as one run carries out at most: Airflow expands a mapped task into 1,024
+# ([core] max_map_length). What is claimed must be carried out by the same run, or adopted.
+MOST_BATCHES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +46,25 @@ class PlanLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class DueOffsets:
+    """What one run may land, before it is cut into windows and batches."""
+
+    ranges: tuple[PlannedRange, ...]
+    """Within the run's budget; of each partition the oldest, ascending."""
+    wanted: int
+    """Offsets that are readable, due, and not accounted for."""
+
+    def by_partition(self) -> dict[int, list[OffsetRange]]:
+        """The ranges of each partition, ascending."""
+        found: defaultdict[int, list[OffsetRange]] = defaultdict(list)
+        for each in self.ranges:
+            found[each.offsets.partition.partition].append(each.offsets)
+        return dict(found)
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What one run lands: per batch its ordinal and its ranges; and what the budget left out."""
+    """What one run lands: per batch its ordinal and its ranges; and what the limits left out."""
 
     batches: tuple[DraftBatch, ...]
     wanted: int
@@ -56,22 +82,23 @@ class DraftBatch:
 
     ordinal: int
     ranges: tuple[PlannedRange, ...]
+    window: Window | None = None
+    """The records' own window; None where they go under the run's."""
 
 
-def plan_run(
+def due_offsets(
     generations: Mapping[int, GenerationAccount],
     snapshot: BrokerSnapshot,
     *,
     isolation: Isolation,
     cuts: Mapping[int, int | None] | None,
     limits: PlanLimits,
-    groups: Mapping[int, int] | None = None,
-) -> RunPlan:
-    """The batches of one run.
+) -> DueOffsets:
+    """What is due, and how much of it one run may land.
 
     `cuts` are the first offsets at or after the window's end, by partition; None as a value means
     that no record is as late, so everything readable is due. None instead of a mapping means that
-    no window limits the run. Partitions with different `groups` numbers don't share a batch.
+    no window limits the run.
     """
     wanted = [
         gap
@@ -79,18 +106,53 @@ def plan_run(
         for gap in _wanted(account, snapshot, isolation, cuts)
     ]
     total = sum(each.offsets.span for each in wanted)
-    allotted = _within_budget(wanted, limits.max_records_per_run)
-    together: defaultdict[tuple[int, int], list[PlannedRange]] = defaultdict(list)
-    for each in allotted:
+    return DueOffsets(tuple(_within_budget(wanted, limits.max_records_per_run)), total)
+
+
+def plan_run(
+    generations: Mapping[int, GenerationAccount],
+    due: DueOffsets,
+    *,
+    limits: PlanLimits,
+    groups: Mapping[int, int] | None = None,
+    pieces: Sequence[WindowPiece] | None = None,
+) -> RunPlan:
+    """The batches of one run, `MOST_BATCHES` at most.
+
+    With `pieces` each batch is of one of these windows, and offsets that are in none are left to
+    the next run. Partitions with different `groups` numbers don't share a batch.
+    """
+    together: defaultdict[tuple[int, int, int], list[PlannedRange]] = defaultdict(list)
+    for place, each in _by_window(due.ranges, pieces):
         partition = each.offsets.partition.partition
         group = groups.get(partition, 0) if groups else 0
-        together[generations[partition].ordinal, group].append(each)
-    batches = tuple(
-        DraftBatch(ordinal, ranges)
-        for ordinal, group in sorted(together)
-        for ranges in _in_batches(together[ordinal, group], limits)
+        together[place, generations[partition].ordinal, group].append(each)
+    batches = (
+        DraftBatch(ordinal, ranges, pieces[place].window if pieces else None)
+        for place, ordinal, group in sorted(together)
+        for ranges in _in_batches(together[place, ordinal, group], limits)
     )
-    return RunPlan(batches, total)
+    return RunPlan(tuple(islice(batches, MOST_BATCHES)), due.wanted)
+
+
+def _by_window(
+    ranges: Sequence[PlannedRange], pieces: Sequence[WindowPiece] | None
+) -> Iterator[tuple[int, PlannedRange]]:
+    """The ranges cut at the windows' ends, each with its window's place; 0 without windows."""
+    if pieces is None:
+        yield from ((0, each) for each in ranges)
+        return
+    ends: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for place, piece in enumerate(pieces):
+        for partition, until in piece.until.items():
+            ends[partition].append((place, until))
+    for each in ranges:
+        position = each.offsets.from_offset
+        for place, until in ends[each.offsets.partition.partition]:
+            offsets = each.offsets.clipped(position, until)
+            if offsets:
+                yield place, PlannedRange(each.generation_id, offsets)
+                position = until
 
 
 def _wanted(
@@ -161,16 +223,21 @@ def _in_batches(
     seen: defaultdict[int, int] = defaultdict(int)
     for each in ranges:
         partition = each.offsets.partition.partition
-        for piece in _pieces(each.offsets, limits.max_records_per_batch):
-            layers[seen[partition]].append(PlannedRange(each.generation_id, piece))
+        for piece in _pieces(each, limits.max_records_per_batch):
+            layers[seen[partition]].append(piece)
             seen[partition] += 1
     for depth in sorted(layers):
         yield from _filled(layers[depth], limits)
 
 
-def _pieces(offsets: OffsetRange, most: int) -> Iterator[OffsetRange]:
+def _pieces(planned: PlannedRange, most: int) -> Iterator[PlannedRange]:
+    offsets = planned.offsets
+    if offsets.span <= most:
+        yield planned
+        return
     for start in range(offsets.from_offset, offsets.until_offset, most):
-        yield OffsetRange(offsets.partition, start, min(start + most, offsets.until_offset))
+        until = min(start + most, offsets.until_offset)
+        yield PlannedRange(planned.generation_id, OffsetRange(offsets.partition, start, until))
 
 
 def _filled(

@@ -41,15 +41,18 @@ def unread_partitions(
             until_offset=bounds.high_watermark,
             cause="no plan has looked at this partition yet.",
             next_step=f"The next run starts it at its log start: ./tallystick land {feed}",
+            evidence={"topic_id": snapshot.topic_id},
         )
         for partition, bounds in sorted(snapshot.partitions.items())
         if partition not in generations and bounds.log_start_offset < bounds.high_watermark
     )
 
 
-def leaderless_partitions(feed: str, snapshot: BrokerSnapshot) -> tuple[Finding, ...]:
-    """Partitions that nobody can read now: unknown as long as it lasts, while others go on."""
-    return tuple(
+def unheard_partitions(
+    feed: str, generations: Mapping[int, GenerationAccount], snapshot: BrokerSnapshot
+) -> tuple[Finding, ...]:
+    """Partitions of which the broker said nothing: unknown as long as it lasts; others go on."""
+    leaderless = (
         Finding(
             code=FindingCode.COULD_NOT_TELL,
             verdict=Verdict.UNKNOWN,
@@ -57,11 +60,41 @@ def leaderless_partitions(feed: str, snapshot: BrokerSnapshot) -> tuple[Finding,
             feed=feed,
             topic=snapshot.topic,
             partition=partition,
-            cause="this partition has no leader, so nobody can read it.",
+            cause=(
+                "no leader can say how far this partition may be read: it has none, or a new one"
+                " waits for its replicas."
+            ),
             next_step="Bring its brokers back; the next run lands what has piled up.",
             evidence={"topic_id": snapshot.topic_id},
         )
         for partition in sorted(snapshot.leaderless)
+    )
+    unlisted = (_unlisted(feed, generations[each], snapshot) for each in sorted(snapshot.unlisted))
+    return (*leaderless, *unlisted)
+
+
+def _unlisted(feed: str, account: GenerationAccount, snapshot: BrokerSnapshot) -> Finding:
+    unread = offset_range(account.partition, account.frontier, account.last_seen_until)
+    seen = (
+        f"it was seen to reach offset {unread.until_offset}, and is landed up to"
+        f" {unread.from_offset}"
+        if unread
+        else f"all that was seen of it, up to offset {account.last_seen_until}, is accounted for"
+    )
+    return finding(
+        feed,
+        account,
+        unread,
+        FindingCode.COULD_NOT_TELL,
+        Verdict.UNKNOWN,
+        level=Level.L1,
+        cause=f"the broker does not list this partition any more, under the same topic id; {seen}.",
+        next_step=(
+            "A topic never loses a partition, so a broker lags behind: compare what each of them"
+            f" says (kafka-topics.sh --describe --topic {snapshot.topic}). The look that shows the"
+            " partition again ends this."
+        ),
+        evidence={"topic_id": snapshot.topic_id, "last_seen_until": account.last_seen_until},
     )
 
 
@@ -70,22 +103,22 @@ def frozen_time_index(
     generations: Mapping[int, GenerationAccount],
     snapshot: BrokerSnapshot,
     *,
+    isolation: Isolation,
     cuts: Mapping[int, int | None],
     after_now: Mapping[int, int | None],
 ) -> tuple[Finding, ...]:
     """Partitions where a record from the future keeps every later window's end where it is.
 
     `after_now` are the first offsets whose timestamp is after the clock's now: where that is the
-    cut itself, at or before the frontier, and more is readable, no window will ever move on.
+    cut itself, at or before the frontier, what is readable behind it waits for that time.
     """
     found = []
-    for partition, account in sorted(generations.items()):
-        cut, bounds = cuts.get(partition), snapshot.partitions.get(partition)
-        if cut is None or bounds is None or account.state is not GenerationState.OPEN:
-            continue
-        is_frozen = after_now.get(partition) == cut and cut <= account.frontier
-        if is_frozen and bounds.high_watermark > account.frontier:
-            interval = OffsetRange(account.partition, account.frontier, bounds.high_watermark)
+    for partition in may_be_frozen(generations, snapshot, isolation, cuts):
+        account, bounds = generations[partition], snapshot.partitions[partition]
+        cut = cuts[partition]
+        if after_now.get(partition) == cut:
+            readable = bounds.readable_until(isolation)
+            interval = OffsetRange(account.partition, account.frontier, readable)
             found.append(
                 finding(
                     feed,
@@ -102,6 +135,24 @@ def frozen_time_index(
                 )
             )
     return tuple(found)
+
+
+def may_be_frozen(
+    generations: Mapping[int, GenerationAccount],
+    snapshot: BrokerSnapshot,
+    isolation: Isolation,
+    cuts: Mapping[int, int | None],
+) -> tuple[int, ...]:
+    """Partitions where nothing is due, and more is readable behind the record at the cut."""
+    return tuple(
+        partition
+        for partition, account in sorted(generations.items())
+        if account.state is GenerationState.OPEN
+        and (cut := cuts.get(partition)) is not None
+        and (bounds := snapshot.partitions.get(partition)) is not None
+        and cut <= account.frontier < (readable := bounds.readable_until(isolation))
+        and cut + 1 < readable
+    )
 
 
 def stalled_stable_offsets(

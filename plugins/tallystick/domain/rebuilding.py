@@ -7,6 +7,8 @@
    is in none is left to the next plan: it is no loss before the broker was asked.
 4. A repair waits for the batch that it repaired, as long as that one can be entered at all.
 5. What the ledger says itself is never contradicted: a loss on record, a log that is another one.
+6. A proven batch in staging is entered when nothing else holds its offsets: if it was committed
+   once, nobody can tell, and proven files are good for a commit.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.coverage import Coverage, Held
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.identities import BatchId, GenerationId, Owner
+from tallystick.domain.identities import AttemptId, BatchId, GenerationId, Owner
 from tallystick.domain.log_changes import CutClaim, OpenedGeneration
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import BatchPath
+from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.ranges import OffsetRange, subtract, union_of
 from tallystick.domain.states import HoleClass, RangeState, Verdict
 
@@ -45,7 +47,10 @@ class LedgerFacts:
 
 @dataclass(frozen=True, slots=True)
 class PublishedBatch:
-    """A published batch in few words: of many batches, manifests would fill the memory."""
+    """A published batch in few words: of many batches, manifests would fill the memory.
+
+    Or one that is proven and was not published: it may have been committed, and nobody can tell.
+    """
 
     plan: BatchPlan
     owner: Owner
@@ -53,16 +58,25 @@ class PublishedBatch:
     record_count: int
     holes: Mapping[HoleClass, int]
     file_count: int
+    staged_by: AttemptId | None = None
+    """The attempt in whose staging directory it lies; None when it is published."""
+
+    @property
+    def directory(self) -> str:
+        """Where its files and its manifest lie."""
+        if self.staged_by:
+            return str(StagingPath.of(self.plan, self.staged_by))
+        return str(BatchPath.of(self.plan))
 
     @classmethod
-    def of(cls, manifest: Manifest) -> PublishedBatch:
+    def of(cls, manifest: Manifest, *, staged_by: AttemptId | None = None) -> PublishedBatch:
         """What a rebuild decides on, and tells, of this manifest."""
         holes = dict.fromkeys(HoleClass, 0)
         for each in manifest.ranges:
             for kind, runs in each.holes.items():
                 holes[kind] += runs.count
         owner, files = manifest.attempt.owner, len(manifest.files)
-        return cls(manifest.plan, owner, manifest.record_count, holes, files)
+        return cls(manifest.plan, owner, manifest.record_count, holes, files, staged_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,8 @@ class RebuildPlan:
     """Unfinished batches whose offsets a published one holds, or whose log has a later life."""
     enter: list[PublishedBatch] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    left_staged: list[LeftOut] = field(default_factory=list)
+    """Staging directories that stay as they are."""
     findings: list[Finding] = field(default_factory=list)
 
     def cuts(self) -> Iterator[CutClaim]:
@@ -125,21 +141,28 @@ def in_order(plans: Iterable[BatchPlan]) -> list[BatchPlan]:
 
 
 def rebuild_plan(
-    facts: LedgerFacts, readable: Sequence[BatchPlan], proven: Sequence[PublishedBatch]
+    facts: LedgerFacts,
+    readable: Sequence[BatchPlan],
+    proven: Sequence[PublishedBatch],
+    staged: Sequence[PublishedBatch] = (),
 ) -> RebuildPlan:
     """What to do about proven batches that the ledger has not committed.
+
+    Those in staging come last: what readers see is before all.
 
     `readable` are all whose manifests could be read, proven or not: the feed was responsible from
     the lowest of their offsets on.
     """
+    readable = [*readable, *(each.plan for each in staged)]
     plan = RebuildPlan(opened=_opened(facts.logs, readable))
     logs = _with_opened(facts.logs, plan.opened)
     unfinished = {each.plan.batch_id: each for each in facts.unfinished}
     coverage = Coverage(held=facts.held)
     committed = set(facts.committed)
-    published = {each.plan.batch_id: each for each in proven}
+    found = {each.plan.batch_id: each for each in (*staged, *proven)}
     there = {each.batch_id for each in readable}
-    for batch in in_order(each.plan for each in proven):
+    waiting = [each.plan for each in staged if found[each.plan.batch_id] is each]
+    for batch in (*in_order(each.plan for each in proven), *in_order(waiting)):
         batch_id = batch.batch_id
         reasons = [*_contradictions(facts, logs, batch), *_waiting(batch, there - committed)]
         if batch_id in unfinished:
@@ -149,15 +172,17 @@ def rebuild_plan(
             reasons.append("it replaces files of batches of which the ledger has only some")
         elif not wanted.is_repair:
             doubled = coverage.held(wanted)
-            plan.findings += [_landed_twice(batch, each) for each in doubled]
+            if not found[batch_id].staged_by:
+                plan.findings += [_landed_twice(batch, each) for each in doubled]
             reasons += [f"{each.offsets} is in batch {each.batch_id} already" for each in doubled]
         if reasons or wanted is None:
-            plan.left_out.append(LeftOut(str(BatchPath.of(batch)), batch_id, tuple(reasons)))
+            left = plan.left_staged if found[batch_id].staged_by else plan.left_out
+            left.append(LeftOut(found[batch_id].directory, batch_id, tuple(reasons)))
             continue
         coverage.add(wanted)
         committed.add(batch_id)
         steps = plan.finish if batch_id in unfinished else plan.enter
-        steps.append(replace(published[batch_id], plan=wanted))
+        steps.append(replace(found[batch_id], plan=wanted))
     plan.abandoned = list(_in_the_way(facts, plan))
     return plan
 

@@ -38,8 +38,8 @@ class RepairFacts:
     """Of the batches that the findings name."""
     missing: Collection[CommittedFile]
     """Files of these batches that are not in their directory now; a finding says so of then."""
-    in_staging: Collection[BatchId]
-    """Committed batches whose data still wait for their rename."""
+    in_staging: Collection[CommittedFile]
+    """Files of committed batches that still wait for their rename."""
     replaced: Collection[CommittedFile]
     stopping: Mapping[int, str]
     """By partition: why the next plan will stop it. Its old offsets may be other records now."""
@@ -48,7 +48,7 @@ class RepairFacts:
     roots: Collection[str]
     """Below which the feed has, or had, its directories."""
     is_operators_word: bool
-    """True when the findings were named, so that a new generation may be opened."""
+    """True when the findings were named: a new generation may be opened, a file given up."""
     is_ledger_behind: bool
     """True while the ledger lacks published batches: what it calls a stray may be of one."""
 
@@ -59,6 +59,7 @@ class LandAgain:
 
     old: BatchPlan
     ranges: tuple[PlannedRange, ...]
+    """Empty where the broker has none of them: the batch gives the files up, and lands nothing."""
     replaces: tuple[CommittedFile, ...]
     finding_ids: tuple[int, ...]
     gone: tuple[OffsetRange, ...] = ()
@@ -107,6 +108,15 @@ class NewGeneration:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """An offset that Spark could not read, and that a person has asked for again."""
+
+    account: GenerationAccount
+    planned: PlannedRange
+    finding_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class NotMended:
     """A finding about which nothing is done here, and why."""
 
@@ -123,14 +133,16 @@ class RepairPlan:
     end_with_strays: Sequence[EndsWithStray] = ()
     write_manifests: Sequence[WriteManifest] = ()
     new_generations: Sequence[NewGeneration] = ()
+    read_again: Sequence[ReadAgain] = ()
     finish: Sequence[int] = ()
     """Findings about unfinished batches: they are finished or taken over."""
     not_mended: Sequence[NotMended] = ()
 
     @property
     def changes(self) -> LogChanges:
-        """Generations to close and to open, on the operator's word."""
+        """Generations to close and to open, and offsets to ask for, on the operator's word."""
         return LogChanges(
+            due_again=tuple(each.planned for each in self.read_again),
             closed=tuple(
                 EndedGeneration(
                     each.account.generation_id,

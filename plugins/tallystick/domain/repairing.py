@@ -3,10 +3,12 @@
 1. Committed rows that are missing or damaged are landed again, file by file, where the broker still
    has them; nothing else is touched.
 2. A file that is there is replaced only as a whole: it may hold rows that can be had nowhere else.
-   What is missing with its file, and gone from the broker too, becomes a loss on record.
+   What is missing with its file, and gone from the broker too, becomes a loss on record; where the
+   broker has nothing of a missing file, only on an operator's word: the finding named.
 3. A stray file is moved out of the readers' directories, and kept; none while the ledger is behind.
 4. A manifest that is gone is written anew: what it says, the ledger has.
-5. A new generation of a log that was cut is opened only on an operator's word: the finding named.
+5. A record that Spark could not read is asked for again on an operator's word.
+6. A new generation of a log that was cut is opened only on an operator's word: the finding named.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import QUARANTINE_NAME
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, union_of
+from tallystick.domain.reading_again import read_again
 from tallystick.domain.repair_plan import (
     EndsWithStray,
     LandAgain,
@@ -31,6 +34,7 @@ from tallystick.domain.repair_plan import (
     NotMended,
     NumberedFinding,
     PutAside,
+    ReadAgain,
     RepairFacts,
     RepairPlan,
     WriteManifest,
@@ -44,6 +48,7 @@ _OF_FILES: Final = frozenset(
         FindingCode.PHANTOM_COMMIT,
         FindingCode.CONTENT_CHANGED,
         FindingCode.ABORTED_LANDED,
+        FindingCode.ROWS_DIFFER,
         FindingCode.LANDED_TWICE,
     }
 )
@@ -52,6 +57,11 @@ _PERHAPS_FORGOTTEN: Final = (
     " only copy of its rows: ./tallystick ledger rebuild {feed}, then repair."
 )
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
+_GIVEN_UP_BY_NAME: Final = (
+    "the broker has none of these offsets any more. Look for the file first (HDFS trash, snapshots,"
+    " a person who moved it), and put it back. If it is gone for good, name this finding: the file"
+    " is given up then, and its rows are recorded as lost."
+)
 BESIDE_STRAY: Final = "the other copy is a stray file: its finding A9 moves it."
 NOT_WRITTEN: Final = "no manifest was written: its directory is gone, or an error says why."
 _CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
@@ -68,17 +78,21 @@ class _Drafts:
     """Findings about rows that are in a stray file, too, each with its path."""
     write_manifests: list[WriteManifest] = field(default_factory=list)
     new_generations: list[NewGeneration] = field(default_factory=list)
+    read_again: list[ReadAgain] = field(default_factory=list)
     finish: list[int] = field(default_factory=list)
     not_mended: list[NotMended] = field(default_factory=list)
 
     def refuse(self, finding_ids: Iterable[int], reason: str) -> None:
         self.not_mended += [NotMended(each, reason) for each in finding_ids]
 
-    def put(self, stray: PutAside | NotMended) -> None:
-        if isinstance(stray, PutAside):
-            self.put_aside.append(stray)
-        else:
-            self.not_mended.append(stray)
+    def put(self, draft: PutAside | ReadAgain | NotMended) -> None:
+        match draft:
+            case PutAside():
+                self.put_aside.append(draft)
+            case ReadAgain():
+                self.read_again.append(draft)
+            case NotMended():
+                self.not_mended.append(draft)
 
     def ending_with_strays(self) -> Iterator[EndsWithStray]:
         """Those whose stray is moved by this plan; the others are refused."""
@@ -124,6 +138,7 @@ def plan_repair(
         end_with_strays=end_with_strays,
         write_manifests=tuple(drafts.write_manifests),
         new_generations=tuple(drafts.new_generations),
+        read_again=tuple(drafts.read_again),
         finish=tuple(drafts.finish),
         not_mended=tuple(drafts.not_mended),
     )
@@ -145,6 +160,8 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
             drafts.write_manifests.append(WriteManifest(str(found.evidence["manifest"]), number))
         case FindingCode.UNFINISHED_BATCH:
             drafts.finish.append(number)
+        case FindingCode.UNREADABLE_RECORD:
+            drafts.put(read_again(numbered, facts))
         case code if code in _CUT and found.verdict is Verdict.PROVEN_LOSS:
             _reopen(number, found, facts, drafts)
         case code:
@@ -191,9 +208,12 @@ def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:
 def stray_of(stray: NumberedFinding, roots: Iterable[str]) -> PutAside | NotMended:
     """Where the stray file of a finding A9 is put: below the innermost root that it lies in.
 
+    What another feed has landed is not this feed's to move.
     `roots` are all that the feed ever had.
     """
     number, found = stray.finding_id, stray.finding
+    if "other_feed" in found.evidence:
+        return NotMended(number, found.next_step)
     path = str(found.evidence["path"])
     holding = [each for each in roots if path.startswith(f"{each}/{found.feed}/")]
     if not holding:
@@ -211,7 +231,7 @@ def _reopen(number: int, found: Finding, facts: RepairFacts, drafts: _Drafts) ->
     elif account.state is not GenerationState.STOPPED:
         drafts.refuse([number], "this partition has not stopped; the next run looks at it again.")
     elif bounds is None:
-        drafts.refuse([number], "the partition has no leader now; try again when it has one.")
+        drafts.refuse([number], "the broker says nothing of it now; try again when it does.")
     elif account.topic_id != facts.snapshot.topic_id:
         drafts.refuse([number], "the topic was re-created since; the next run opens a generation.")
     elif not facts.is_operators_word:
@@ -224,7 +244,9 @@ def _reopen(number: int, found: Finding, facts: RepairFacts, drafts: _Drafts) ->
         # Never at a log start beyond the frontier: what has expired since would be named nowhere.
         known = min(bounds.log_start_offset, account.frontier)
         cut = facts.cut_at.get(account.partition.partition, known)
-        first = min(cut, bounds.high_watermark)
+        # The finding names where the log was cut then: the broker may have forgotten it since.
+        told = account.frontier if found.from_offset is None else found.from_offset
+        first = min(cut, told, bounds.high_watermark)
         drafts.new_generations.append(
             NewGeneration(account, found.code, first, bounds.log_start_offset, number)
         )
@@ -283,7 +305,7 @@ def _landing_again(
     landed = _file_of(manifest, file.name)
     if landed is None or file in facts.replaced:
         return "this file is replaced already; run reconcile to close the finding."
-    if file.batch_id in facts.in_staging:
+    if file in facts.in_staging:
         return "its batch is not published yet; the next run does that first."
     busy = [each.plan.batch_id for each in facts.accounts.unfinished if file in each.plan.replaces]
     if busy:
@@ -293,11 +315,14 @@ def _landing_again(
     if unheard:
         return unheard[0]
     readable = [each for each in parts if isinstance(each, PlannedRange)]
-    if not readable:
+    if not readable and file not in facts.missing:
         return (
-            "the broker has none of these offsets any more: PROVEN_LOSS stands. Two people may"
-            " accept it: ./tallystick waive --help"
+            "the broker has none of these offsets any more, and the file, as far as it can be read,"
+            " holds them: it is left as it is. Two people may accept what was found:"
+            " ./tallystick waive --help"
         )
+    if not readable and not facts.is_operators_word:
+        return _GIVEN_UP_BY_NAME
     gone = _gone(manifest.plan, landed.slices, readable)
     if gone and file not in facts.missing:
         return (

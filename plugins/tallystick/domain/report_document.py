@@ -139,6 +139,20 @@ class NormalPart:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedPart:
+    """What a second reader has compared with the broker."""
+
+    batches: int
+    """Of which something was compared."""
+    offsets: int
+    """Compared, on both sides."""
+    batches_due: int
+    """Which the broker still has, and which were not compared this time."""
+    not_compared: tuple[str, ...]
+    """What could not be compared, and why; the first ones."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReportDocument:
     """One feed at one instant."""
 
@@ -167,6 +181,8 @@ class ReportDocument:
     band: tuple[BandPart, ...]
     ages: tuple[AgePart, ...]
     normal: tuple[NormalPart, ...] = ()
+    second_reader: ComparedPart | None = None
+    """None where no second reader was asked."""
     format: str = field(default=FORMAT)
 
     def __post_init__(self) -> None:

@@ -10,27 +10,29 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tallystick.domain.batch import WaitingBatch
+from tallystick.domain.attempt_rules import failing_batches, held_too_long, missed_runs
+from tallystick.domain.batch import TriedBatch, WaitingBatch
 from tallystick.domain.benign_rules import HoleCount, benign_holes, nothing_there
 from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.ledger_rules import (
+    landed_in_two_lives,
     overlaps_in_ledger,
     skips_in_ledger,
     standing_short_reads,
+    standing_unreadable,
 )
 from tallystick.domain.log_changes import Observation
 from tallystick.domain.log_rules import (
     lost_finding,
     recorded_stops,
     recorded_unknown_tails,
-    standing_findings,
 )
 from tallystick.domain.outlook import Outlook
 from tallystick.domain.progress_rules import (
-    leaderless_partitions,
     stalled_stable_offsets,
     unfinished_batches,
+    unheard_partitions,
     unread_partitions,
 )
 from tallystick.domain.ranges import OffsetRange
@@ -61,8 +63,17 @@ class LedgerFacts:
     waiting: Sequence[WaitingBatch]
     unsound: Sequence[tuple[GenerationAccount, Sequence[OffsetRange]]]
     """Generations whose settled ranges overlap or leave a gap, with those ranges."""
+    in_two_lives: Sequence[tuple[GenerationAccount, OffsetRange, int]] = ()
+    """Offsets that a generation has committed, and an earlier one of the same topic id, by its
+    ordinal."""
     open_repairs: Collection[str] = ()
     """Repairs that are neither committed nor given up."""
+    claimed: Collection[OffsetRange] = ()
+    """What unfinished batches hold."""
+    tried: Sequence[TriedBatch] = ()
+    """Unfinished batches that were tried."""
+    longest_application: timedelta = timedelta(days=365)
+    """An attempt that takes much longer hangs."""
 
 
 def lasting_findings(
@@ -74,8 +85,7 @@ def lasting_findings(
 ) -> tuple[Finding, ...]:
     """What the broker shows that a run is to fail on, whoever saw it first."""
     return (
-        *standing_findings(feed, generations, seen),
-        *leaderless_partitions(feed, seen.snapshot),
+        *unheard_partitions(feed, generations, seen.snapshot),
         *stalled_stable_offsets(
             feed, generations, seen.snapshot, outlook, isolation=terms.isolation, now=terms.now
         ),
@@ -102,6 +112,14 @@ def broker_findings(
     return (
         *lasting_findings(feed, generations, seen, outlook, terms),
         *unread_partitions(feed, generations, seen.snapshot),
+        *missed_runs(
+            feed,
+            generations,
+            seen.snapshot,
+            isolation=terms.isolation,
+            idle=outlook.idle,
+            run_period=terms.run_period,
+        ),
     )
 
 
@@ -115,6 +133,7 @@ def ledger_findings(
         *recorded_stops(generations, facts.recorded),
         *recorded_unknown_tails(facts.recorded),
         *standing_short_reads(generations, facts.recorded, facts.open_repairs),
+        *standing_unreadable(generations, facts.recorded, facts.claimed),
         # With the evidence of then: the ranges have none.
         *(known.get(each.key, each) for each in lost),
         *(
@@ -125,7 +144,10 @@ def ledger_findings(
                 *skips_in_ledger(feed, account, settled),
             )
         ),
+        *(landed_in_two_lives(feed, *each) for each in facts.in_two_lives),
         *unfinished_batches(feed, topic, facts.waiting),
+        *held_too_long(feed, topic, facts.tried, facts.longest_application),
+        *failing_batches(feed, topic, facts.tried),
     )
 
 

@@ -40,14 +40,21 @@ class BrokerSnapshot:
     partitions: Mapping[int, PartitionBounds]
     """Of every partition that has a leader."""
     leaderless: frozenset[int] = frozenset()
-    """Partitions that exist and can't be asked now: nothing is said about them, least of all that
-    they are empty."""
+    """Partitions that exist and can't be asked now, without a leader or with one that waits for its
+    replicas: nothing is said about them, least of all that they are empty."""
+    unlisted: frozenset[int] = frozenset()
+    """Partitions that this very topic is known to have, and that the broker did not list."""
     is_compacted: bool = False
     """True when the topic's cleanup policy contains `compact` now."""
     retention_ms: int | None = None
     """None when the topic keeps records for ever."""
     retention_bytes: int | None = None
     """Of one partition; None when the topic keeps any amount."""
+
+    @property
+    def unheard(self) -> frozenset[int]:
+        """Partitions that are known to exist, and of which the broker said nothing."""
+        return self.leaderless | self.unlisted
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +89,14 @@ class RecordEvidence:
     leader_epoch: int | None
     content_hash: bytes
     """128 bits over partition, offset, timestamp, key, value and headers: `record_hash`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """Where a leader's log leaves an epoch: what OffsetForLeaderEpoch answers (KIP-101)."""
+
+    until_offset: int
+    """End (excluded) of the largest epoch up to the one that was asked for; of one that the broker
+    has forgotten, the start of its oldest entry."""
+    log_start_offset: int
+    """First offset still in the log (included), asked for after the end."""

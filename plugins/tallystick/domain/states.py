@@ -49,7 +49,7 @@ TRANSITIONS: Final[frozenset[tuple[BatchState, BatchState]]] = frozenset(
 
 
 class RangeState(StrEnum):
-    """What the ledger says of a range; the first three exclude one another on every offset."""
+    """What is said of a range; no offset is claimed, committed, lost or unreadable twice."""
 
     CLAIMED = "claimed"
     COMMITTED = "committed"
@@ -57,6 +57,8 @@ class RangeState(StrEnum):
     RELEASED = "released"
     RETRACTED = "retracted"
     """Committed once; a repair has committed these offsets again since."""
+    UNREADABLE = "unreadable"
+    """There, and Spark can't read it: no plan asks for it again until a person does."""
 
 
 class CommitAnswer(StrEnum):

@@ -167,6 +167,28 @@ def stray_files(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding, .
     )
 
 
+def landed_inside(feed: str, topic: str, others: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Directories of other feeds within this one's, each with the other feed's name."""
+    return tuple(
+        replace(
+            _of_path(
+                feed,
+                topic,
+                directory,
+                FindingCode.STRAY_FILE,
+                Verdict.SUSPECTED,
+                f"feed {other} lands in {directory}, under a path that readers of feed {feed} read:"
+                " they find its rows too.",
+                f"Give feed {other} a target.root outside of this feed's directory. What it has"
+                " landed is its own: no repair of this feed moves it.",
+                named_as="directory",
+            ),
+            evidence={"directory": directory, "other_feed": other},
+        )
+        for directory, other in sorted(others.items())
+    )
+
+
 def ledger_behind(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding, ...]:
     """Published batches that the ledger has never heard of: it was lost, or restored."""
     return tuple(

@@ -17,9 +17,9 @@ from typing import Final
 from tallystick.domain.findings import Finding
 from tallystick.domain.states import Verdict
 
-# When it was seen, for how long it has been so, and who the log says it was, if it can be asked: a
-# later look changes these by itself.
-_CHANGING: Final = frozenset({"seen_at", "seen_first_at", "seconds", "producer_id"})
+# When it was seen, for how long or how often it has been so, and who the log says it was, if it can
+# be asked: a later look changes these by itself.
+_CHANGING: Final = frozenset({"seen_at", "seen_first_at", "seconds", "producer_id", "failures"})
 
 
 @dataclass(frozen=True, slots=True)

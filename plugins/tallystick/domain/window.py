@@ -1,4 +1,4 @@
-"""A data interval: the label a run lands under. Windows are labels; offsets are the truth."""
+"""A data interval: the label that records land under. Windows are labels; offsets are the truth."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ from tallystick.errors.configuration import (
     ConnectionMissing,
     FeedFileInvalid,
     FeedUnknown,
+    RunParameterUnknown,
+    SecretsExposed,
     WindowIncomplete,
     WindowMissing,
 )
@@ -32,13 +34,21 @@ from tallystick.errors.run import CheckFailed, RepairRefused, VerificationFailed
 from tallystick.errors.source import (
     AnotherCluster,
     BrokerUnavailable,
+    LogUnreadable,
     PartitionsLeaderless,
     SourceChanged,
     SourceError,
     SourceRefused,
+    TimesUnknown,
     TopicUnknown,
 )
-from tallystick.errors.spark import ApplicationFailed, ScrubFailed, SparkError
+from tallystick.errors.spark import (
+    ApplicationFailed,
+    ApplicationOverdue,
+    RecordsUnreadable,
+    ScrubFailed,
+    SparkError,
+)
 from tallystick.errors.storage import (
     FileMissing,
     ManifestMismatch,
@@ -53,6 +63,7 @@ from tallystick.errors.storage import (
 __all__ = [
     "AnotherCluster",
     "ApplicationFailed",
+    "ApplicationOverdue",
     "AttemptFenced",
     "BatchBusy",
     "BatchUnknown",
@@ -70,14 +81,18 @@ __all__ = [
     "LedgerError",
     "LedgerRefused",
     "LedgerUnavailable",
+    "LogUnreadable",
     "ManifestMismatch",
     "PartitionsLeaderless",
     "PublishedDataMissing",
+    "RecordsUnreadable",
     "RenameOutcomeUnknown",
     "RepairRefused",
     "ReportMissing",
+    "RunParameterUnknown",
     "SchemaOutOfDate",
     "ScrubFailed",
+    "SecretsExposed",
     "SourceChanged",
     "SourceError",
     "SourceRefused",
@@ -86,6 +101,7 @@ __all__ = [
     "StorageRefused",
     "StorageUnavailable",
     "TargetOccupied",
+    "TimesUnknown",
     "TopicUnknown",
     "VerificationFailed",
     "WindowIncomplete",

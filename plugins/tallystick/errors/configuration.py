@@ -74,6 +74,23 @@ class ConnectionMissing(ConfigurationError):
         return f"connection {self.setting!r} does not exist; looked for: {self.accepted}."
 
 
+class SecretsExposed(ConfigurationError):
+    """Kafka's password or key would be shipped where anybody can read it; nothing was started."""
+
+    next_step = (
+        "Print the file (./tallystick kafka-secrets FEED), place it on every node with mode 0600,"
+        " name it in the Spark connection's extra kafka-secrets; or let Spark run on YARN."
+    )
+
+    def sentence(self) -> str:
+        """The connection, and how the secrets would be read."""
+        return (
+            f"{self.where}: with master {self.value} in client mode, anybody who reaches the"
+            f" driver's port can read Kafka's password or key. {self.setting} is missing; accepted:"
+            f" {self.accepted}."
+        )
+
+
 class WindowIncomplete(ConfigurationError):
     """A run that needs a window has none, or only half of one."""
 
@@ -84,3 +101,13 @@ class WindowMissing(ConfigurationError):
     """A feed that lands up to its window's end was started without a window."""
 
     next_step = "Give a window, or set plan.until: now in the feed file."
+
+
+class RunParameterUnknown(ConfigurationError):
+    """A run was given a parameter that its form does not have; nothing was done."""
+
+    next_step = "Nothing was done. Correct the key, then trigger the run again."
+
+    def sentence(self) -> str:
+        """The DAG, the key without its value, and the key that was meant."""
+        return f"{self.where}: unknown parameter {self.setting!r}; {self.accepted}."

@@ -134,7 +134,9 @@ class ReportMissing(LedgerError):
 
 
 class LedgerBehind(LedgerError):
-    """Readers' directories hold batches that this ledger has never heard of (finding A10)."""
+    """The storage holds batches that this ledger has never heard of (finding A10): published ones,
+    or proven ones in staging whose offsets would be called lost.
+    """
 
     next_step = "Nothing was landed. Run: ./tallystick ledger rebuild FEED (docs/runbook.md, A10)."
 
@@ -144,4 +146,4 @@ class LedgerBehind(LedgerError):
     def sentence(self) -> str:
         """The feed, how many directories, and the first of them."""
         feed, found = self.args
-        return f"feed {feed}: the ledger lacks {len(found)} published batches, first {found[0]}."
+        return f"feed {feed}: the ledger lacks {len(found)} batches in storage, first {found[0]}."

@@ -25,7 +25,7 @@ class BrokerUnavailable(SourceError):
 
 
 class PartitionsLeaderless(BrokerUnavailable):
-    """Some partitions of a topic have no leader, while others have one."""
+    """Some partitions of a topic have no leader that answers for them, while others have one."""
 
 
 class TopicUnknown(SourceError):
@@ -54,6 +54,34 @@ class SourceRefused(SourceError):
         """What was asked, and what the broker said."""
         place, reason = self.args
         return f"Kafka refused {place}: {reason}."
+
+
+class LogUnreadable(SourceRefused):
+    """The broker gave what the log holds, and it can't be read: damaged, or of no known version."""
+
+    next_step = (
+        "Nothing is committed without it. Look at this place on the broker (kafka-dump-log.sh),"
+        " then run again."
+    )
+
+    def sentence(self) -> str:
+        """The place in the log, and what is wrong there."""
+        place, reason = self.args
+        return f"Kafka's log can't be read at {place}: {reason}."
+
+
+class TimesUnknown(SourceRefused):
+    """The topic's messages bear no times, so nobody can find an offset by an instant."""
+
+    next_step = (
+        "Use plan.until: now, and no instant as source.start, in the feed file; or let the brokers"
+        " write a newer message format to this topic. Then run again."
+    )
+
+    def sentence(self) -> str:
+        """What was asked, and why there is no answer."""
+        asked, reason = self.args
+        return f"Kafka knows no times for {asked}: its messages are of version 0 ({reason})."
 
 
 class AnotherCluster(SourceError):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from tallystick.errors.ingestion import IngestionError
+
+_NAMED: Final = 5
 
 
 class SparkError(IngestionError):
@@ -23,6 +28,44 @@ class ApplicationFailed(SparkError):
         """The batch, the application, its last words."""
         what, application, reason = self.args
         return f"{self.work} {what}: Spark application {application} failed: {reason}."
+
+
+class ApplicationOverdue(SparkError):
+    """A Spark application ran for longer than the feed allows, and was ended."""
+
+    next_step = (
+        "Look what it waited for, in the executors' logs. If it only needs longer, raise"
+        " spark.max_application_time in the feed's file. Nothing was committed; the next attempt"
+        " starts anew."
+    )
+    retry = True
+
+    def __init__(self, work: str, application: str, longest: str) -> None:
+        super().__init__(work, application, longest)
+
+    def sentence(self) -> str:
+        """What it worked on, the application, how long it may take."""
+        work, application, longest = self.args
+        return f"{work}: Spark application {application} ran for longer than {longest}."
+
+
+class RecordsUnreadable(SparkError):
+    """Spark can't read single records of a batch; they are set aside, and nothing else waits."""
+
+    next_step = (
+        "The next run lands the other offsets of the batch. The runbook says under A11 what can be"
+        " done about these."
+    )
+
+    def __init__(self, batch: str, unreadable: Sequence[str]) -> None:
+        super().__init__(batch, unreadable)
+
+    def sentence(self) -> str:
+        """The batch, and its unreadable offsets."""
+        batch, unreadable = self.args
+        more = len(unreadable) - _NAMED
+        rest = f"; {more} more" if more > 0 else ""
+        return f"batch {batch}: Spark can't read {'; '.join(unreadable[:_NAMED])}{rest}."
 
 
 class ScrubFailed(ApplicationFailed):

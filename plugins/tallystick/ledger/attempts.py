@@ -6,7 +6,7 @@ Every change compares the attempt's token with the newest of its batch, on the b
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from tallystick.domain.batch import Attempt
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken, Owner
@@ -15,6 +15,8 @@ from tallystick.domain.states import BatchState
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.texts import storable
+
+CAN_COMMIT: Final = (BatchState.LANDING.value, BatchState.VERIFIED.value)
 
 
 def locked_batch(transaction: Transaction, batch_id: BatchId) -> Any:
@@ -93,7 +95,7 @@ def record_failure(transaction: Transaction, attempt: Attempt, reason: str) -> N
 def record_verified(transaction: Transaction, attempt: Attempt, manifest: Manifest) -> None:
     """Keep the manifest's very text: landing -> verified."""
     batch = locked_batch(transaction, attempt.batch_id)
-    if batch.newest_token != attempt.token or batch.state not in _CAN_COMMIT:
+    if batch.newest_token != attempt.token or batch.state not in CAN_COMMIT:
         raise fenced(transaction, attempt)
     if manifest.attempt != attempt:
         raise LedgerRefused(
@@ -126,11 +128,8 @@ def fenced(transaction: Transaction, attempt: Attempt) -> LedgerError:
     return AttemptFenced(attempt.batch_id, attempt.token, batch.newest_token)
 
 
-_CAN_COMMIT = (BatchState.LANDING.value, BatchState.VERIFIED.value)
-
-
 def _may_land(batch: Any) -> bool:
-    return batch.state == BatchState.PLANNED.value or batch.state in _CAN_COMMIT
+    return batch.state == BatchState.PLANNED.value or batch.state in CAN_COMMIT
 
 
 def _require_free(batch: Any, owner: Owner) -> None:

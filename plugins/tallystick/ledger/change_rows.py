@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tallystick.domain.generation import GenerationState
-from tallystick.domain.identities import FeedName
+from tallystick.domain.identities import FeedName, GenerationId
 from tallystick.domain.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import RangeState
 from tallystick.errors import LedgerRefused
@@ -41,7 +42,7 @@ def snapshot_columns(snapshot: BrokerSnapshot) -> dict[str, object]:
         "high_watermarks": [each.high_watermark for each in bounds],
         "last_stable_offsets": [each.last_stable_offset for each in bounds],
         "leader_epochs": [each.leader_epoch for each in bounds],
-        "leaderless": sorted(snapshot.leaderless),
+        "leaderless": sorted(snapshot.unheard),
     }
 
 
@@ -51,36 +52,44 @@ def apply_changes(
     changes: LogChanges,
     snapshot: BrokerSnapshot | None,
 ) -> Sequence[CutClaim]:
-    """Cuts, then losses, then ended, then opened generations; then how far each log reaches.
+    """Cuts, losses, what is due again, ended, then opened generations; then how far logs reach.
 
     The cuts that took effect: a claim that is gone or committed by now is not among them.
     """
     batch_ids, closing_ids = _locked_batches(transaction, feed, changes)
     transaction.rows("lock_living_generations", feed=feed)
-    made = _cut(transaction, changes.cuts, batch_ids)
+    made = cut_claims(transaction, changes.cuts, batch_ids)
     _lose(transaction, changes.lost)
+    _ask_again(transaction, [(each.generation_id, each.offsets) for each in changes.due_again])
     _end(transaction, feed, changes.closed, GenerationState.CLOSED)
     _end(transaction, feed, changes.stopped, GenerationState.STOPPED)
     if closing_ids:
         transaction.change("release_claims", batch_ids=closing_ids)
     if batch_ids:
         transaction.change("abandon_empty_batches", batch_ids=batch_ids)
+    transaction.change("abandon_give_ups", feed=feed)
     _open(transaction, feed, changes)
     if snapshot:
-        see(transaction, feed, snapshot)
+        see(transaction, feed, snapshot, snapshot.partitions)
     return made
 
 
-def see(transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot) -> None:
-    """Remember how far the logs reach; an earlier statement has locked the generations."""
+def see(
+    transaction: Transaction,
+    feed: FeedName,
+    snapshot: BrokerSnapshot,
+    partitions: Collection[int],
+) -> None:
+    """Hand the witnesses of these partitions over; the generations are locked by now."""
+    seen = {each: snapshot.partitions[each] for each in partitions}
     transaction.change(
-        "see_high_watermarks",
+        "see_logs",
         feed=feed,
         cluster_id=snapshot.cluster_id,
         topic_id=snapshot.topic_id,
-        partitions=list(snapshot.partitions),
-        high_watermarks=[each.high_watermark for each in snapshot.partitions.values()],
-        leader_epochs=[each.leader_epoch for each in snapshot.partitions.values()],
+        partitions=list(seen),
+        high_watermarks=[each.high_watermark for each in seen.values()],
+        leader_epochs=[each.leader_epoch for each in seen.values()],
     )
 
 
@@ -102,9 +111,10 @@ def _locked_batches(
     return [row.batch_id for row in rows], [row.batch_id for row in rows if row.claims_closed]
 
 
-def _cut(
+def cut_claims(
     transaction: Transaction, cuts: Sequence[CutClaim], batch_ids: Sequence[str]
 ) -> Sequence[CutClaim]:
+    """The cuts that took effect; the batches and their generations are locked."""
     if not cuts or not batch_ids:
         return ()
     claims = claims_of(transaction, batch_ids)
@@ -142,6 +152,7 @@ def _lose(transaction: Transaction, lost: Sequence[LostRange]) -> None:
     if not lost:
         return
     transaction.partitions = {each.generation_id: str(each.offsets.partition) for each in lost}
+    _ask_again(transaction, [(each.generation_id, each.offsets) for each in lost])
     transaction.change(
         "insert_ranges",
         generation_ids=[each.generation_id for each in lost],
@@ -153,6 +164,19 @@ def _lose(transaction: Transaction, lost: Sequence[LostRange]) -> None:
         loss_evidences=[evidence_json(each.evidence) for each in lost],
     )
     _advance(transaction, {each.generation_id for each in lost})
+
+
+def _ask_again(
+    transaction: Transaction, offsets: Sequence[tuple[GenerationId, OffsetRange]]
+) -> None:
+    """What could not be read in these offsets is set aside no more."""
+    if offsets:
+        transaction.change(
+            "release_unreadable",
+            generation_ids=[generation_id for generation_id, _ in offsets],
+            from_offsets=[each.from_offset for _, each in offsets],
+            until_offsets=[each.until_offset for _, each in offsets],
+        )
 
 
 def _advance(transaction: Transaction, generation_ids: Collection[int]) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
+from tallystick.domain.batch import TriedBatch
+from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import FeedName
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.snapshot import PastBounds
-from tallystick.ledger.connection import LedgerConnection
+from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.reading import generations
-from tallystick.ledger.rows import in_utc
-from tallystick.ports.evidence import SettledRanges
+from tallystick.ledger.rows import batch_statuses, in_utc
+from tallystick.ports.evidence import SettledRanges, TwiceCommitted
 
 # A day of landing every quarter of an hour; before, one look an hour.
 _LOOKS: Final = 100
@@ -47,6 +49,30 @@ class PostgresEvidence:
             )
         return dict(found)
 
+    def tried(self, feed: FeedName) -> Sequence[TriedBatch]:
+        """The feed's unfinished batches that were tried."""
+        with self._connection.reading() as transaction:
+            tried = {row.batch_id: row for row in transaction.rows("tried_batches", feed=feed)}
+            unfinished = transaction.rows("unfinished_batches", feed=feed) if tried else ()
+            statuses = batch_statuses(transaction, unfinished)
+        return [
+            TriedBatch(
+                plan=each.plan,
+                failures=row.failures,
+                last_failure=(row.last_failure or "").removeprefix("failed: "),
+                holder=each.holder,
+                held_seconds=row.held_seconds,
+            )
+            for each in statuses
+            if (row := tried.get(each.plan.batch_id))
+        ]
+
+    def idle(self, feed: FeedName) -> timedelta | None:
+        """Since the last sign of a run."""
+        with self._connection.reading() as transaction:
+            seconds = transaction.one("idle_seconds", feed=feed).seconds
+        return None if seconds is None else timedelta(seconds=seconds)
+
     def unsound(self, feed: FeedName) -> Sequence[SettledRanges]:
         """The generations whose ranges overlap or leave something open below the frontier."""
         with self._connection.reading() as transaction:
@@ -57,12 +83,7 @@ class PostgresEvidence:
             if not ids:
                 return []
             rows = transaction.rows("settled_ranges", generation_ids=ids)
-            accounts = [
-                account
-                for lives in generations(transaction, feed).values()
-                for account in lives
-                if account.generation_id in ids
-            ]
+            accounts = _accounts(transaction, feed, ids)
         return [
             SettledRanges(
                 account,
@@ -74,3 +95,30 @@ class PostgresEvidence:
             )
             for account in accounts
         ]
+
+    def committed_in_two_lives(self, feed: FeedName) -> Sequence[TwiceCommitted]:
+        """What two generations of one log hold, by generation and offset."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("committed_in_two_lives", feed=feed)
+            ids = [row.generation_id for row in rows]
+            accounts = {each.generation_id: each for each in _accounts(transaction, feed, ids)}
+        found = ((accounts[row.generation_id], row) for row in rows)
+        return [
+            TwiceCommitted(
+                account,
+                OffsetRange(account.partition, row.from_offset, row.until_offset),
+                row.earlier,
+            )
+            for account, row in found
+        ]
+
+
+def _accounts(
+    transaction: Transaction, feed: FeedName, ids: Collection[int]
+) -> list[GenerationAccount]:
+    return [
+        account
+        for lives in (generations(transaction, feed) if ids else {}).values()
+        for account in lives
+        if account.generation_id in ids
+    ]

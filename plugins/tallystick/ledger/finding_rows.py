@@ -22,9 +22,10 @@ from tallystick.ports.findings import StoredFinding
 def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
     """Enter findings. One with the same key seen again is confirmed.
 
-    With another verdict the older finding is superseded and stays readable. A confirmed one has the
-    evidence of the newest look, which is what a waiver accepts. All else is never rewritten: a
-    state that lasts keeps the end that the first look saw.
+    With another verdict the older finding is superseded and stays readable, and so is one that was
+    foreseen when a plan records it. A confirmed one has the evidence of the newest look, which is
+    what a waiver accepts. All else is never rewritten: a state that lasts keeps the end that the
+    first look saw, and what is foreseen its evidence.
     """
     # The same finding twice in one call is one finding; the later wording counts.
     kept = [replace(each, subject=storable(each.subject)) for each in findings]
@@ -41,7 +42,8 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         "until_offsets": [each.until_offset for each in found],
         "subjects": [each.subject for each in found],
     }
-    transaction.change("supersede_findings", feed=feed, **keys)
+    are_foreseen = [each.is_foreseen for each in found]
+    transaction.change("supersede_findings", feed=feed, **keys, are_foreseen=are_foreseen)
     transaction.change(
         "record_findings",
         feed=feed,
@@ -55,7 +57,9 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         "void_waivers",
         feed=feed,
         **keys,
-        digests=[_digest(evidence_json(each.evidence)) for each in found],
+        digests=[
+            None if each.is_foreseen else _digest(evidence_json(each.evidence)) for each in found
+        ],
     )
 
 
@@ -123,8 +127,12 @@ def close_findings(
     )
 
 
-def waive(transaction: Transaction, waiver: Waiver) -> None:
-    """Accept an open finding; raises LedgerRefused for one that is not open."""
+def waive(transaction: Transaction, waiver: Waiver) -> FeedName:
+    """Accept an open finding; its feed. Raises LedgerRefused for one that is not open."""
+    known = finding(transaction, waiver.finding_id)
+    if known:
+        # Everybody locks in this order: generations before findings.
+        transaction.rows("lock_living_generations", feed=known.finding.feed)
     transaction.row("lock_finding", finding_id=waiver.finding_id)
     stored = finding(transaction, waiver.finding_id)
     if stored is None or stored.state is not FindingState.OPEN:
@@ -140,12 +148,26 @@ def waive(transaction: Transaction, waiver: Waiver) -> None:
         expires_at=waiver.expires_at,
     )
     transaction.change("waive_finding", finding_id=waiver.finding_id)
+    return FeedName(stored.finding.feed)
 
 
 def _stored(row: Any) -> StoredFinding:
     return StoredFinding(
         finding_id=row.finding_id,
-        finding=Finding(
+        finding=_finding(row),
+        first_seen_at=in_utc(row.first_seen_at),
+        last_confirmed_at=in_utc(row.last_confirmed_at),
+        state=FindingState(row.state),
+        closed_at=in_utc(row.closed_at) if row.closed_at else None,
+        closed_by=row.closed_by,
+        waiver=_waiver(row),
+        has_waiver_expired=bool(row.has_expired),
+    )
+
+
+def _finding(row: Any) -> Finding:
+    try:
+        return Finding(
             code=FindingCode(row.code),
             verdict=Verdict(row.verdict),
             level=Level(row.level),
@@ -159,15 +181,10 @@ def _stored(row: Any) -> StoredFinding:
             next_step=row.next_step,
             evidence=row.evidence,
             subject=row.subject,
-        ),
-        first_seen_at=in_utc(row.first_seen_at),
-        last_confirmed_at=in_utc(row.last_confirmed_at),
-        state=FindingState(row.state),
-        closed_at=in_utc(row.closed_at) if row.closed_at else None,
-        closed_by=row.closed_by,
-        waiver=_waiver(row),
-        has_waiver_expired=bool(row.has_expired),
-    )
+        )
+    except ValueError as error:
+        reason = f"finding {row.finding_id} is none that this version can make: {error}"
+        raise LedgerRefused("findings", reason) from error
 
 
 def _waiver(row: Any) -> Waiver | None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import FeedName
 from tallystick.domain.waivers import Waiver
-from tallystick.ledger import finding_rows
+from tallystick.ledger import finding_rows, setting_aside
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.rows import in_utc
 from tallystick.ports.findings import StoredFinding
@@ -54,4 +54,5 @@ class PostgresFindings:
     def waive(self, waiver: Waiver) -> None:
         """Accept an open finding."""
         with self._connection.writing() as transaction:
-            finding_rows.waive(transaction, waiver)
+            feed = finding_rows.waive(transaction, waiver)
+            setting_aside.give_up_accepted(transaction, feed)

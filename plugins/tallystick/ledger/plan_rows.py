@@ -36,9 +36,13 @@ def make_plan(
     lease: timedelta,
 ) -> None:
     """Enter the batches, claim their ranges, take over the adopted ones; raises ClaimConflict."""
-    foreign = [each.batch_id for each in batches if (each.feed, each.window) != (feed, window)]
+    foreign = [
+        each.batch_id
+        for each in batches
+        if each.feed != feed or not _is_within(each.window, window)
+    ]
     if foreign:
-        raise LedgerRefused("make_batches", f"{foreign} belong to another feed or window")
+        raise LedgerRefused("make_batches", f"{foreign} belong to another feed or a later window")
     if batches:
         _enter(transaction, feed, plan_id, batches, owner, lease)
         _claim(transaction, feed, batches)
@@ -50,6 +54,13 @@ def make_plan(
             transaction.change(
                 "join_batches", plan_id=plan_id, batch_ids=batch_ids, is_adopted=is_adopted
             )
+
+
+def _is_within(own: Window | None, window: Window | None) -> bool:
+    """True for a window that ends no later than the plan's, and where neither has one."""
+    if own is None or window is None:
+        return own is window
+    return own.until_instant <= window.until_instant
 
 
 def _enter(
@@ -73,6 +84,8 @@ def _enter(
         topic_ids=[each.topic_id for each in batches],
         ordinals=[each.ordinal for each in batches],
         labels=[each.label for each in batches],
+        windows_from=[each.window and each.window.from_instant for each in batches],
+        windows_until=[each.window and each.window.until_instant for each in batches],
     )
 
 

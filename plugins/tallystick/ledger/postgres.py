@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from tallystick.domain.batch import Attempt, BatchStatus, WaitingBatch
+from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
-from tallystick.domain.log_changes import Accounts
+from tallystick.domain.last_copies import AtRisk
+from tallystick.domain.log_changes import Accounts, CutClaim
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import CommitAnswer
 from tallystick.errors import CommitOutcomeUnknown
-from tallystick.ledger import attempts, commits, publishing, reading
+from tallystick.ledger import attempts, commits, publishing, reading, setting_aside
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.evidence_record import PostgresEvidence
@@ -59,6 +61,11 @@ class PostgresLedger(
         with self._connection.reading() as transaction:
             return reading.batch(transaction, batch_id)
 
+    def claimed_logs(self, batch_id: BatchId) -> Sequence[GenerationAccount]:
+        """The generations of which the batch claims offsets, by partition; none once it is over."""
+        with self._connection.reading() as transaction:
+            return reading.claimed_logs(transaction, batch_id)
+
     def begin_attempt(
         self, batch_id: BatchId, *, attempt_id: AttemptId, owner: Owner, lease: timedelta
     ) -> Attempt | None:
@@ -82,6 +89,13 @@ class PostgresLedger(
         """Keep why an attempt ended without a commit."""
         with self._connection.writing() as transaction:
             attempts.record_failure(transaction, attempt, reason)
+
+    def set_aside(
+        self, attempt: Attempt, cuts: Sequence[CutClaim], findings: Sequence[Finding]
+    ) -> None:
+        """Cut the claims of the attempt's batch."""
+        with self._connection.writing() as transaction:
+            setting_aside.set_aside(transaction, attempt, cuts, findings)
 
     def record_verified(self, attempt: Attempt, manifest: Manifest) -> None:
         """Keep the proof, before the commit."""
@@ -131,6 +145,11 @@ class PostgresLedger(
         """Those of the batches whose staging nobody needs any more."""
         with self._connection.reading() as transaction:
             return publishing.batches_over(transaction, feed, batch_ids)
+
+    def offsets_at_risk(self, batch_ids: Collection[BatchId]) -> Mapping[BatchId, Sequence[AtRisk]]:
+        """What these batches have claimed and no commit holds."""
+        with self._connection.reading() as transaction:
+            return publishing.offsets_at_risk(transaction, batch_ids)
 
     def committed_among(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
         """Those of the batches that this ledger has committed."""

@@ -6,8 +6,11 @@ from collections.abc import Collection
 from typing import Any
 
 from tallystick.domain.batch import Attempt
+from tallystick.domain.generation import GenerationState
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, FencingToken, Owner
-from tallystick.domain.states import BatchState
+from tallystick.domain.last_copies import AtRisk
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.states import BatchState, RangeState
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import manifest_of
@@ -48,6 +51,7 @@ def dead_attempts(transaction: Transaction, feed: FeedName) -> list[DeadAttempt]
             ),
             row.root,
             row.has_committed,
+            row.is_over,
         )
         for row in transaction.rows("dead_attempts", feed=feed)
     ]
@@ -59,6 +63,26 @@ def batches_over(
     """Those of the batches that are the feed's, and published or abandoned."""
     rows = transaction.rows("batches_over", feed=feed, batch_ids=list(batch_ids))
     return [BatchId(row.batch_id) for row in rows]
+
+
+def offsets_at_risk(
+    transaction: Transaction, batch_ids: Collection[BatchId]
+) -> dict[BatchId, list[AtRisk]]:
+    """By batch, what it has claimed and no commit holds; a batch of which there is none is left
+    out.
+    """
+    found: dict[BatchId, list[AtRisk]] = {}
+    for row in transaction.rows("offsets_at_risk", batch_ids=list(batch_ids)):
+        partition = TopicPartition(row.topic, row.partition)
+        risk = AtRisk(
+            OffsetRange(partition, row.from_offset, row.until_offset),
+            RangeState(row.state),
+            GenerationState(row.log_state),
+            row.cluster_id,
+            row.topic_id,
+        )
+        found.setdefault(BatchId(row.batch_id), []).append(risk)
+    return found
 
 
 def committed_among(

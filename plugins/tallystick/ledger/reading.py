@@ -32,6 +32,12 @@ def batch(transaction: Transaction, batch_id: BatchId) -> BatchStatus:
     return batch_statuses(transaction, rows)[0]
 
 
+def claimed_logs(transaction: Transaction, batch_id: BatchId) -> list[GenerationAccount]:
+    """The generations of which the batch claims offsets, by partition."""
+    rows = transaction.rows("claimed_generations", batch_id=batch_id)
+    return [generation_account(row) for row in rows]
+
+
 def waiting(transaction: Transaction, feed: FeedName) -> list[WaitingBatch]:
     """Batches that wait for somebody, and for how long, oldest first."""
     return [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from tallystick.domain.completeness import Look
+from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import FeedName, GenerationId
 from tallystick.domain.report_document import ReportDocument
 from tallystick.domain.snapshot import BrokerSnapshot
@@ -42,9 +43,9 @@ class PostgresReports:
         snapshot: BrokerSnapshot,
         doubt: str | None = None,
         *,
-        is_changed: bool = False,
+        unchanged: Collection[GenerationAccount] = (),
     ) -> None:
-        """Keep what the broker said to a reconcile, and how far the logs reach."""
+        """Keep what the broker said to a reconcile, and hand the witnesses of whole logs over."""
         with self._connection.writing() as transaction:
             transaction.change(
                 "record_look",
@@ -52,9 +53,17 @@ class PostgresReports:
                 doubt=None if doubt is None else storable(doubt),
                 **snapshot_columns(snapshot),
             )
-            if not is_changed:
-                transaction.rows("lock_living_generations", feed=feed)
-                see(transaction, feed, snapshot)
+            # Who plans at this moment asks the same witnesses, and hands them over.
+            if not unchanged or not transaction.rows("try_planning_lock", feed=feed):
+                return
+            transaction.rows("lock_living_generations", feed=feed)
+            rows = transaction.rows(
+                "unmoved_witnesses",
+                generation_ids=[each.generation_id for each in unchanged],
+                last_seen_untils=[each.last_seen_until for each in unchanged],
+                seen_epochs=[each.seen_epoch for each in unchanged],
+            )
+            see(transaction, feed, snapshot, [row.partition for row in rows])
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
         """All looks, oldest first."""
@@ -121,7 +130,7 @@ class PostgresReports:
             return LandedTotals(
                 logs=logs,
                 windows={
-                    row.stretch: WindowTotals(row.batches, row.record_count, row.hole_count or 0)
+                    row.stretch: WindowTotals(row.batches, row.record_count)
                     for row in transaction.rows("window_totals", feed=feed, **places)
                 },
                 window_holes=window_holes,

@@ -1,4 +1,4 @@
-"""What gives way when a repair commits, in its transaction: ranges, their remainders, files."""
+"""What gives way when a repair commits, in its transaction: ranges, their holes, files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Held = Mapping[GenerationId, Sequence[OffsetRange]]
 
 
 def retract(transaction: Transaction, repair: Manifest) -> None:
-    """The committed ranges and files that the repair replaces give way, all but their remainders.
+    """The committed ranges, holes and files that the repair replaces give way, but for remainders.
 
     Rows of these files that the repair does not claim are lost from here on: their file is gone,
     and the broker has them no more. Each such loss is a finding from the same instant on. Raises
@@ -36,7 +36,7 @@ def retract(transaction: Transaction, repair: Manifest) -> None:
         generation_id: (*claimed.get(generation_id, ()), *lost.get(generation_id, ()))
         for generation_id in {*claimed, *lost}
     }
-    _keep_remainders(transaction, taken)
+    _keep_remainders(transaction, batch_id, taken)
     _enter_lost(transaction, batch_id, lost)
     _tell_lost(transaction, repair, lost)
     transaction.change("retract_files", batch_id=batch_id)
@@ -65,14 +65,15 @@ def _not_replaced(
     )
 
 
-def _keep_remainders(transaction: Transaction, taken: _Held) -> None:
+def _keep_remainders(transaction: Transaction, batch_id: BatchId, taken: _Held) -> None:
     flat = [(generation_id, each) for generation_id, ranges in taken.items() for each in ranges]
-    rows = transaction.rows(
-        "retract_ranges",
-        generation_ids=[generation_id for generation_id, _ in flat],
-        from_offsets=[each.from_offset for _, each in flat],
-        until_offsets=[each.until_offset for _, each in flat],
-    )
+    offsets: dict[str, object] = {
+        "generation_ids": [generation_id for generation_id, _ in flat],
+        "from_offsets": [each.from_offset for _, each in flat],
+        "until_offsets": [each.until_offset for _, each in flat],
+    }
+    rows = transaction.rows("retract_ranges", **offsets)
+    transaction.change("retract_holes", batch_id=batch_id, **offsets)
     left: list[tuple[GenerationId, OffsetRange]] = []
     for row in rows:
         ranges = taken[GenerationId(row.generation_id)]

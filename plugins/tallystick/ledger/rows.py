@@ -38,6 +38,12 @@ def generation_account(row: Any) -> GenerationAccount:
         if row.record_offset is not None
         else None
     )
+    beyond = tuple(
+        OffsetRange(partition, from_offset, until_offset)
+        for from_offset, until_offset in zip(
+            row.from_offsets or (), row.until_offsets or (), strict=True
+        )
+    )
     return GenerationAccount(
         generation_id=GenerationId(row.generation_id),
         partition=partition,
@@ -47,17 +53,16 @@ def generation_account(row: Any) -> GenerationAccount:
         state=GenerationState(row.state),
         first_offset=row.first_offset,
         frontier=row.frontier,
-        beyond=tuple(
-            OffsetRange(partition, from_offset, until_offset)
-            for from_offset, until_offset in zip(
-                row.from_offsets or (), row.until_offsets or (), strict=True
-            )
-        ),
+        beyond=beyond,
         last_seen_until=row.last_seen_until,
         anchor=anchor,
         read_until=row.read_until,
-        read_epoch=row.read_epoch,
         seen_epoch=row.seen_epoch,
+        unreadable=tuple(
+            offsets
+            for offsets, is_unreadable in zip(beyond, row.are_unreadable or (), strict=True)
+            if is_unreadable
+        ),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,7 @@ from tallystick.domain.identities import BatchId, FeedName
 from tallystick.domain.scrub_rules import DueBatch, SliceKey, StandingBatch
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.rows import in_utc, manifests_of
-from tallystick.ports.scrubs import ScrubStanding
+from tallystick.ports.scrubs import DueSample, ScrubStanding, TakenSample
 
 
 class PostgresScrubs:
@@ -53,6 +55,32 @@ class PostgresScrubs:
         """Keep that it was tried to read the batches."""
         with self._connection.writing() as transaction:
             transaction.change("record_unread", batch_ids=list(batch_ids), level=level.value)
+
+    def samples_due(
+        self, feed: FeedName, topic_id: str, log_starts: Mapping[int, int]
+    ) -> Sequence[DueSample]:
+        """Published batches that the broker still has something of."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows(
+                "samples_due",
+                feed=feed,
+                topic_id=topic_id,
+                partitions=list(log_starts),
+                log_starts=list(log_starts.values()),
+            )
+            return [DueSample(BatchId(row.batch_id), max(1, row.tries)) for row in rows]
+
+    def record_sample(self, batch_id: BatchId, taken: TakenSample, *, is_clean: bool) -> None:
+        """Keep that a sample was taken, and what it was."""
+        with self._connection.writing() as transaction:
+            transaction.change(
+                "record_sample",
+                batch_id=batch_id,
+                level=Level.L4.value,
+                is_clean=is_clean and taken.is_complete,
+                is_complete=taken.is_complete,
+                sample=json.dumps(asdict(taken)),
+            )
 
     def scrub_standing(self, feed: FeedName) -> ScrubStanding:
         """How far full reads have come."""

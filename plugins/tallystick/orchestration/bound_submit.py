@@ -26,13 +26,17 @@ class BoundSparkSubmitHook(SparkSubmitHook):
 
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
         """As the provider does it; Linux ends the child with the thread that called this."""
-        return super().submit(
-            application,
-            preexec_fn=partial(die_with_parent, os.getpid()),
-            cwd=self.directory,
-            stdin=subprocess.DEVNULL,
-            **kwargs,
-        )
+        try:
+            return super().submit(
+                application,
+                preexec_fn=partial(die_with_parent, os.getpid()),
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                **kwargs,
+            )
+        finally:
+            if self._submit_sp and self._submit_sp.stdout:
+                self._submit_sp.stdout.close()
 
     @property
     def exit_code(self) -> int:

@@ -10,14 +10,25 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule, task
 from tallystick.orchestration import ingest_tasks
 from tallystick.orchestration.announcement import asset_of
 from tallystick.orchestration.batch_tasks import batch_tasks
+from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.form import form
+from tallystick.orchestration.run_context import Context, require_known_conf, window_of
 from tallystick.settings.feed import Feed
 
 OWNER: Final = "tallystick"
 TAG: Final = "tallystick"
-# Errors that no retry can mend fail at once, so these are for what passes: a broker that restarts.
-RETRIES: Final[dict[str, Any]] = {
+
+
+def _refuse_unknown_conf(context: Context) -> None:
+    with in_airflow_terms():
+        require_known_conf(context)
+
+
+# Errors that no retry can mend fail at once, so retries are for what passes: a broker that
+# restarts. The configuration is asked before each task, because some run after others have failed.
+TASK_DEFAULTS: Final[dict[str, Any]] = {
     "owner": OWNER,
+    "pre_execute": _refuse_unknown_conf,
     "retries": 2,
     "retry_delay": timedelta(seconds=30),
     "retry_exponential_backoff": 2,
@@ -31,14 +42,20 @@ def ingest_dag(feed: Feed) -> DAG:
     One run at a time: two would only compete for the same batches. Backfills run beside it, by
     their own limit, and the ledger keeps all of them apart.
     """
+
+    def refuse_wrong_conf(context: Context) -> None:
+        with in_airflow_terms():
+            require_known_conf(context)
+            window_of(feed.name, context)
+
     with DAG(
         dag_id=f"ingest_{feed.name}",
         schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
         start_date=feed.schedule.start_date,
         catchup=False,
         max_active_runs=1,
-        default_args=RETRIES,
-        params=form(),
+        default_args=TASK_DEFAULTS | {"pre_execute": refuse_wrong_conf},
+        params=form(feed),
         tags=[TAG, "ingest"],
         description=f"Lands the topic {feed.source.topic} below {feed.target.root}/{feed.name}",
         doc_md=_words(feed),
@@ -82,7 +99,11 @@ def _tasks(feed: Feed) -> None:
 def _words(feed: Feed) -> str:
     source, target, limits = feed.source, feed.target, feed.plan
     is_open = limits.until == "now"
-    until = "all that is readable" if is_open else "records older than the window's end"
+    until = (
+        "all that is readable, under the run's window"
+        if is_open
+        else "records older than the window's end, each under its own window"
+    )
     return f"""\
 Lands the topic `{source.topic}` ({source.isolation}, from `{source.connection}`) below
 `{target.root}/{feed.name}` (`{target.connection}`), exactly once: {until}, at most

@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import (
 
 from tallystick.domain.batch import Attempt
 from tallystick.domain.identities import BatchId
+from tallystick.domain.planning import MOST_BATCHES
 from tallystick.domain.states import BatchState
 from tallystick.orchestration.announcement import asset_of, landed_extra
 from tallystick.orchestration.connections import services_of
@@ -29,8 +30,7 @@ from tallystick.orchestration.run_context import (
     window_of,
 )
 from tallystick.settings.feed import Feed
-from tallystick.workflows import checking, planning, publishing, verification
-from tallystick.workflows.run import MOST_BATCHES
+from tallystick.workflows import checking, planning, publishing, sweeping, verification
 
 log = logging.getLogger(__name__)
 
@@ -123,9 +123,9 @@ def announce(feed: Feed, context: Context) -> None:
 
 
 def sweep(feed: Feed) -> None:
-    """Delete the staging directories of attempts that can never commit any more."""
+    """Put away the staging directories of attempts that can never commit any more."""
     with in_airflow_terms(), services_of(feed) as services:
-        swept = publishing.sweep(services)
+        swept = sweeping.sweep(services)
         log.info("%d staging directories were swept.", swept)
 
 
@@ -142,7 +142,8 @@ def check(feed: Feed, context: Context) -> None:
         )
     with in_airflow_terms(), services_of(feed) as services:
         findings = checking.check(services, datetime.fromisoformat(since))
-        checking.require_clean(feed.name, findings)
+        on_record = services.ledger.findings(services.feed_name)
+        checking.require_clean(feed.name, findings, on_record)
     if failed:
         raise AirflowFailException(
             f"Feed {feed.name}: {', '.join(failed)}. What could be landed has been. Read the logs"
@@ -161,12 +162,17 @@ def _tell_dry_run(report: planning.PlanReport) -> None:
         len(report.batches),
         len(report.adopted),
     )
+    for warning in report.warnings:
+        log.warning("%s", warning)
+    if report.left:
+        log.info("%d due offsets would be left to the next run, by the limits of one.", report.left)
     for number, batch in enumerate(report.all_batches, start=1):
         ranges = "; ".join(str(each.offsets) for each in batch.ranges[:20])
         left_out = len(batch.ranges) - 20
         log.info(
-            "Batch %d: %d offsets in %d partitions: %s%s",
+            "Batch %d%s: %d offsets in %d partitions: %s%s",
             number,
+            f" under window {batch.window}" if batch.window else "",
             batch.span,
             len(batch.ranges),
             ranges,

@@ -10,7 +10,12 @@ from typing import Any, Final
 from airflow.sdk.exceptions import AirflowException
 
 from tallystick.domain.identities import AttemptId, BatchId
-from tallystick.errors import ApplicationFailed, ConfigurationError, ScrubFailed
+from tallystick.errors import (
+    ApplicationFailed,
+    ApplicationOverdue,
+    ConfigurationError,
+    ScrubFailed,
+)
 from tallystick.orchestration.bound_submit import BoundSparkSubmitOperator
 from tallystick.orchestration.connections import airflow_connection, services_of
 from tallystick.orchestration.failures import in_airflow_terms
@@ -19,6 +24,10 @@ from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.settings.feed import Feed
 
 _NO_APPLICATION: Final = "(none was started)"
+
+
+def _ignored(_: str) -> None:
+    return None
 
 
 class LandOperator(BoundSparkSubmitOperator):
@@ -48,8 +57,17 @@ class LandOperator(BoundSparkSubmitOperator):
         return asdict(attempt) if attempt else None
 
     def submit(self, context: Context) -> None:
-        """Run spark-submit as the operator's fields say; raises AirflowException."""
+        """Run spark-submit as the operator's fields say now; raises AirflowException."""
+        self._hook = None  # the one of an application before has that one's arguments
         super().execute(context)
+
+    def end(self) -> None:
+        """End the application that runs, and its spark-submit."""
+        try:
+            self.on_kill()
+        finally:
+            if self._hook:
+                self._hook.on_kill()
 
 
 class _OperatorRunner:
@@ -60,14 +78,35 @@ class _OperatorRunner:
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; raises ApplicationFailed with its cause."""
-        from tallystick.wiring import LANDING_APPLICATION, kafka_secrets
+        from tallystick.wiring import LANDING_APPLICATION
 
+        self._read_kafka(order, LANDING_APPLICATION, started, _ignored)
+
+    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+        """Return when the application has ended well; raises ApplicationFailed with its cause."""
+        from tallystick.wiring import ISOLATE_APPLICATION
+
+        self._read_kafka(order, ISOLATE_APPLICATION, _ignored, noted)
+
+    def _read_kafka(
+        self,
+        order: LandingOrder,
+        application: Path,
+        started: Callable[[str], None],
+        noted: Callable[[str], None],
+    ) -> None:
+        from tallystick.spark.connector_jars import require_jars
+        from tallystick.wiring import shipped_secrets, spark_place
+
+        require_jars(spark_place(self._operator.feed, airflow_connection))
         failed = self._failure(
-            LANDING_APPLICATION,
+            application,
             f"tallystick {order.feed} {order.batch_id}",
             order.plan_uri,
-            kafka_secrets(self._operator.feed, airflow_connection),
+            shipped_secrets(self._operator.feed, airflow_connection),
             started,
+            noted,
+            f"batch {order.batch_id}",
         )
         if failed:
             raise ApplicationFailed(order.batch_id, *failed)
@@ -81,7 +120,9 @@ class _OperatorRunner:
             f"tallystick {order.feed} scrub {order.scrub_id}",
             order.plan_uri,
             {},
-            lambda _: None,
+            _ignored,
+            _ignored,
+            f"scrub {order.scrub_id}",
         )
         if failed:
             raise ScrubFailed(order.scrub_id, *failed)
@@ -93,10 +134,16 @@ class _OperatorRunner:
         plan_uri: str,
         secrets: Mapping[str, str],
         started: Callable[[str], None],
+        noted: Callable[[str], None],
+        work: str,
     ) -> tuple[str, str] | None:
-        """The application's id and why it failed; None when it has ended well."""
+        """The application's id and why it failed; None when it has ended well.
+
+        Raises ApplicationOverdue when it had to be ended.
+        """
         from tallystick.spark.command import submit_command
-        from tallystick.spark.submit_log import SubmitLog
+        from tallystick.spark.overdue import ended_after
+        from tallystick.spark.submit_log import SubmitLog, note_in
         from tallystick.spark.work_directory import work_directory
         from tallystick.wiring import spark_place
 
@@ -116,6 +163,9 @@ class _OperatorRunner:
             log.add(line)
             if log.application_id and not known:
                 started(log.application_id)
+            note = note_in(line)
+            if note is not None:
+                noted(note)
 
         operator.application = command.application
         operator.application_args = [command.plan_uri]
@@ -126,7 +176,11 @@ class _OperatorRunner:
         operator.py_files = command.py_files
         operator.env_vars = command.environment() or None
         operator.listener = listener
-        with work_directory(secrets) as operator.directory:
+        longest = feed.spark.max_application_time
+        with (
+            work_directory(secrets) as operator.directory,
+            ended_after(longest, operator.end) as is_overdue,
+        ):
             try:
                 operator.submit(self._context)
             except FileNotFoundError as error:
@@ -137,6 +191,10 @@ class _OperatorRunner:
                     where="the Spark connection",
                 ) from error
             except AirflowException:
+                if is_overdue.is_set():
+                    raise ApplicationOverdue(
+                        work, log.application_id or _NO_APPLICATION, str(longest)
+                    ) from None
                 # Its text would repeat hundreds of lines that stand above in the log.
                 return log.application_id or _NO_APPLICATION, log.reason(operator.exit_code)
         return None

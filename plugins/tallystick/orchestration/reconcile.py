@@ -12,7 +12,7 @@ from tallystick.domain.findings import FindingCode, Level
 from tallystick.domain.paths import report_page
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
-from tallystick.orchestration.ingest import RETRIES, TAG
+from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
 from tallystick.orchestration.run_context import Context
 from tallystick.settings.feed import Feed
 from tallystick.workflows import checking, reconciliation, reporting
@@ -41,7 +41,7 @@ def reconcile_dag(feed: Feed) -> DAG:
         start_date=feed.schedule.start_date,
         catchup=False,
         max_active_runs=1,
-        default_args=RETRIES,
+        default_args=TASK_DEFAULTS,
         tags=[TAG, "reconcile"],
         description=f"Compares what was landed of {feed.source.topic} with broker and ledger",
         doc_md=_WORDS.format(feed=feed.name, topic=feed.source.topic),
@@ -71,12 +71,13 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     from tallystick.report.faces import face_of
 
     with in_airflow_terms(), services_of(feed) as services:
-        found = reconciliation.reconcile(services, Level.L3)
+        found = reconciliation.reconcile(services, Level.L4)
         document = reporting.report_of(services, found)
         number = reporting.store_report(services, document)
         page = report_page(services.root, services.feed_name, document.taken_at)
         services.store.write(page, face_of(document, "html").encode())
         page = services.store.uri(page)
+        on_record = services.ledger.findings(services.feed_name)
     log.info("%s", face_of(document, "text"))
     log.info(
         "Report %d of feed %s. As a page: %s, or"
@@ -91,7 +92,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         raise AirflowException(
             f"Feed {feed.name}: {failing[0]} A part of the report is UNKNOWN; Airflow asks again."
         )
-    context["ti"].xcom_push(FAILING, [str(each) for each in failing])
+    context["ti"].xcom_push(FAILING, checking.numbered(failing, on_record))
     up_to = document.complete_up_to.isoformat() if document.complete_up_to else None
     summary = {
         "verdict": found.verdict.value,
@@ -104,10 +105,11 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
 
 
 _WORDS = """\
-Compares three witnesses of `{topic}`: the ledger, the broker and HDFS, and reads landed files in
-full when they are due (levels L0 to L3). The log of the task `reconcile` ends with the report,
-and says where it is as a page; the asset `tallystick://{feed}/verdict` is told verdict and
-"complete up to". `./tallystick reconcile {feed}` says the same.
+Compares three witnesses of `{topic}`: the ledger, the broker and HDFS, reads landed files in full
+when they are due, and has another Kafka client compare a sample (levels L0 to L4). The log of the
+task `reconcile` ends with the report, and says where it is as a page; the asset
+`tallystick://{feed}/verdict` is told verdict and "complete up to". `./tallystick reconcile {feed}`
+says the same.
 
 The task `judge` fails on the verdicts that the feed's `reconcile.fail_on` names: what is lost,
 doubled, unknown or suspicious, unless it says otherwise. `repair_{feed}` mends what can be

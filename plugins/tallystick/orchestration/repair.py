@@ -14,7 +14,7 @@ from tallystick.errors import ConfigurationError, IngestionError
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
-from tallystick.orchestration.ingest import RETRIES, TAG
+from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
 from tallystick.orchestration.run_context import (
     Context,
     failed_tasks,
@@ -26,6 +26,7 @@ from tallystick.settings.feed import Feed
 from tallystick.workflows import publishing, repairing
 from tallystick.workflows.run import noted
 from tallystick.workflows.settling import settle
+from tallystick.workflows.sweeping import sweep
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ def repair_dag(feed: Feed) -> DAG:
         start_date=feed.schedule.start_date,
         catchup=False,
         max_active_runs=1,
-        default_args=RETRIES,
+        default_args=TASK_DEFAULTS,
         params=_form(),
         tags=[TAG, "repair"],
         description=f"Lands again what is missing or damaged of {feed.source.topic}",
@@ -64,12 +65,13 @@ def repair_dag(feed: Feed) -> DAG:
 def _form() -> dict[str, Param]:
     return {
         "findings": Param(
-            "",
-            type="string",
+            None,
+            type=["null", "string"],
             pattern=_NUMBERS,
             title="Findings",
             description="Their numbers, separated by commas. Empty: all that are open. A new"
-            " generation of a log that was cut is opened only for a finding named here.",
+            " generation of a log that was cut is opened, and a file that nobody can bring back is"
+            " given up, only for a finding named here.",
         ),
         "dry_run": Param(
             True,
@@ -114,7 +116,7 @@ def settle_repair(feed: Feed, context: Context) -> None:
         troubles: list[IngestionError] = []
         with noted(troubles):
             publishing.finish(services)
-        publishing.sweep(services)
+        sweep(services)
         settled = settle(services, numbers_of(context["params"]))
         log.info(
             "%d stray files were moved aside, %d findings are closed.",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any, Final
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.window import Window
-from tallystick.errors import ConfigurationError, WindowIncomplete
+from tallystick.errors import ConfigurationError, RunParameterUnknown, WindowIncomplete
 
 Context = Mapping[str, Any]
 _INSTANT: Final = "an instant with its time zone, such as 2026-11-01T06:00:00Z"
@@ -22,6 +23,28 @@ def owner_of(context: Context) -> Owner:
     """
     ti = context["ti"]
     return Owner(f"{ti.dag_id}/{ti.run_id}")
+
+
+def require_known_conf(context: Context) -> None:
+    """Refuse a configuration that would be dropped in silence; Airflow itself takes every key.
+
+    Raises RunParameterUnknown for a key that the DAG's form does not have, and ConfigurationError
+    when Airflow is set to ignore what the run was given.
+    """
+    dag_id, known = context["dag"].dag_id, list(context["dag"].params)
+    conf: Mapping[str, Any] = context["dag_run"].conf or {}
+    for key in conf:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            others = f"nearest known: {near[0]}" if near else f"known: {', '.join(known) or 'none'}"
+            raise RunParameterUnknown(key, None, others, where=f"DAG {dag_id}")
+    if any(context["params"][key] != value for key, value in conf.items()):
+        raise ConfigurationError(
+            "core.dag_run_conf_overrides_params",
+            False,
+            "True, or a run's configuration is ignored, a dry run's too",
+            where="Airflow",
+        )
 
 
 def is_dry_run(context: Context) -> bool:
@@ -53,7 +76,7 @@ def window_of(feed: str, context: Context) -> Window | None:
             f"an instant after {start.isoformat()}",
             where=f"feed {feed}",
         )
-    return Window(start.astimezone(UTC), end.astimezone(UTC))
+    return Window(_plain(start), _plain(end))
 
 
 def failed_tasks(context: Context) -> list[str]:
@@ -76,6 +99,11 @@ def state_of(task_id: str, context: Context) -> str | None:
         if each["task_id"] == task_id
     ]
     return states[-1] if states else None
+
+
+def _plain(instant: datetime) -> datetime:
+    """The instant in UTC, in Python's own type: what Airflow gives calculates in pendulum's way."""
+    return datetime.fromisoformat(instant.astimezone(UTC).isoformat())
 
 
 def _instant(feed: str, params: Mapping[str, Any], name: str) -> datetime | None:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, RecordEvidence
+from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, EpochEnd, RecordEvidence
 from tallystick.domain.states import HoleClass, Isolation
 
 
@@ -22,8 +22,9 @@ class BrokerView(Protocol):
         """Identity and bounds of all partitions, from their leaders.
 
         Metadata is asked twice, so no short answer is taken for a small topic. A partition that has
-        no leader is listed as leaderless, once patience is over; so it is never taken for an empty
-        one, and the others go on. Raises BrokerUnavailable when no partition has a leader.
+        no leader, or a new one that can't tell yet how far it may be read, is listed as leaderless,
+        once patience is over; so it is never taken for an empty one, and the others go on. Raises
+        BrokerUnavailable when that is so of every partition.
         """
         ...
 
@@ -62,6 +63,10 @@ class BrokerView(Protocol):
         """How long a transaction may stay open on this cluster; None where the user may not ask."""
         ...
 
-    def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
-        """End (excluded) of the given leader epoch in the leader's log; None if it doesn't know."""
+    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]:
+        """Where the log of each partition leaves a leader epoch, as its leader has it.
+
+        Few requests for many partitions. A partition is absent from the answer where its leader
+        knows no epoch up to this one. Raises BrokerUnavailable while one has no leader.
+        """
         ...

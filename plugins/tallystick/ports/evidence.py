@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol
 
+from tallystick.domain.batch import TriedBatch
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import FeedName
 from tallystick.domain.ranges import OffsetRange
@@ -21,6 +23,16 @@ class SettledRanges:
     """By offset; they may overlap."""
 
 
+@dataclass(frozen=True, slots=True)
+class TwiceCommitted:
+    """Offsets that a generation has committed, and an earlier one of the same topic id, too."""
+
+    account: GenerationAccount
+    offsets: OffsetRange
+    earlier: int
+    """The other generation's ordinal."""
+
+
 class EvidenceRecord(Protocol):
     """The part of the ledger that rules rest on; raises what `Ledger` raises."""
 
@@ -34,9 +46,27 @@ class EvidenceRecord(Protocol):
         """
         ...
 
+    def tried(self, feed: FeedName) -> Sequence[TriedBatch]:
+        """The feed's unfinished batches that were tried, oldest first."""
+        ...
+
+    def idle(self, feed: FeedName) -> timedelta | None:
+        """Since the last sign of a run: a plan, an attempt's end, or a lease that has run out.
+
+        Zero or less while a batch is held; None for a feed that was never planned.
+        """
+        ...
+
     def unsound(self, feed: FeedName) -> Sequence[SettledRanges]:
         """The generations whose ranges overlap, or leave something open below the frontier.
 
         None as long as the schema's own constraints stand.
+        """
+        ...
+
+    def committed_in_two_lives(self, feed: FeedName) -> Sequence[TwiceCommitted]:
+        """What two generations of one log hold, by generation and offset; those of a cut left out.
+
+        None as long as the schema's own refusals stand.
         """
         ...

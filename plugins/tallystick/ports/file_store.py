@@ -8,6 +8,8 @@ from typing import Protocol
 
 from tallystick.domain.content_rules import Payload
 from tallystick.domain.landed import ReadBack
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.second_read import SeenRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,5 +105,21 @@ class FileStore(Protocol):
         """Every row's partition, and what its producer sent, in the order of the file.
 
         Raises FileMissing, and ManifestMismatch for a file that is not as it was landed.
+        """
+        ...
+
+    def landed_slices(
+        self,
+        directory: str,
+        file_name: str,
+        slices: Sequence[OffsetRange],
+        *,
+        by_pages: bool = True,
+    ) -> Iterator[tuple[int, SeenRecord]]:
+        """Partition and record of each row that the slices hold, in the order of the file.
+
+        With `by_pages` the content of other rows is not read, where the file allows it; without it
+        whole row groups are. Raises FileMissing, and ManifestMismatch for a file that is not as it
+        was landed.
         """
         ...

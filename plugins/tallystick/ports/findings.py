@@ -67,5 +67,8 @@ class FindingsRecord(Protocol):
         ...
 
     def waive(self, waiver: Waiver) -> None:
-        """Accept an open finding; raises LedgerRefused for one that is not open."""
+        """Accept an open finding; raises LedgerRefused for one that is not open.
+
+        An unreadable record is given up by that: recorded as lost in the same transaction.
+        """
         ...

@@ -14,7 +14,8 @@ from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner, PlanId
 from tallystick.domain.landed import LandedFile
-from tallystick.domain.log_changes import Accounts, LogChanges
+from tallystick.domain.last_copies import AtRisk
+from tallystick.domain.log_changes import Accounts, CutClaim, LogChanges
 from tallystick.domain.manifest import AccountedRange, Manifest
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.snapshot import BrokerSnapshot
@@ -69,6 +70,8 @@ class DeadAttempt:
     """Of its batch: below it lies the staging directory."""
     has_committed: bool
     """True: its data directory belongs to the ledger, and only left-overs may go."""
+    is_over: bool
+    """True when the batch is published or abandoned: nothing of it is landed any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ class PlanningSession(Protocol):
         ...
 
     def apply(self, changes: LogChanges, snapshot: BrokerSnapshot | None) -> Applied:
-        """Record the snapshot, then cuts, lost ranges, ended and opened generations.
+        """Record the snapshot, then cuts, losses, what is due again, ended, opened generations.
 
         Without a snapshot the changes come from manifests, and no broker was asked.
         A batch that loses its last range is abandoned. Batches of a closed generation are abandoned
@@ -161,7 +164,8 @@ class PlanningSession(Protocol):
     ) -> FrozenPlan:
         """Claim the ranges and take over the adopted batches; raises ClaimConflict.
 
-        New and adopted batches carry a lease for this owner, so no other run adopts them at once.
+        Each batch has a window of its own, which ends no later than the run's `window`. New and
+        adopted batches carry a lease for this owner, so no other run adopts them at once.
         """
         ...
 
@@ -183,6 +187,10 @@ class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Scrubs
 
     def batch(self, batch_id: BatchId) -> BatchStatus:
         """The batch as it stands now; raises BatchUnknown."""
+        ...
+
+    def claimed_logs(self, batch_id: BatchId) -> Sequence[GenerationAccount]:
+        """The generations of which the batch claims offsets, by partition; none once it is over."""
         ...
 
     def begin_attempt(
@@ -207,6 +215,16 @@ class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Scrubs
 
     def record_failure(self, attempt: Attempt, reason: str) -> None:
         """Keep why an attempt ended without a commit, give the lease back; never raises fenced."""
+        ...
+
+    def set_aside(
+        self, attempt: Attempt, cuts: Sequence[CutClaim], findings: Sequence[Finding]
+    ) -> None:
+        """Cut the claims of the attempt's batch, and keep the findings that say why, at once.
+
+        A batch without a claim is abandoned. Unreadable offsets whose finding two people have
+        accepted already are lost. Raises AttemptFenced.
+        """
         ...
 
     def record_verified(self, attempt: Attempt, manifest: Manifest) -> None:
@@ -256,7 +274,14 @@ class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Scrubs
     def batches_over(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
         """Those of the batches that are the feed's, and published or abandoned.
 
-        That never changes again, and nothing in their staging directories is needed any more.
+        That never changes again: nothing in their staging directories can be committed under their
+        ids any more.
+        """
+        ...
+
+    def offsets_at_risk(self, batch_ids: Collection[BatchId]) -> Mapping[BatchId, Sequence[AtRisk]]:
+        """By batch, what it has claimed and no commit holds; a batch of which there is none is left
+        out. What its attempts have in staging may be the only copy of these offsets.
         """
         ...
 

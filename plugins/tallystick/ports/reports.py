@@ -5,12 +5,13 @@ Nothing here reads a proof: the answers stay small however long the history is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from tallystick.domain.completeness import Look
+from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import FeedName, GenerationId
 from tallystick.domain.report_document import ReportDocument
 from tallystick.domain.snapshot import BrokerSnapshot
@@ -70,7 +71,6 @@ class WindowTotals:
 
     batches: int = 0
     rows: int = 0
-    hole_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,13 @@ class ReportsRecord(Protocol):
         snapshot: BrokerSnapshot,
         doubt: str | None = None,
         *,
-        is_changed: bool = False,
+        unchanged: Collection[GenerationAccount] = (),
     ) -> None:
         """Keep what the broker said to a reconcile; nothing, for a feed that was never planned.
 
-        `doubt` says why nothing is proven to be complete up to this look. `is_changed` is for logs
-        that may not be those on record any more: how far they reach says nothing of those then.
+        `doubt` says why nothing is proven to be complete up to this look. `unchanged` are the open
+        generations whose witness this look asked, and held: their logs' new witness is this look,
+        unless somebody has handed it over meanwhile, or is planning at this moment.
         """
         ...
 

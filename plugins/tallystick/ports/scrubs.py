@@ -25,6 +25,34 @@ class ScrubStanding:
     """When the batch was read whose last full read is longest ago; None when none ever was."""
 
 
+@dataclass(frozen=True, slots=True)
+class DueSample:
+    """A batch whose turn it is to be compared with the broker by the second reader."""
+
+    batch_id: BatchId
+    turn: int
+    """How many samples of it were tried before, the one before its commit included; at least 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenSample:
+    """A sample of a batch as it was taken: batch, turn, slices and span say which offsets it is."""
+
+    turn: int
+    slices: int
+    span: int
+    """Offsets of a slice, at most."""
+    offsets: int
+    """Compared, on both sides; 0 where it could not be taken."""
+    not_compared: str | None
+    """What could not be compared, and why; None when all of it was."""
+
+    @property
+    def is_complete(self) -> bool:
+        """False when nothing was compared."""
+        return self.offsets > 0
+
+
 class ScrubsRecord(Protocol):
     """The part of the ledger that remembers full reads; raises what `Ledger` raises."""
 
@@ -59,4 +87,16 @@ class ScrubsRecord(Protocol):
 
     def scrub_standing(self, feed: FeedName) -> ScrubStanding:
         """How far full reads have come."""
+        ...
+
+    def samples_due(
+        self, feed: FeedName, topic_id: str, log_starts: Mapping[int, int]
+    ) -> Sequence[DueSample]:
+        """Published batches of the log that is read now, of which the broker has an offset at or
+        after the log's start: never-tried ones first, then by the age of the last try.
+        """
+        ...
+
+    def record_sample(self, batch_id: BatchId, taken: TakenSample, *, is_clean: bool) -> None:
+        """Keep that a second reader has compared a sample of the batch, or that it could not."""
         ...

@@ -1,4 +1,4 @@
-"""How a landing or a scrub is carried out: by spark-submit, or by a warm Spark Connect server."""
+"""How landings, searches and scrubs are carried out: by spark-submit, or by Spark Connect."""
 
 from __future__ import annotations
 
@@ -29,19 +29,29 @@ class ScrubOrder:
 
 
 class SparkRunner(Protocol):
-    """One way to run the landing function and the scrubbing function on a cluster."""
+    """One way to run the functions of `spark/` on a cluster."""
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; `started` hears its id as soon as it is
         known.
 
-        Raises ApplicationFailed. The application dies with this process.
+        Raises ApplicationFailed, or ApplicationOverdue when it ran for longer than the feed allows.
+        The application dies with this process.
+        """
+        ...
+
+    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+        """Return when the unreadable offsets were looked for, with the result written.
+
+        The order's plan is an `IsolationPlan`. `noted` hears a note before each read: a `ReadNote`
+        as JSON; none where the driver runs elsewhere. Raises ApplicationFailed or
+        ApplicationOverdue. The application dies with this process.
         """
         ...
 
     def scrub(self, order: ScrubOrder) -> None:
         """Return when the application has ended well, with the result written.
 
-        Raises ScrubFailed. The application dies with this process.
+        Raises ScrubFailed or ApplicationOverdue. The application dies with this process.
         """
         ...

@@ -21,7 +21,13 @@ from plotly.offline import get_plotlyjs
 from tallystick.domain.report_document import FindingPart, PartitionPart, ReportDocument
 from tallystick.domain.states import HoleClass, Verdict
 from tallystick.report.frames import Report
-from tallystick.report.plain_text import duration_text, grouped, instant_text, interval_text
+from tallystick.report.plain_text import (
+    compared_lines,
+    duration_text,
+    grouped,
+    instant_text,
+    interval_text,
+)
 from tallystick.report.safe_text import script_json, visible_lines
 
 _SHOWN_FINDINGS: Final = 8
@@ -46,6 +52,7 @@ def html_page(report: Report) -> str:
         findings=findings[:_WRITTEN_FINDINGS],
         shown_findings=_SHOWN_FINDINGS,
         finding_total=len(findings),
+        compared_lines=list(compared_lines(document)),
         partition_headers=_PARTITION_HEADERS,
         partitions=partitions[:_WRITTEN_PARTITIONS],
         partition_total=len(partitions),

@@ -76,6 +76,7 @@ def _lines(report: Report) -> Iterator[str]:
         places = grouped(normal.partitions)
         yield f"Normal here: {normal.code} {normal.name} in {places} partition(s)."
     yield from _full_read_lines(document)
+    yield from compared_lines(document)
     yield from _partition_lines(report)
 
 
@@ -88,6 +89,19 @@ def _full_read_lines(document: ReportDocument) -> Iterator[str]:
         rest = f"; {grouped(never)} not yet, so no fingerprint of them is on record"
         read = f"{grouped(batches - never)} of {grouped(batches)} batch(es)"
         yield f"Read in full (L3): {read}{rest if never else ''}."
+
+
+def compared_lines(document: ReportDocument) -> Iterator[str]:
+    """What a second reader has compared with the broker, and what it could not."""
+    compared = document.second_reader
+    if compared:
+        yield (
+            f"Compared with the broker by a second reader (L4): {grouped(compared.offsets)} offsets"
+            f" of {grouped(compared.batches)} batch(es); {grouped(compared.batches_due)} wait for"
+            " their turn."
+        )
+        for each in compared.not_compared:
+            yield f"  not compared: {each}"
 
 
 def _complete(document: ReportDocument) -> str:

@@ -23,6 +23,7 @@ _MASTER: Final = re.compile(r"local(\[[^\]\s]+\])?|yarn|(spark|k8s|mesos)://\S+"
 _DSN_URL: Final = re.compile(
     r"postgres(ql)?://((?P<login>[^:@/?]*)(:[^@/?]*)?(?P<at>@))?(?P<place>[^?@]*)(\?.*)?"
 )
+_NODE_FILE: Final = re.compile(r"/[^\s:{}$]+")
 _DEPLOY_MODES: Final = ("client", "cluster")
 # Connection parameters of libpq that an extra may carry. Others are refused: a mistyped sslmode
 # would switch encryption off without a word.
@@ -105,6 +106,8 @@ class SparkConnection:
     deploy_mode: str
     jars: tuple[str, ...]
     queue: str | None
+    kafka_secrets: str | None = None
+    """Absolute path, on every node, of the file with what Kafka's client must not show."""
 
     @classmethod
     def of(cls, connection: Connection) -> SparkConnection:
@@ -132,6 +135,7 @@ class SparkConnection:
             deploy_mode=mode,
             jars=_list(connection, "jars"),
             queue=_optional_text(connection, "queue"),
+            kafka_secrets=_node_file(connection, "kafka-secrets"),
         )
 
 
@@ -226,6 +230,14 @@ def _text(connection: Connection, key: str) -> str:
 
 def _optional_text(connection: Connection, key: str) -> str | None:
     return _text(connection, key) or None if key in connection.extra else None
+
+
+def _node_file(connection: Connection, key: str) -> str | None:
+    """A path that Kafka's client can read from `${file:PATH:key}`."""
+    path = _optional_text(connection, key)
+    if path is not None and not _NODE_FILE.fullmatch(path):
+        raise connection.wrong(f"extra {key}", path, "an absolute path without colon, brace, space")
+    return path
 
 
 def _list(connection: Connection, key: str) -> tuple[str, ...]:

@@ -73,6 +73,11 @@ def _size(value: object) -> int:
     return notation.size(value)
 
 
+def _records_or_off(value: object) -> object:
+    # YAML 1.1 reads the bare word as false.
+    return None if value is False or value == "off" else value
+
+
 def _start(value: object) -> object:
     return value if value in ("earliest", "latest") else notation.instant(value)
 
@@ -219,6 +224,8 @@ class SparkSettings(Section):
         Accepted("an Airflow pool's name: 1 to 250 of a-z, A-Z, 0-9, '.', '_', '-'"),
     ] = "default_pool"
     """Where landing tasks wait for their turn; it must exist, or Airflow never starts them."""
+    max_application_time: Duration = timedelta(hours=6)
+    """An application that runs for longer is ended, and its batch is held no longer."""
     conf: Annotated[Mapping[str, str], Accepted("Spark properties, each a name and a value")] = (
         Field(default_factory=dict)
     )
@@ -245,6 +252,15 @@ class ReconcileSettings(Section):
     scrub_every: Duration = timedelta(days=7)
     scrub_budget: Size = 50 * 10**9
     """Bytes of landed files that one scrub reads at most; one batch is read in any case."""
+    second_reader: Annotated[
+        int | None,
+        Field(gt=0, le=_MAX_INT),
+        BeforeValidator(_records_or_off),
+        PlainSerializer(lambda records: records or "off", when_used="json"),
+        Accepted("a whole number of records above 0, or off"),
+    ] = 100_000
+    """Offsets that one reconcile has another Kafka client compare; None: it compares nothing, and
+    nothing is compared before a commit either."""
     warn_time_to_loss: Duration = timedelta(hours=6)
     payload_horizon: Duration | None = None
     """Equal payloads of one partition within this time are told; None: nobody looks for them."""

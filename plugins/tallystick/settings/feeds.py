@@ -6,10 +6,10 @@ DAG processor runs this every 30 seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pydantic import ValidationError
@@ -45,6 +45,7 @@ def feeds_folder(environ: Mapping[str, str]) -> Path:
 def read_feeds(folder: Path) -> FeedFolder:
     """All feeds and all problems; raises ConfigurationError if there is no such folder."""
     feeds: dict[str, Feed] = {}
+    paths: dict[str, Path] = {}
     problems: list[FeedProblem] = []
     for path in _feed_files(folder):
         found = _read_file(path)
@@ -54,8 +55,13 @@ def read_feeds(folder: Path) -> FeedFolder:
             words = "is not accepted: another file of this folder declares the feed already"
             problems.append(FeedProblem(shown_path(path), 1, "feed", words, repr(found.name)))
         else:
-            feeds[found.name] = found
-    return FeedFolder(feeds, problems)
+            feeds[found.name], paths[found.name] = found, path
+    nested = [_nested(paths[each.name], each, feeds.values()) for each in feeds.values()]
+    inside = {name: problem for name, problem in zip(feeds, nested, strict=True) if problem}
+    return FeedFolder(
+        {name: feed for name, feed in feeds.items() if name not in inside},
+        sorted([*problems, *inside.values()], key=lambda each: each.file),
+    )
 
 
 def load_feeds(folder: Path) -> Mapping[str, Feed]:
@@ -71,10 +77,40 @@ def load_feed(folder: Path, name: str) -> Feed:
 
     Raises FeedFileInvalid for its own file, FeedUnknown when there is none of that name.
     """
-    found = _read_file(feed_file(folder, name))
+    path = feed_file(folder, name)
+    found = _read_file(path)
     if not isinstance(found, Feed):
         raise FeedFileInvalid([str(each) for each in found])
+    others = (each for each in map(_read_file, _feed_files(folder)) if isinstance(each, Feed))
+    nested = _nested(path, found, others)
+    if nested:
+        raise FeedFileInvalid([str(nested)])
     return found
+
+
+def _nested(path: Path, feed: Feed, others: Iterable[Feed]) -> FeedProblem | None:
+    """The problem of a root in which another feed lands: its readers would find this feed's rows.
+
+    Other connections may be other file systems, so only feeds with the same one are compared.
+    """
+    root = PurePosixPath(feed.target.root)
+    owners = {
+        f"{each.target.root}/{each.name}": each.name
+        for each in others
+        if each.target.connection == feed.target.connection and each.name != feed.name
+    }
+    directory = next((str(each) for each in (root, *root.parents) if str(each) in owners), None)
+    if directory is None:
+        return None
+    document = parse(path.read_bytes(), verbatim=_VERBATIM)
+    return FeedProblem(
+        shown_path(path),
+        document.line_of(("target", "root")),
+        "target.root",
+        f"is not accepted: it lies where feed {owners[directory]} lands",
+        repr(feed.target.root),
+        f"a directory outside of {directory}",
+    )
 
 
 def feed_file(folder: Path, name: str) -> Path:

@@ -11,7 +11,7 @@ from typing import Final
 from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.snapshot import BatchHead
 from tallystick.domain.states import Isolation
-from tallystick.errors import SourceRefused
+from tallystick.errors import LogUnreadable
 from tallystick.sources.hole_walk import FetchAnswer
 from tallystick.sources.leader_reads import LeaderReads, Place
 from tallystick.sources.record_batches import BatchUnreadable, RecordBatch, batches_in
@@ -71,4 +71,4 @@ class HeadSearch:
             return next((each for each in batches if place.offset < each.until_offset), None)
         except BatchUnreadable as failure:
             what = f"the batch of {self._topic}-{place.partition} at {place.offset}"
-            raise SourceRefused(what, str(failure)) from failure
+            raise LogUnreadable(what, str(failure)) from failure

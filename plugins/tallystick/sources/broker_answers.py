@@ -12,14 +12,22 @@ from typing import Final, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential
 
-from tallystick.errors import BrokerUnavailable, SourceError, SourceRefused, TopicUnknown
+from tallystick.errors import (
+    BrokerUnavailable,
+    SourceError,
+    SourceRefused,
+    TimesUnknown,
+    TopicUnknown,
+)
 
 T = TypeVar("T")
 SecondsLeft = Callable[[], float]
 
 NO_ERROR: Final = 0
 OFFSET_OUT_OF_RANGE: Final = 1
+OFFSET_NOT_AVAILABLE: Final = 78  # a new leader has not caught up with its high watermark
 UNKNOWN_TOPIC: Final = frozenset({3, 100})  # by name, by id
+NO_TIMES: Final = 43  # UNSUPPORTED_FOR_MESSAGE_FORMAT: asked for an offset by its time
 NOT_ALLOWED: Final = frozenset({29, 31})  # to see the topic, to see the cluster
 # A leader moves, a broker starts, metadata is on its way, or a quota says wait.
 PASSING: Final = frozenset(
@@ -34,7 +42,7 @@ PASSING: Final = frozenset(
         56,  # KAFKA_STORAGE_ERROR
         74,  # FENCED_LEADER_EPOCH
         75,  # UNKNOWN_LEADER_EPOCH
-        78,  # OFFSET_NOT_AVAILABLE: a new leader has not caught up with its high watermark
+        OFFSET_NOT_AVAILABLE,
         89,  # THROTTLING_QUOTA_EXCEEDED
         103,  # INCONSISTENT_TOPIC_ID: the topic was re-created a moment ago
     }
@@ -61,6 +69,8 @@ def raise_for_code(code: int, text: str, *, topic: str, servers: str, asked: str
         raise AskAgain(TopicUnknown(topic, servers))
     if code in PASSING:
         raise AskAgain(BrokerUnavailable(servers, f"{asked}: {text}"))
+    if code == NO_TIMES:
+        raise TimesUnknown(asked, text)
     raise SourceRefused(asked, text)
 
 

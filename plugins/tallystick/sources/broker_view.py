@@ -14,9 +14,9 @@ from typing import Final, Self
 
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, RecordEvidence
+from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, EpochEnd, RecordEvidence
 from tallystick.domain.states import HoleClass, Isolation
-from tallystick.errors import SourceRefused
+from tallystick.errors import LogUnreadable
 from tallystick.sources.batch_heads import HeadSearch
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
@@ -132,12 +132,16 @@ class KafkaBrokerView:
         """What the brokers allow at most."""
         return self._topics.longest_transaction()
 
-    def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
-        """Where the leader's log leaves this epoch: the end of the largest epoch up to it.
+    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]:
+        """Where the leaders' logs leave these epochs: the end of the largest epoch up to each.
 
-        A log that was cut below the epoch's start so still says where it was cut.
+        A log that was cut below the epoch's start so still says where it was cut. The log starts
+        are asked for afterwards: a broker forgets epochs whose records have expired, and says then
+        where its oldest one begins. Only a start that is no earlier can tell the two apart.
         """
-        return self._leaders.epoch_end(partition, leader_epoch)
+        ends = self._leaders.epoch_ends(topic, epochs)
+        starts = self._topics.log_start_offsets(topic, ends)
+        return {each: EpochEnd(end, starts[each]) for each, end in ends.items()}
 
     def _walk(self, partition: TopicPartition, walk: HoleWalk) -> None:
         """Fetch at each hole that no answer so far has covered."""
@@ -152,6 +156,6 @@ class KafkaBrokerView:
                 settled = walk.take(answer)
             except BatchUnreadable as failure:
                 place = f"batches of {partition} at {offset}"
-                raise SourceRefused(place, str(failure)) from failure
+                raise LogUnreadable(place, str(failure)) from failure
             wanted = max_bytes * _GROWTH if settled > 1 else _SMALLEST_FETCH_BYTES
             max_bytes = min(wanted, _LARGEST_FETCH_BYTES)

@@ -1,4 +1,4 @@
-"""One connection's properties: librdkafka's names, which connections bear, made kafka-python's.
+"""One connection's properties: librdkafka's names, which connections bear, and kafka-python's.
 
 What can't be translated is refused: a property that is silently left out could be the secure one.
 """
@@ -52,14 +52,15 @@ _DEFAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """What kafka-python is told. Its repr shows the servers and nothing else."""
+    """What each client library is told. The repr shows the servers and nothing else."""
 
     servers: str
     kafka_python: Mapping[str, object] = field(repr=False)
+    librdkafka: Mapping[str, str] = field(repr=False)
 
 
 def client_properties(properties: Mapping[str, str]) -> ClientProperties:
-    """The properties under kafka-python's names.
+    """The properties under both libraries' names.
 
     Raises ConfigurationError for an unknown property, a value outside the accepted ones, a file
     that isn't there, or a missing property; the error never holds a secret.
@@ -78,7 +79,9 @@ def client_properties(properties: Mapping[str, str]) -> ClientProperties:
     translated: dict[str, object] = {TRANSLATED[key]: value for key, value in known.items()}
     translated["bootstrap_servers"] = servers
     translated["ssl_check_hostname"] = known["ssl.endpoint.identification.algorithm"] == "https"
-    return ClientProperties(",".join(servers), MappingProxyType(translated))
+    return ClientProperties(
+        ",".join(servers), MappingProxyType(translated), MappingProxyType(known)
+    )
 
 
 def _known_name(key: str) -> str:

@@ -97,24 +97,41 @@ class LeaderReads:
 
         return self._patiently(question)
 
-    def epoch_end(self, partition: TopicPartition, leader_epoch: int) -> int | None:
-        """End (excluded) of the leader's largest epoch up to this one; None if it knows none."""
+    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, int]:
+        """End (excluded) of each leader's largest epoch up to this one, in one request a broker.
 
-        def question(left: SecondsLeft) -> int | None:
-            leader = self._connections.leader(partition.topic, partition.partition, left)
-            topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-            asked = topic.OffsetForLeaderPartition(
-                partition=partition.partition,
-                current_leader_epoch=leader.epoch,
-                leader_epoch=leader_epoch,
-            )
-            request = OffsetForLeaderEpochRequest(
-                max_version=4,
-                replica_id=NO_REPLICA,
-                topics=[topic(topic=partition.topic, partitions=[asked])],
-            )
-            found = self._only(leader, request, partition, f"end of epoch {leader_epoch}", left)
-            return int(found.end_offset) if found.end_offset >= 0 else None
+        A partition whose leader knows no such epoch is absent.
+        """
+        if not epochs:
+            return {}
+        asked = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+
+        def question(left: SecondsLeft) -> Mapping[int, int]:
+            by_node: dict[int, list[Any]] = {}
+            for partition, epoch in epochs.items():
+                leader = self._connections.leader(topic, partition, left)
+                by_node.setdefault(leader.node_id, []).append(
+                    asked.OffsetForLeaderPartition(
+                        partition=partition,
+                        current_leader_epoch=leader.epoch,
+                        leader_epoch=epoch,
+                    )
+                )
+            found: dict[int, int] = {}
+            for node_id, partitions in by_node.items():
+                request = OffsetForLeaderEpochRequest(
+                    max_version=4,
+                    replica_id=NO_REPLICA,
+                    topics=[asked(topic=topic, partitions=partitions)],
+                )
+                answer = self._connections.send(node_id, request, left)
+                for each in (part for answered in answer.topics for part in answered.partitions):
+                    place = f"{topic}-{each.partition}"
+                    self._connections.check(each.error_code, topic, f"epoch ends of {place}")
+                    found[each.partition] = int(each.end_offset)
+            if found.keys() != epochs.keys():
+                raise self._connections.again(f"the answer leaves partitions of {topic!r} out")
+            return {partition: end for partition, end in found.items() if end >= 0}
 
         return self._patiently(question)
 
@@ -165,16 +182,6 @@ class LeaderReads:
             )
             found[each.partition_index] = _answer(each, isolation)
         return found
-
-    def _only(
-        self, leader: Leader, request: Any, partition: TopicPartition, asked: str, left: SecondsLeft
-    ) -> Any:
-        """The answer for the one partition that was asked for."""
-        answer = self._connections.send(leader.node_id, request, left)
-        for found in (part for answered in answer.topics for part in answered.partitions):
-            self._connections.check(found.error_code, partition.topic, f"{asked} of {partition}")
-            return found
-        raise self._connections.again(f"the answer leaves {partition} out")
 
     def _patiently(self, question: Callable[[SecondsLeft], T]) -> T:
         return patiently(question, seconds=self._patience_seconds)

@@ -1,7 +1,8 @@
 """Record batches as they lie in the log: headers always, records only where somebody asks.
 
 The layout is the protocol's, https://kafka.apache.org/documentation/#recordbatch. Bytes in, values
-out; nothing here fetches, and nothing decides what a hole means.
+out; nothing here fetches, and nothing decides what a hole means. An entry of an older version is
+given as a batch of no producer and no epoch, from its first offset to its last.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from tallystick.sources.batch_codecs import decompressed
+from tallystick.sources.message_sets import SHORTEST, messages_in
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
+_PLACE: Final = Struct(">qi")
 _LENGTH: Final = Struct(">i")
 _CONTROL_KEY: Final = Struct(">hh")
 # Base offset and length come before the bytes that the length counts.
@@ -21,6 +24,9 @@ _UNCOUNTED_BYTES: Final = 12
 # Of the counted bytes, those up to and with the magic byte: the same place in every version.
 _MAGIC_AT: Final = 16
 MAGIC: Final = 2
+# Bytes that a batch of each version has at least, of those that its length counts.
+_SHORTEST: Final = {**SHORTEST, MAGIC: HEADER.size - _UNCOUNTED_BYTES}
+_UNKNOWN: Final = -1
 
 _CODEC_BITS: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
@@ -30,7 +36,7 @@ _ABORT: Final = 0
 
 
 class BatchUnreadable(ValueError):
-    """The bytes are no record batch of version 2, or are damaged."""
+    """The bytes are no record batch of version 0, 1 or 2, or are damaged."""
 
 
 class RecordBatch(NamedTuple):
@@ -89,22 +95,27 @@ class StoredRecord:
 def batches_in(records: bytes | memoryview) -> Iterator[RecordBatch]:
     """The whole batches, in order; a part of one at the end (cut off by the broker) is left out.
 
-    Raises BatchUnreadable where a batch has another version than 2.
+    Raises BatchUnreadable where a batch has another version than 0, 1 or 2, or can't be read.
     """
     view = memoryview(records)
     position, until = 0, len(view)
-    while position + HEADER.size <= until:
-        (length,) = _LENGTH.unpack_from(view, position + 8)
+    while position + _MAGIC_AT < until:
+        base_offset, length = _PLACE.unpack_from(view, position)
         following = position + _UNCOUNTED_BYTES + length
         magic = view[position + _MAGIC_AT]
-        if magic != MAGIC:
-            raise BatchUnreadable(f"record batch of version {magic}; only version {MAGIC} is read")
-        if length < HEADER.size - _UNCOUNTED_BYTES:
-            raise BatchUnreadable(f"record batch of {length} bytes is shorter than its header")
+        if magic not in _SHORTEST:
+            raise BatchUnreadable(f"record batch at {base_offset} has the unknown version {magic}")
+        if length < _SHORTEST[magic]:
+            raise BatchUnreadable(
+                f"record batch at {base_offset}: {length} bytes are fewer than its header has"
+            )
         if following > until:
             return
-        fields = HEADER.unpack_from(view, position)
-        yield RecordBatch._make((*fields, view[position + HEADER.size : following]))
+        if magic == MAGIC:
+            fields = HEADER.unpack_from(view, position)
+            yield RecordBatch._make((*fields, view[position + HEADER.size : following]))
+        else:
+            yield _older(view[position:following])
         position = following
 
 
@@ -125,6 +136,9 @@ def is_abort_marker(batch: RecordBatch) -> bool:
 
 def offsets_in(batch: RecordBatch) -> Iterator[int]:
     """The offsets that still have a record, in order; raises BatchUnreadable."""
+    if batch.magic < MAGIC:
+        yield from (each.offset for each in messages_in(batch.payload))
+        return
     for view in _stored(batch):
         _, position = _varint(view, 1)  # after the attributes: the timestamp
         delta, _ = _varint(view, position)
@@ -138,8 +152,40 @@ def record_in(batch: RecordBatch, offset: int) -> StoredRecord | None:
     """
     if batch.is_control or not batch.base_offset <= offset < batch.until_offset:
         return None
-    records = (_record(batch, view) for view in _stored(batch))
-    return next((each for each in records if each.offset == offset), None)
+    return next((each for each in _records(batch) if each.offset == offset), None)
+
+
+def _records(batch: RecordBatch) -> Iterator[StoredRecord]:
+    if batch.magic < MAGIC:
+        return (StoredRecord(*each, headers=()) for each in messages_in(batch.payload))
+    return (_record(batch, view) for view in _stored(batch))
+
+
+def _older(entry: memoryview) -> RecordBatch:
+    """An entry of version 0 or 1; a compressed one has to be opened, or nobody knows its start."""
+    last_offset, length = _PLACE.unpack_from(entry)
+    try:
+        messages = messages_in(entry)
+    except ValueError as failure:
+        raise BatchUnreadable(f"record batch up to {last_offset}: {failure}") from failure
+    times = [each.timestamp_ms for each in messages]
+    first, last = messages[0].offset, messages[-1].offset
+    return RecordBatch(
+        base_offset=first,
+        length=length,
+        leader_epoch=_UNKNOWN,
+        magic=entry[_MAGIC_AT],
+        crc=0,
+        attributes=0,
+        last_offset_delta=last - first,
+        base_timestamp=times[0],
+        max_timestamp=max(times),
+        producer_id=_UNKNOWN,
+        producer_epoch=_UNKNOWN,
+        base_sequence=_UNKNOWN,
+        record_count=len(messages),
+        payload=entry,
+    )
 
 
 def _stored(batch: RecordBatch) -> Iterator[memoryview]:

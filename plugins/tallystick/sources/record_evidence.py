@@ -13,7 +13,7 @@ from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.record_hash import record_hash
 from tallystick.domain.snapshot import RecordEvidence
 from tallystick.domain.states import Isolation
-from tallystick.errors import SourceRefused
+from tallystick.errors import LogUnreadable
 from tallystick.sources.hole_walk import FetchAnswer
 from tallystick.sources.leader_reads import LeaderReads, Place
 from tallystick.sources.record_batches import (
@@ -75,7 +75,7 @@ class RecordSearch:
             record = record_in(batch, offset) if batch else None
         except BatchUnreadable as failure:
             place = f"the record of {self._topic}-{partition} at {offset}"
-            raise SourceRefused(place, str(failure)) from failure
+            raise LogUnreadable(place, str(failure)) from failure
         if batch is None or record is None:
             return None
         return RecordEvidence(

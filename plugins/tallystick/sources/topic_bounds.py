@@ -19,6 +19,7 @@ from tallystick.domain.states import Isolation
 from tallystick.errors import PartitionsLeaderless
 from tallystick.sources.broker_answers import (
     NOT_ALLOWED,
+    OFFSET_NOT_AVAILABLE,
     PATIENCE_SECONDS,
     AskAgain,
     SecondsLeft,
@@ -63,8 +64,9 @@ class TopicBounds:
     def bounds(self, topic: str) -> tuple[TopicMetadata, Mapping[int, PartitionBounds]]:
         """The topic's identity and every partition's bounds, all of one life of the topic.
 
-        A partition that has no leader for as long as our patience lasts is left out; the identity
-        lists it all the same. Raises BrokerUnavailable when that would be all of them.
+        A partition whose leader can't tell for as long as our patience lasts, or that has none, is
+        left out; the identity lists it all the same. Raises BrokerUnavailable when that would be
+        all of them.
         """
         try:
             return patiently(lambda left: self._bounds(topic, left), seconds=self._patience_seconds)
@@ -96,13 +98,15 @@ class TopicBounds:
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         """First offset that the leader still has (included)."""
-        topic, number = partition.topic, partition.partition
+        number = partition.partition
+        return self.log_start_offsets(partition.topic, (number,))[number]
 
-        def question(left: SecondsLeft) -> int:
-            leaders = {number: self._connections.leader(topic, number, left)}
-            return self._offsets(topic, leaders, _EARLIEST, Isolation.READ_UNCOMMITTED, left)[
-                number
-            ]
+    def log_start_offsets(self, topic: str, partitions: Collection[int]) -> Mapping[int, int]:
+        """First offset that each leader still has (included), in one request a broker."""
+
+        def question(left: SecondsLeft) -> Mapping[int, int]:
+            leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
+            return self._offsets(topic, leaders, _EARLIEST, Isolation.READ_UNCOMMITTED, left)
 
         return patiently(question, seconds=self._patience_seconds)
 
@@ -130,8 +134,8 @@ class TopicBounds:
         before = self._whole(self._connections.described(topic, left), topic, all_led)
         committed, uncommitted = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
         start = self._offsets(topic, before.leaders, _EARLIEST, uncommitted, left)
-        stable = self._offsets(topic, before.leaders, _LATEST, committed, left)
-        high = self._offsets(topic, before.leaders, _LATEST, uncommitted, left)
+        stable = self._offsets(topic, before.leaders, _LATEST, committed, left, all_tell=all_led)
+        high = self._offsets(topic, before.leaders, _LATEST, uncommitted, left, all_tell=all_led)
         again = self._connections.described(topic, left, rather_not_by=before.told_by)
         after = self._whole(again, topic, all_led)
         if (before.topic_id, before.partitions) != (after.topic_id, after.partitions):
@@ -141,7 +145,8 @@ class TopicBounds:
                 f" ids {before.topic_id} and {after.topic_id}"
             )
         found: dict[int, PartitionBounds] = {}
-        for each, leader in before.leaders.items():
+        for each in stable.keys() & high.keys():
+            leader = before.leaders[each]
             ends = max(start[each], stable[each]), high[each]
             if ends[0] > ends[1]:
                 raise self._connections.again(f"the bounds of {topic}-{each} are out of order")
@@ -151,6 +156,8 @@ class TopicBounds:
                 last_stable_offset=ends[0],
                 leader_epoch=leader.epoch if leader.epoch >= 0 else None,
             )
+        if not found:
+            raise self._connections.again(f"no leader of {topic!r} can tell how far it may be read")
         return after, dict(sorted(found.items()))
 
     def _whole(self, metadata: TopicMetadata, topic: str, all_led: bool) -> TopicMetadata:
@@ -177,8 +184,14 @@ class TopicBounds:
         timestamp: int,
         isolation: Isolation,
         left: SecondsLeft,
+        *,
+        all_tell: bool = True,
     ) -> dict[int, int]:
-        """One offset of each partition, from its leader; -1 where a timestamp finds none."""
+        """One offset of each partition, from its leader; -1 where a timestamp finds none.
+
+        A new leader can't tell how far its log may be read before its replicas have caught up, for
+        minutes where they are too few (KIP-207, KIP-966). It is left out unless all have to tell.
+        """
         asked = ListOffsetsRequest.ListOffsetsTopic
         by_node: dict[int, list[Any]] = {}
         for partition, leader in leaders.items():
@@ -190,6 +203,7 @@ class TopicBounds:
                 )
             )
         found: dict[int, int] = {}
+        behind: set[int] = set()
         for node_id, partitions in by_node.items():
             request = ListOffsetsRequest(
                 max_version=7,
@@ -199,11 +213,17 @@ class TopicBounds:
             )
             answer = self._connections.send(node_id, request, left)
             for each in (part for answered in answer.topics for part in answered.partitions):
-                place = f"offsets of {topic}-{each.partition_index}"
-                self._connections.check(each.error_code, topic, place)
+                place = f"{topic}-{each.partition_index}"
+                if each.error_code == OFFSET_NOT_AVAILABLE:
+                    behind.add(each.partition_index)
+                    continue
+                self._connections.check(each.error_code, topic, f"offsets of {place}")
                 found[each.partition_index] = int(each.offset)
-        if found.keys() != leaders.keys():
-            missing = sorted(leaders.keys() - found.keys())
+        if behind and all_tell:
+            reason = f"the new leaders of {_some(sorted(behind))} of {topic!r} have not caught up"
+            raise AskAgain(PartitionsLeaderless(self._connections.servers, reason))
+        missing = sorted(leaders.keys() - found.keys() - behind)
+        if missing:
             raise self._connections.again(f"no offsets came for {_some(missing)} of {topic!r}")
         return found
 

@@ -10,8 +10,14 @@ from typing import Final
 LIMIT: Final = 1000
 _STACK_LINE: Final = re.compile(r"^\s+(at |\.\.\. \d+ (more|common frames))")
 _CALL_LINE: Final = re.compile(r"^An error occurred while calling \S+\.?$")
+_LOST_TASK: Final = re.compile(r"^.*Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^)]*\): ")
 _CAUSED_BY: Final = re.compile(r"^Caused by: ", re.MULTILINE)
 _END_OF_MESSAGE: Final = re.compile(r"\n\s*(Driver stacktrace:|JVM stacktrace:|Suppressed: )")
+
+
+def record_failure_of(error: BaseException) -> str:
+    """Why reading records failed, the same words for the same record: no task, stage or host."""
+    return _LOST_TASK.sub("", failure_of(error), count=1)
 
 
 def failure_of(error: BaseException) -> str:

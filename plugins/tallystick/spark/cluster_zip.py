@@ -1,4 +1,4 @@
-"""Packs what travels to the cluster: what lands and what scrubs, with their imports, nothing else.
+"""Packs what travels to the cluster: what lands, searches and scrubs, with their imports.
 
 The archive's bytes depend on the sources alone, so the same code always gives the same file.
 """
@@ -22,6 +22,7 @@ TRAVELS: Final = (
     "spark/application.py",
     "spark/causes.py",
     "spark/damage.py",
+    "spark/isolating.py",
     "spark/landed_files.py",
     "spark/landing.py",
     "spark/parent_death.py",
@@ -30,6 +31,7 @@ TRAVELS: Final = (
     "spark/session_settings.py",
     "spark/slice_offsets.py",
     "spark/slice_sums.py",
+    "spark/text_result.py",
 )
 ARCHIVE_NAME: Final = "tallystick.zip"
 _OLDEST_ZIP_DATE: Final = (1980, 1, 1, 0, 0, 0)

@@ -7,11 +7,12 @@ settled by the landing function itself; here is only what has to be known before
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from tallystick.spark.cluster_zip import ARCHIVE_NAME
 from tallystick.spark.kafka_access import SECRETS_FILE
+from tallystick.spark.place import SparkPlace
 
 JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
@@ -37,25 +38,6 @@ FIXED: Final[Mapping[str, str]] = {
 }
 # Logs in UTC, and times before 1900 without a shift by local mean time for readers of Spark.
 JAVA_TIME_ZONE: Final = "-Duser.timezone=UTC"
-
-
-@dataclass(frozen=True, slots=True)
-class SparkPlace:
-    """Where Spark runs, as its connection says."""
-
-    master: str
-    deploy_mode: str = "client"
-    jars: tuple[str, ...] = ()
-    """Kafka's connector and what it needs, unless the cluster has it."""
-    conf: Mapping[str, str] = field(default_factory=dict)
-    spark_submit: str = "spark-submit"
-    hadoop_user: str | None = None
-    """As whom files are written where HDFS believes what it is told; None: the process's user."""
-
-    @property
-    def is_local(self) -> bool:
-        """True when driver and executors are one process on this machine."""
-        return self.master.startswith("local")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,20 @@
 
 The plan, the argument list, the log and Spark's UI show options, so a secret is never one. An
 option names a place instead, `${file:NAME:key}`, and Kafka's client looks it up in a properties
-file when it connects (KIP-297). The file's path is relative: it lies in the working directory of
-whatever process runs, driver or executor.
+file when it connects (KIP-297). The file is shipped with the application, into the working
+directory of whatever process runs, driver or executor; or it lies on every node, by an absolute
+path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from tallystick.errors import ConfigurationError
+from tallystick.errors import ConfigurationError, SecretsExposed
+from tallystick.spark.place import SparkPlace
 
 SECRETS_FILE: Final = "tallystick-kafka.properties"
 _PROVIDER: Final = "org.apache.kafka.common.config.provider.FileConfigProvider"
@@ -22,6 +24,8 @@ _LOGIN_MODULES: Final = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+# The other keys of the file are certificates, which anybody may read.
+_SECRET_KEYS: Final = {"sasl.jaas.config", "ssl.keystore.key", "ssl.key.password"}
 _PKCS8: Final = ("-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----")
 _CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 _ALIASES: Final = {"sasl.mechanisms": "sasl.mechanism"}
@@ -34,13 +38,28 @@ class KafkaAccess:
     options: Mapping[str, str]
     """For the plan: options of Spark's Kafka source, without any secret."""
     secrets: Mapping[str, str] = field(repr=False)
-    """For SECRETS_FILE: key to value; empty when the cluster asks for none."""
+    """For the secrets file: key to value; empty when the cluster asks for none."""
 
 
-def kafka_access(properties: Mapping[str, str]) -> KafkaAccess:
+def access_from(place: SparkPlace, properties: Mapping[str, str], *, where: str) -> KafkaAccess:
+    """The access of applications that run there; its secrets are what is shipped with each.
+
+    `where` names the place in errors. Raises SecretsExposed where anybody could read what is
+    shipped, and as `kafka_access` does.
+    """
+    if place.kafka_secrets:
+        return replace(kafka_access(properties, place.kafka_secrets), secrets={})
+    access = kafka_access(properties)
+    if place.shows_shipped_files and _SECRET_KEYS & access.secrets.keys():
+        accepted = "the absolute path of a file on every node"
+        raise SecretsExposed("extra kafka-secrets", place.master, accepted, where=where)
+    return access
+
+
+def kafka_access(properties: Mapping[str, str], secrets_file: str = SECRETS_FILE) -> KafkaAccess:
     """The same access for Spark, from a connection's properties under librdkafka's names.
 
-    Certificates and keys are read here, so that no file has to lie on the cluster's machines.
+    Certificates and keys are read here: the secrets file is the only one that Spark needs.
     Raises ConfigurationError for what Java's client cannot do; the error never holds a secret.
     """
     given = {_ALIASES.get(key, key): value for key, value in properties.items()}
@@ -59,7 +78,7 @@ def kafka_access(properties: Mapping[str, str]) -> KafkaAccess:
         options |= _ssl_options(given)
         secrets |= _ssl_secrets(given)
     for key in secrets:
-        options[f"kafka.{key}"] = f"${{file:{SECRETS_FILE}:{key}}}"
+        options[f"kafka.{key}"] = f"${{file:{secrets_file}:{key}}}"
     if secrets:
         options["kafka.config.providers"] = "file"
         options["kafka.config.providers.file.class"] = _PROVIDER

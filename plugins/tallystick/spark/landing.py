@@ -15,12 +15,14 @@ it verifies the files afterwards.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.landing import LandingPlan, Scan
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.states import Isolation
 from tallystick.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
@@ -87,30 +89,51 @@ def land(spark: SparkSession, plan: LandingPlan) -> None:
 
 
 def source_options(plan: LandingPlan, scan: Scan) -> dict[str, str]:
-    """Options of Spark's Kafka source for one scan; the plan's options never override its ranges.
+    """Options of Spark's Kafka source for one scan; ValueError when a partition occurs twice."""
+    try:
+        return kafka_options(
+            plan.topic, plan.isolation, scan.ranges, plan.kafka_options, scan.max_records_per_file
+        )
+    except ValueError as error:
+        raise ValueError(f"batch {plan.batch_id}: {error}") from error
 
-    Raises ValueError when a partition occurs twice: its second range would silently replace the
-    first.
+
+def kafka_options(
+    topic: str,
+    isolation: Isolation,
+    ranges: Sequence[OffsetRange],
+    given: Mapping[str, str],
+    records_per_task: int | None,
+) -> dict[str, str]:
+    """Options of Spark's Kafka source for exactly these ranges; the given ones never override them.
+
+    Raises ValueError when there is none, or a partition occurs twice: its second range would
+    silently replace the first.
     """
-    first = {each.partition.partition: each.from_offset for each in scan.ranges}
-    until = {each.partition.partition: each.until_offset for each in scan.ranges}
-    if not scan.ranges or len(first) < len(scan.ranges):
-        raise ValueError(f"batch {plan.batch_id}: a scan is empty, or has a partition twice")
+    first = {each.partition.partition: each.from_offset for each in ranges}
+    until = {each.partition.partition: each.until_offset for each in ranges}
+    if not ranges or len(first) < len(ranges):
+        raise ValueError("a scan is empty, or has a partition twice")
     fixed = {
-        "assign": json.dumps({plan.topic: sorted(first)}),
-        "startingOffsets": json.dumps({plan.topic: first}),
-        "endingOffsets": json.dumps({plan.topic: until}),
+        "assign": json.dumps({topic: sorted(first)}),
+        "startingOffsets": json.dumps({topic: first}),
+        "endingOffsets": json.dumps({topic: until}),
         "failOnDataLoss": "true",
         "includeHeaders": "true",
-        "kafka.isolation.level": plan.isolation.value,
+        "kafka.isolation.level": isolation.value,
     }
-    if scan.max_records_per_file is not None:
-        fixed["maxRecordsPerPartition"] = str(scan.max_records_per_file)
-    layers = (CONSUMER_DEFAULTS, plan.kafka_options, fixed)
+    if records_per_task is not None:
+        fixed["maxRecordsPerPartition"] = str(records_per_task)
+    layers = (CONSUMER_DEFAULTS, given, fixed)
     # Spark takes option names in any case; of two spellings, Connect would let chance decide.
     return dict(
         {name.lower(): (name, value) for layer in layers for name, value in layer.items()}.values()
     )
+
+
+def read_from_kafka(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """The records as they are landed; lazy, so nothing is read yet."""
+    return spark.read.format("kafka").options(**options).load().selectExpr(*COLUMNS)
 
 
 def writer_options(plan: LandingPlan) -> dict[str, str]:
@@ -138,8 +161,6 @@ def writer_options(plan: LandingPlan) -> dict[str, str]:
 
 
 def _read(spark: SparkSession, plan: LandingPlan, scan: Scan) -> DataFrame:
-    frame = spark.read.format("kafka").options(**source_options(plan, scan)).load()
-    if scan.file_count is not None:
-        # Without a shuffle this puts whole slices behind one another, and splits none.
-        frame = frame.coalesce(scan.file_count)
-    return frame.selectExpr(*COLUMNS)
+    frame = read_from_kafka(spark, source_options(plan, scan))
+    # Without a shuffle this puts whole slices behind one another, and splits none.
+    return frame if scan.file_count is None else frame.coalesce(scan.file_count)

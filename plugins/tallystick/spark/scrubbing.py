@@ -31,6 +31,7 @@ from tallystick.spark.damage import is_damage
 from tallystick.spark.session_settings import session_settings
 from tallystick.spark.slice_offsets import doubled_offsets, present_offsets
 from tallystick.spark.slice_sums import FileSums, SliceSums, sums_of
+from tallystick.spark.text_result import write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,16 +75,7 @@ def scrub(spark: SparkSession, plan: ScrubPlan) -> ScrubResult:
 
 def write_result(spark: SparkSession, plan: ScrubPlan, result: ScrubResult) -> None:
     """Write the result as one line of text in one file of the plan's output directory."""
-    options = {
-        "mapreduce.fileoutputcommitter.algorithm.version": "1",
-        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        "fs.hdfs.impl.disable.cache": "true",
-        "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
-    }
-    if plan.replication is not None:
-        options["dfs.replication"] = str(plan.replication)
-    frame = spark.createDataFrame([(result.to_json(),)], "value STRING").coalesce(1)
-    frame.write.mode("error").options(**options).text(plan.output)
+    write_text(spark, result.to_json(), plan.output, plan.replication)
 
 
 class _Group:

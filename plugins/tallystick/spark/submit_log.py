@@ -28,10 +28,16 @@ _APPLICATION: Final = re.compile(
     r"^tallystick: application (\S+)|\b(application_\d+_\d+)\b|\b(spark-[0-9a-f]{32})\b"
 )
 _OURS: Final = "tallystick: "
-_FAILED: Final = re.compile(f"^{_OURS}(?:landing|scrub) failed: (.*)", re.DOTALL)
+_NOTE: Final = f"{_OURS}note "
+_FAILED: Final = re.compile(f"^{_OURS}(?:landing|scrub|search) failed: (.*)", re.DOTALL)
 _ERROR_LINE: Final = re.compile(
     r"^(Caused by: )?[\w.$]*(Error|Exception)\b|^Exception in thread|^Error: "
 )
+
+
+def note_in(line: str) -> str | None:
+    """What an application has noted with this line; None where it is no note."""
+    return line.removeprefix(_NOTE) if line.startswith(_NOTE) else None
 
 
 class SubmitLog:

@@ -1,6 +1,6 @@
-"""Runs a landing or a scrub by spark-submit. The application dies with this process.
+"""Runs Spark applications by spark-submit. Each of them dies with this process.
 
-It decides nothing about either: exit code 0 is success; what was written is for others to look at.
+It decides nothing about them: exit code 0 is success; what was written is for others to look at.
 """
 
 from __future__ import annotations
@@ -11,23 +11,48 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
-from tallystick.errors import ApplicationFailed, ConfigurationError, ScrubFailed
+from tallystick.errors import (
+    ApplicationFailed,
+    ApplicationOverdue,
+    ConfigurationError,
+    ScrubFailed,
+)
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
-from tallystick.spark.command import SparkPlace, SubmitCommand, submit_command
+from tallystick.spark.command import SubmitCommand, submit_command
+from tallystick.spark.connector_jars import require_jars
+from tallystick.spark.overdue import ended_after
 from tallystick.spark.parent_death import die_with_parent
-from tallystick.spark.submit_log import SubmitLog
+from tallystick.spark.place import SparkPlace
+from tallystick.spark.submit_log import SubmitLog, note_in
 from tallystick.spark.work_directory import work_directory
 
 logger = logging.getLogger(__name__)
 
+LONGEST: Final = timedelta(hours=6)
 NO_APPLICATION: Final = "(none was started)"
-# Lies beside the one that lands.
+# They lie beside the one that lands.
 SCRUB_APPLICATION: Final = "scrub.py"
+ISOLATE_APPLICATION: Final = "isolate.py"
+
+
+def _ignored(_: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """Who hears what an application says."""
+
+    started: Callable[[str], None] = _ignored
+    """Its id."""
+    noted: Callable[[str], None] = _ignored
+    """Each of its notes."""
 
 
 class SubmitRunner:
@@ -40,27 +65,38 @@ class SubmitRunner:
         application: Path,
         feed_conf: Mapping[str, str],
         kafka_secrets: Mapping[str, str],
+        longest: timedelta = LONGEST,
     ) -> None:
         self._place = place
         self._application = application
         self._feed_conf = feed_conf
         self._kafka_secrets = kafka_secrets
+        self._longest = longest
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; raises ApplicationFailed with its cause.
 
-        Call it from a thread that lives as long as the application: Linux ends the child with the
-        thread that started it.
+        Raises ConfigurationError for a jar that is missing. Call it from a thread that lives as
+        long as the application: Linux ends the child with the thread that started it.
         """
+        self._read_kafka(order, self._application, _Heard(started=started))
+
+    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+        """Return when the application has ended well; raises ApplicationFailed with its cause."""
+        application = self._application.with_name(ISOLATE_APPLICATION)
+        self._read_kafka(order, application, _Heard(noted=noted))
+
+    def _read_kafka(self, order: LandingOrder, application: Path, heard: _Heard) -> None:
+        require_jars(self._place)
         command = submit_command(
             self._place,
-            application=str(self._application),
+            application=str(application),
             name=f"tallystick {order.feed} {order.batch_id}",
             plan_uri=order.plan_uri,
             feed_conf=self._feed_conf,
             has_secrets=bool(self._kafka_secrets),
         )
-        log, exit_code = _ended(command, self._kafka_secrets, started)
+        log, exit_code = self._ended(command, self._kafka_secrets, heard, f"batch {order.batch_id}")
         if exit_code != 0:
             raise ApplicationFailed(
                 order.batch_id, log.application_id or NO_APPLICATION, log.reason(exit_code)
@@ -77,22 +113,32 @@ class SubmitRunner:
             feed_conf=self._feed_conf,
             has_secrets=False,
         )
-        log, exit_code = _ended(command, {}, lambda _: None)
+        log, exit_code = self._ended(command, {}, _Heard(), f"scrub {order.scrub_id}")
         if exit_code != 0:
             raise ScrubFailed(
                 order.scrub_id, log.application_id or NO_APPLICATION, log.reason(exit_code)
             )
 
+    def _ended(
+        self,
+        command: SubmitCommand,
+        secrets: Mapping[str, str],
+        heard: _Heard,
+        work: str,
+    ) -> tuple[SubmitLog, int]:
+        """What the application said, and its exit code; raises ApplicationOverdue."""
+        with (
+            work_directory(secrets) as directory,
+            _process(command, directory) as (process, output),
+            ended_after(self._longest, partial(_kill, process)) as is_overdue,
+        ):
+            log, exit_code = _follow(output, heard), process.wait()
+        if is_overdue.is_set() and exit_code != 0:
+            raise ApplicationOverdue(work, log.application_id or NO_APPLICATION, str(self._longest))
+        return log, exit_code
 
-def _ended(
-    command: SubmitCommand, secrets: Mapping[str, str], started: Callable[[str], None]
-) -> tuple[SubmitLog, int]:
-    """What the application said, and its exit code."""
-    with work_directory(secrets) as directory, _process(command, directory) as (process, output):
-        return _follow(output, started), process.wait()
 
-
-def _follow(output: IO[str], started: Callable[[str], None]) -> SubmitLog:
+def _follow(output: IO[str], heard: _Heard) -> SubmitLog:
     """The whole log, passed on line by line until the output ends."""
     log = SubmitLog()
     is_known = False
@@ -101,7 +147,10 @@ def _follow(output: IO[str], started: Callable[[str], None]) -> SubmitLog:
         logger.log(log.add(line), "%s", line)
         if log.application_id and not is_known:
             is_known = True
-            started(log.application_id)
+            heard.started(log.application_id)
+        note = note_in(line)
+        if note is not None:
+            heard.noted(note)
     return log
 
 
@@ -137,6 +186,11 @@ def _process(
         try:
             yield process, process.stdout
         finally:
-            if process.returncode is None:  # interrupted: not reaped yet, so the id is still its
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End spark-submit and its driver, unless they have ended."""
+    if process.poll() is None:  # not reaped yet, so the id is still its
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,4 +1,7 @@
-"""One landed row, for the comparison with what the broker serves at the same place."""
+"""One landed row, for the comparison with what the broker serves at the same place.
+
+And what every reader of landed rows shares: the file opened, rows in pieces, times in one unit.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,11 @@ import pyarrow as pa
 
 from tallystick.domain.record_hash import record_hash
 from tallystick.errors import FileMissing, ManifestMismatch
-from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.parquet_file import CONTENT, COORDINATES, EXPECTED, LandedParquet
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
 
 BYTES_AT_A_TIME: Final = 16 << 20
-PER_MILLISECOND: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+_PER_MILLISECOND: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
 def landed_record_hash(
@@ -25,30 +27,44 @@ def landed_record_hash(
     Raises FileMissing without the file, ManifestMismatch without the row. Of its row group the
     content columns are fetched once and decoded piece by piece.
     """
-    path = f"{directory}/{file_name}"
-    entry = _entry(store, directory, file_name)
-    file = LandedParquet(
-        path, lambda at, length: store.read_range(path, at, length), entry.length_bytes
-    )
+    file = opened(store, directory, file_name)
     found = _place(file, partition, offset)
     if found is None:
-        raise ManifestMismatch(path, f"a row of partition {partition}, offset {offset}", "none")
+        expected = f"a row of partition {partition}, offset {offset}"
+        raise ManifestMismatch(file.path, expected, "none")
     row = _row(file, *found)
     return record_hash(
         partition=partition,
         offset=offset,
-        timestamp_ms=_milliseconds(path, row.column("timestamp")),
+        timestamp_ms=milliseconds(file.path, row.column("timestamp"))[0],
         key=row.column("key")[0].as_py(),
         value=row.column("value")[0].as_py(),
         headers=[(each["key"], each["value"]) for each in row.column("headers")[0].as_py() or ()],
     )
 
 
-def _entry(store: RangeReader, directory: str, file_name: str) -> StoredEntry:
+def opened(store: RangeReader, directory: str, file_name: str) -> LandedParquet:
+    """The landed file of this name; raises FileMissing, and ManifestMismatch for another one."""
+    path = f"{directory}/{file_name}"
     for entry in store.entries(directory):
         if entry.name == file_name:
-            return entry
-    raise FileMissing(f"{directory}/{file_name}")
+            return LandedParquet(
+                path, lambda at, length: store.read_range(path, at, length), entry.length_bytes
+            )
+    raise FileMissing(path)
+
+
+def rows_at_a_time(file: LandedParquet, row_group: int) -> int:
+    """How many rows of the row group are decoded at a time; at least one."""
+    return max(1, int(BYTES_AT_A_TIME / max(1.0, file.bytes_per_row(row_group))))
+
+
+def milliseconds(path: str, column: Any) -> list[int]:
+    """The instants of a column of timestamps; raises ManifestMismatch for any other column."""
+    if not pa.types.is_timestamp(column.type) or column.null_count:
+        raise ManifestMismatch(path, EXPECTED, f"a timestamp of type {column.type}")
+    unit = _PER_MILLISECOND[column.type.unit]
+    return [each // unit for each in column.cast(pa.int64()).to_pylist()]
 
 
 def _place(file: LandedParquet, partition: int, offset: int) -> tuple[int, int] | None:
@@ -71,16 +87,9 @@ def _place(file: LandedParquet, partition: int, offset: int) -> tuple[int, int] 
 
 def _row(file: LandedParquet, row_group: int, row: int) -> pa.RecordBatch:
     """The content columns of one row."""
-    most_rows = max(1, int(BYTES_AT_A_TIME / max(1.0, file.bytes_per_row(row_group))))
     before = 0
-    for batch in file.batches(row_group, CONTENT, most_rows=most_rows):
+    for batch in file.batches(row_group, CONTENT, most_rows=rows_at_a_time(file, row_group)):
         if row < before + batch.num_rows:
             return batch.slice(row - before, 1)
         before += batch.num_rows
     raise ManifestMismatch(file.path, EXPECTED, f"no row {row} in row group {row_group}")
-
-
-def _milliseconds(path: str, column: Any) -> int:
-    if not pa.types.is_timestamp(column.type) or column.null_count:
-        raise ManifestMismatch(path, EXPECTED, f"a timestamp of type {column.type}")
-    return int(column.cast(pa.int64())[0].as_py()) // PER_MILLISECOND[column.type.unit]

@@ -6,7 +6,7 @@ data. Whatever pyarrow says of a damaged file becomes ManifestMismatch with the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallystick.errors import ManifestMismatch
+from tallystick.storage.parquet_pages import PagedRowGroup
 from tallystick.storage.ranged_file import Fetch, RangedFile
 
 EXPECTED: Final = "a whole Parquet file as landed"
@@ -74,6 +75,20 @@ class LandedParquet:
         if found != expected:
             raise self._wrong(f"{found} rows where the footer says {expected}")
 
+    def by_pages(
+        self, row_group: int, columns: Sequence[str], runs: Sequence[tuple[int, int]]
+    ) -> Mapping[str, Any] | None:
+        """All rows of the runs [from, until) of a row group, by the path of each leaf.
+
+        Only the pages that hold them are fetched. None where the file does not say which they are.
+        """
+        with self._mismatch():
+            try:
+                group = PagedRowGroup.of(self._file, self._length, row_group, columns)
+                return group.rows(runs) if group else None
+            except (ValueError, KeyError, IndexError, TypeError) as error:
+                raise self._wrong(f"pages that can't be told apart: {error}") from error
+
     def bytes_per_row(self, row_group: int) -> float:
         """Mean size of a row in memory, all columns."""
         group = self.metadata.row_group(row_group)
@@ -81,10 +96,14 @@ class LandedParquet:
 
     def may_hold(self, row_group: int, column: str, value: int) -> bool:
         """False if the footer's statistics rule this value out."""
+        return self.may_meet(row_group, column, value, value + 1)
+
+    def may_meet(self, row_group: int, column: str, first: int, until: int) -> bool:
+        """False if the footer's statistics rule out every value of [first, until)."""
         statistics = self.metadata.row_group(row_group).column(self._leaves[column][0]).statistics
         if statistics is None or not statistics.has_min_max:
             return True
-        return bool(statistics.min <= value <= statistics.max)
+        return bool(statistics.min < until and first <= statistics.max)
 
     def _pieces(self, row_group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
         group = self.metadata.row_group(row_group)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tallystick.domain.content_rules import Payload
 from tallystick.domain.landed import ReadBack
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.second_read import SeenRecord
 from tallystick.storage.landed_payloads import landed_payloads
 from tallystick.storage.landed_record import landed_record_hash
+from tallystick.storage.landed_slices import landed_slices
 from tallystick.storage.paths import checked
 from tallystick.storage.read_back import RangeReader, read_back, read_back_file
 
@@ -34,3 +37,14 @@ class RowAnswers:
     ) -> Iterator[tuple[int, Payload]]:
         """Every row's partition, and what its producer sent."""
         return landed_payloads(self, checked(directory), file_name)
+
+    def landed_slices(
+        self: RangeReader,
+        directory: str,
+        file_name: str,
+        slices: Sequence[OffsetRange],
+        *,
+        by_pages: bool = True,
+    ) -> Iterator[tuple[int, SeenRecord]]:
+        """Partition and record of each row that the slices hold."""
+        return landed_slices(self, checked(directory), file_name, slices, by_pages=by_pages)

@@ -3,21 +3,25 @@ them all.
 """
 
 from tallystick.wiring.adapters import (
+    ISOLATE_APPLICATION,
     LANDING_APPLICATION,
     SCRUB_APPLICATION,
-    kafka_secrets,
     ledger_dsn,
     open_ledger,
     open_services,
+    secrets_file,
+    shipped_secrets,
     spark_place,
 )
 
 __all__ = [
+    "ISOLATE_APPLICATION",
     "LANDING_APPLICATION",
     "SCRUB_APPLICATION",
-    "kafka_secrets",
     "ledger_dsn",
     "open_ledger",
     "open_services",
+    "secrets_file",
+    "shipped_secrets",
     "spark_place",
 ]

@@ -25,8 +25,9 @@ from tallystick.settings.connection_kinds import (
 from tallystick.settings.connections import Connection
 from tallystick.settings.feed import Feed
 from tallystick.sources.broker_view import KafkaBrokerView
-from tallystick.spark.command import SparkPlace
-from tallystick.spark.kafka_access import kafka_access
+from tallystick.sources.second_reader import LibrdkafkaReader
+from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
+from tallystick.spark.place import SparkPlace
 from tallystick.spark.submit_runner import SubmitRunner
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.workflows.services import Services
@@ -36,6 +37,7 @@ LEDGER_CONNECTION: Final = "ledger_default"
 # What spark-submit starts, beside plugins/ in every installation.
 LANDING_APPLICATION: Final = Path(__file__).resolve().parents[3] / "spark_jobs" / "land.py"
 SCRUB_APPLICATION: Final = LANDING_APPLICATION.with_name("scrub.py")
+ISOLATE_APPLICATION: Final = LANDING_APPLICATION.with_name("isolate.py")
 
 
 class WallClock:
@@ -78,13 +80,37 @@ def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
     found = SparkConnection.of(connection_of(feed.spark.connection))
     conf = {"spark.yarn.queue": found.queue} if found.queue else {}
     user = WebHdfsConnection.of(connection_of(feed.target.connection)).user
-    return SparkPlace(found.master, found.deploy_mode, found.jars, conf, hadoop_user=user)
+    return SparkPlace(
+        found.master,
+        found.deploy_mode,
+        found.jars,
+        conf,
+        hadoop_user=user,
+        kafka_secrets=found.kafka_secrets,
+    )
 
 
-def kafka_secrets(feed: Feed, connection_of: ConnectionOf) -> Mapping[str, str]:
-    """What Spark's Kafka client must be told beside the plan; never for logs or arguments."""
+def shipped_secrets(feed: Feed, connection_of: ConnectionOf) -> Mapping[str, str]:
+    """What is shipped to Spark's Kafka client beside the plan; never for logs or arguments.
+
+    Raises SecretsExposed where anybody could read it.
+    """
+    return _access(feed, connection_of).secrets
+
+
+def secrets_file(feed: Feed, connection_of: ConnectionOf) -> str:
+    """The text of the file that an administrator places on Spark's nodes; empty if none is needed.
+
+    It holds the secrets themselves.
+    """
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
-    return kafka_access(kafka.properties).secrets
+    return secrets_text(kafka_access(kafka.properties).secrets)
+
+
+def _access(feed: Feed, connection_of: ConnectionOf) -> KafkaAccess:
+    kafka = KafkaConnection.of(connection_of(feed.source.connection))
+    place = spark_place(feed, connection_of)
+    return access_from(place, kafka.properties, where=f"connection {feed.spark.connection}")
 
 
 @contextmanager
@@ -99,8 +125,7 @@ def open_services(
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
     hdfs = WebHdfsConnection.of(connection_of(feed.target.connection))
     dsn = ledger_dsn(connection_of)
-    access = kafka_access(kafka.properties)
-    spark_place(feed, connection_of)
+    access = _access(feed, connection_of)
     with ExitStack() as stack:
         broker = stack.enter_context(KafkaBrokerView(kafka.properties, now=WallClock().now))
         ledger = PostgresLedger(dsn)
@@ -112,6 +137,10 @@ def open_services(
             password=hdfs.password.get_secret_value() if hdfs.password else None,
         )
         stack.callback(store.close)
+        second_reader = None
+        if feed.reconcile.second_reader is not None:
+            second_reader = LibrdkafkaReader(kafka.properties)
+            stack.callback(second_reader.close)
         yield Services(
             feed=feed,
             ledger=ledger,
@@ -123,9 +152,11 @@ def open_services(
                 application=LANDING_APPLICATION,
                 feed_conf=feed.spark.conf,
                 kafka_secrets=access.secrets,
+                longest=feed.spark.max_application_time,
             ),
             clock=WallClock(),
             new_id=new_id,
             second_ledger=lambda: PostgresLedger(dsn),
             kafka_options=access.options,
+            second_reader=second_reader,
         )

@@ -14,9 +14,10 @@ from tallystick.domain.content_rules import Place, aborted_landed
 from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationState
 from tallystick.domain.landed import LandedFile
-from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation, log_changes
+from tallystick.domain.log_changes import Accounts, Observation, log_changes
 from tallystick.domain.manifest import AccountedRange, Manifest
 from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.sameness import UNKNOWN, Sameness
 from tallystick.domain.snapshot import PartitionBounds
 from tallystick.domain.states import HoleClass, Isolation
 from tallystick.ports.proofs import CommittedDirectory
@@ -83,7 +84,7 @@ def _logs_as_read(
         if (bounds := seen.snapshot.partitions.get(partition))
         and account.state is GenerationState.OPEN
         and account.generation_id not in over
-        and seen.anchors.get(partition) is not AnchorCheck.GONE
+        and seen.logs.get(partition, UNKNOWN).sameness is Sameness.SAME
     }
 
 

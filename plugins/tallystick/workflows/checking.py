@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from tallystick.domain.closing import Heard, ended_findings
 from tallystick.domain.findings import (
@@ -13,19 +14,26 @@ from tallystick.domain.findings import (
     PLANNING_CODES,
     Finding,
 )
-from tallystick.domain.ledger_rules import standing_short_reads
+from tallystick.domain.ledger_rules import (
+    is_of_an_attempt,
+    standing_short_reads,
+    standing_unreadable,
+)
 from tallystick.domain.log_rules import OF_LOST, recorded_stops
 from tallystick.domain.rules import lasting_findings
 from tallystick.domain.states import FindingState
 from tallystick.domain.waivers import as_accepted
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
+from tallystick.workflows.asking import foreseen
 from tallystick.workflows.observing import observe
 from tallystick.workflows.outlooks import outlook, terms
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
+
+_MOST_TOLD: Final = 20
 
 
 def check(services: Services, since: datetime) -> Sequence[Finding]:
@@ -34,9 +42,11 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
     A repair that the run took over may have lost rows: that is told too. What lasts is stopped
     partitions, lost anchors, stalled stable offsets, and losses that are near. L0 was decided
     before each commit: a batch that was not accounted for is not committed. What a reconcile has
-    found meanwhile is not this run's to fail on.
+    found meanwhile is not this run's to fail on. What stands open from before is said, and fails
+    nothing again.
     """
     with at(services, "check"):
+        begun_at = services.ledger.clock()
         accounts = services.ledger.accounts(services.feed_name)
         seen = observe(services, accounts)
         recorded = services.ledger.findings(services.feed_name)
@@ -47,39 +57,93 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
             *lasting_findings(services.feed_name, known, seen, around, terms(services)),
         )
         services.ledger.record_findings(services.feed_name, standing)
+        heard = Heard(
+            seen.snapshot.taken_at,
+            broker=seen.snapshot,
+            storage=False,
+            not_told=around.not_told,
+        )
+        waiting = {each.finding_id: each.finding for each in recorded if each.finding.is_foreseen}
+        if waiting:
+            # What a reconcile foresaw, and the run's plan has recorded otherwise.
+            ended = ended_findings(waiting, foreseen(services, accounts, seen), heard, known)
+            services.ledger.close_findings(services.feed_name, ended, confirmed_before=begun_at)
         # Asked now: what was recorded with other evidence has ended its waiver.
-        accepted = {
-            each.finding.key
-            for each in services.ledger.findings(services.feed_name)
-            if each.state is FindingState.WAIVED
-        }
+        on_record = services.ledger.findings(services.feed_name)
+    accepted = {each.finding.key for each in on_record if each.state is FindingState.WAIVED}
     # A run that is run again tells what its first life has found, but for what has passed since.
     over = ended_findings(
         {each.finding_id: each.finding for each in recorded},
-        (*standing, *standing_short_reads(known, told, accounts.open_repairs)),
-        Heard(
-            seen.snapshot.taken_at,
-            broker=True,
-            storage=False,
-            leaderless=seen.snapshot.leaderless,
-            not_told=around.not_told,
+        (
+            *standing,
+            *standing_short_reads(known, told, accounts.open_repairs),
+            *standing_unreadable(known, told, accounts.claimed),
         ),
+        heard,
         known,
     )
     news = [
         each.finding
         for each in recorded
         if _told_at(each) >= since
-        and (each.finding.code in PLANNING_CODES or each.finding.subject == OF_LOST)
+        and _is_of_a_run(each.finding)
+        and not each.finding.is_foreseen
         and each.finding_id not in over
     ]
     keys = {each.key for each in news}
     found = as_accepted((*news, *(each for each in standing if each.key not in keys)), accepted)
-    for finding in found:
-        log.warning("Found: %s", finding)
-    if not found:
-        log.info("Feed %s: nothing found at levels L0 and L1.", services.feed_name)
+    _tell(services.feed_name, found, on_record)
     return found
+
+
+def _is_of_a_run(finding: Finding) -> bool:
+    """True for what runs record; the rest is reconcile's, and no news of a run."""
+    is_planned = finding.code in PLANNING_CODES or finding.subject == OF_LOST
+    return is_planned or is_of_an_attempt(finding)
+
+
+def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> None:
+    """What is new, and what stands open from before: a run that finds nothing new is not clean."""
+    for each in numbered(found, on_record):
+        log.warning("Found: %s", each)
+    before = open_beside(found, on_record)
+    news = f"{len(found)} finding(s)" if found else "nothing new"
+    level = logging.WARNING if before else logging.INFO
+    log.log(
+        level,
+        "Feed %s: %s at levels L0 and L1; %s from before.",
+        feed,
+        news,
+        f"{len(before)} finding(s) stand open" if before else "no finding stands open",
+    )
+    for stored in before[:_MOST_TOLD]:
+        since = stored.first_seen_at.isoformat(timespec="seconds")
+        log.warning("Open since %s: finding %d: %s", since, stored.finding_id, stored.finding)
+    if len(before) > _MOST_TOLD:
+        log.warning("And %d more: ./tallystick findings %s", len(before) - _MOST_TOLD, feed)
+
+
+def open_beside(
+    found: Sequence[Finding], on_record: Sequence[StoredFinding]
+) -> list[StoredFinding]:
+    """What stands open on record, harmless no more than accepted, and is not among these."""
+    told = {each.key for each in found}
+    return [
+        each
+        for each in on_record
+        if each.state is FindingState.OPEN
+        and each.finding.verdict in FAILING_VERDICTS
+        and each.finding.key not in told
+    ]
+
+
+def numbered(found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> list[str]:
+    """The findings in a sentence each, with their numbers where they are on record."""
+    numbers = {each.finding.key: each.finding_id for each in on_record}
+    return [
+        f"finding {numbers[each.key]}: {each}" if each.key in numbers else str(each)
+        for each in found
+    ]
 
 
 def _told_at(stored: StoredFinding) -> datetime:
@@ -88,9 +152,12 @@ def _told_at(stored: StoredFinding) -> datetime:
     return stored.last_confirmed_at if is_lasting else stored.first_seen_at
 
 
-def require_clean(feed: str, findings: Sequence[Finding]) -> None:
+def require_clean(
+    feed: str, findings: Sequence[Finding], on_record: Sequence[StoredFinding] = ()
+) -> None:
     """Raise CheckFailed when a finding is neither harmless nor accepted."""
-    require_none_failing(feed, [str(each) for each in findings if each.verdict in FAILING_VERDICTS])
+    failing = [each for each in findings if each.verdict in FAILING_VERDICTS]
+    require_none_failing(feed, numbered(failing, on_record))
 
 
 def require_none_failing(feed: str, failing: Sequence[str]) -> None:

@@ -1,4 +1,5 @@
-"""Enters published batches into the ledger by the steps of any batch, under their own ids.
+"""Enters published batches into the ledger by the steps of any batch, under their own ids; proven
+ones in staging, too.
 
 Claimed, begun, verified, committed, published: each step is a transaction of its own and finds what
 an earlier try has done, so whoever is killed on the way is followed by the next rebuild.
@@ -10,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tallystick.domain.batch import Attempt, BatchPlan
+from tallystick.domain.batch import Attempt
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationState
 from tallystick.domain.identities import AttemptId
@@ -21,12 +22,20 @@ from tallystick.domain.log_changes import (
     OpenedGeneration,
 )
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import BatchPath
+from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.rebuilding import LeftOut, Logs, PublishedBatch, RebuildPlan, named
-from tallystick.errors import AttemptFenced, BatchBusy, LedgerRefused
+from tallystick.errors import AttemptFenced, BatchBusy, LedgerRefused, VerificationFailed
 from tallystick.ports.ledger import PlanningSession
 from tallystick.workflows.published_manifests import manifest_at
+from tallystick.workflows.publishing import publish
 from tallystick.workflows.services import Services
+from tallystick.workflows.staged_attempts import proven_manifest
+from tallystick.workflows.taking_over import (
+    commit_again,
+    commit_proven,
+    require_no_row_taken,
+    take_over,
+)
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +88,7 @@ def _note(
     done: list[PublishedBatch], left_out: list[LeftOut], batch: PublishedBatch, refused: str | None
 ) -> None:
     if refused:
-        left_out.append(_left_out(batch.plan, refused))
+        left_out.append(LeftOut(batch.directory, batch.plan.batch_id, (refused,)))
     else:
         done.append(batch)
 
@@ -88,19 +97,33 @@ def _entered(
     services: Services, batch: PublishedBatch, logs: Logs, *, is_claimed: bool
 ) -> str | None:
     """None when the ledger has the batch, else why it has not: nothing of it was changed then."""
-    read = manifest_at(services, BatchPath.of(batch.plan))
+    read = _manifest_of(services, batch)
     if isinstance(read, str):
         return read
     if replace(read.plan, replaces=batch.plan.replaces) != batch.plan:
         return "its manifest was changed meanwhile"
     manifest = named(read, batch.plan, logs)
-    if not is_claimed:
-        try:
+    try:
+        if batch.staged_by:
+            require_no_row_taken(services, manifest)
+        if not is_claimed:
             _claim(services, manifest)
-        except LedgerRefused as error:
-            return error.sentence()
-    _carry(services, manifest)
+    except (LedgerRefused, VerificationFailed) as error:
+        return error.sentence()
+    try:
+        _carry(services, manifest, staged_by=batch.staged_by)
+    except (LedgerRefused, BatchBusy, VerificationFailed) as error:
+        if not batch.staged_by:
+            raise
+        return error.sentence()
     return None
+
+
+def _manifest_of(services: Services, batch: PublishedBatch) -> Manifest | str:
+    if batch.staged_by is None:
+        return manifest_at(services, BatchPath.of(batch.plan))
+    staging = StagingPath.of(batch.plan, batch.staged_by)
+    return proven_manifest(services, staging) or "its files were changed meanwhile"
 
 
 def _settle_logs(services: Services, plan: RebuildPlan) -> None:
@@ -136,18 +159,31 @@ def _claim(services: Services, manifest: Manifest) -> None:
         session.freeze(plan.window, [plan], [], owner=manifest.attempt.owner, lease=services.lease)
 
 
-def _carry(services: Services, manifest: Manifest) -> None:
+def _carry(services: Services, manifest: Manifest, *, staged_by: AttemptId | None) -> None:
     """The claimed batch to published: the proof is its own, the token is the ledger's."""
     batch_id = manifest.plan.batch_id
+    if staged_by:
+        _carry_staged(services, manifest, staged_by)
+        return
     try:
         attempt = _begun(services, manifest, manifest.attempt.attempt_id)
     except AttemptFenced:
         # This ledger has seen newer attempts of the batch, none of which has published it.
         attempt = _begun(services, manifest, AttemptId(services.new_id()))
-    services.ledger.record_verified(attempt, replace(manifest, attempt=attempt))
-    services.ledger.commit(attempt)
+    commit_again(services, attempt, manifest)
     services.ledger.mark_published(batch_id)
     log.info("Entered batch %s: %d offsets.", batch_id, manifest.plan.span)
+
+
+def _carry_staged(services: Services, manifest: Manifest, staged_by: AttemptId) -> None:
+    """The same of a batch that was never shown: it is published by the step of every batch."""
+    plan = manifest.plan
+    attempt = take_over(services, plan, staged_by, manifest.attempt.owner)
+    if attempt is None:
+        raise LedgerRefused("make_attempt", f"batch {plan.batch_id} is over")
+    commit_proven(services, attempt, manifest)
+    publish(services, plan.batch_id)
+    log.info("Entered batch %s from staging: %d offsets.", plan.batch_id, plan.span)
 
 
 def _begun(services: Services, manifest: Manifest, attempt_id: AttemptId) -> Attempt:
@@ -161,7 +197,3 @@ def _begun(services: Services, manifest: Manifest, attempt_id: AttemptId) -> Att
     if attempt is None:
         raise LedgerRefused("make_attempt", f"batch {manifest.plan.batch_id} is over")
     return attempt
-
-
-def _left_out(plan: BatchPlan, *reasons: str) -> LeftOut:
-    return LeftOut(str(BatchPath.of(plan)), plan.batch_id, reasons)

@@ -13,9 +13,11 @@ from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.landing import LandingPlan
 from tallystick.domain.packing import pack
 from tallystick.domain.paths import StagingPath
+from tallystick.domain.sameness import UNKNOWN
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import BatchState
 from tallystick.errors import (
+    ApplicationFailed,
     AttemptFenced,
     BrokerUnavailable,
     CommitOutcomeUnknown,
@@ -25,7 +27,9 @@ from tallystick.errors import (
 )
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.heartbeat import held
+from tallystick.workflows.isolating import set_unreadable_aside
 from tallystick.workflows.place import at
+from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -39,11 +43,11 @@ def land_batch(
     services: Services, batch_id: BatchId, attempt_id: AttemptId, owner: Owner
 ) -> Attempt | None:
     """The attempt, once its Spark application has written everything; None if nothing is left to
-    land.
+    land. A batch without ranges gives files up: it needs no application.
 
     Raises BatchBusy when another run's attempt is alive, SourceChanged when the log is not the
     planned one any more, StorageRefused or StorageUnavailable before anything is read,
-    ApplicationFailed.
+    ApplicationFailed, or RecordsUnreadable where single records are to blame.
     """
     with at(services, "land", batch_id):
         status = services.ledger.batch(batch_id)
@@ -53,10 +57,23 @@ def land_batch(
             return None
         with failing(services, attempt), held(services, attempt):
             order = prepare(services, attempt)
-            services.spark.run(order, started=partial(_note_application, services, attempt))
+            if status.plan.ranges:
+                _carry_out(services, attempt, order, status)
         _hold_until_verified(services, attempt)
     log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
     return attempt
+
+
+def _carry_out(
+    services: Services, attempt: Attempt, order: LandingOrder, before: BatchStatus
+) -> None:
+    """Let Spark write the batch; raises ApplicationFailed, or RecordsUnreadable."""
+    try:
+        services.spark.run(order, started=partial(_note_application, services, attempt))
+    except ApplicationFailed:
+        with held(services, attempt):  # the search has a time of its own
+            set_unreadable_aside(services, attempt, before)
+        raise
 
 
 def begin(
@@ -88,7 +105,8 @@ def prepare(services: Services, attempt: Attempt) -> LandingOrder:
     batch = services.ledger.batch(attempt.batch_id).plan
     services.store.require_writable(batch.root)
     snapshot = services.broker.snapshot(batch.topic)
-    _require_same_log(services, batch, snapshot)
+    if batch.ranges:
+        _require_same_log(services, batch, snapshot)
     staging = StagingPath.of(batch, attempt.attempt_id)
     plan = _landing_plan(services, batch, staging, snapshot)
     services.store.write(staging.plan, plan.to_json().encode())
@@ -101,26 +119,34 @@ def prepare(services: Services, attempt: Attempt) -> LandingOrder:
 
 
 def _require_same_log(services: Services, batch: BatchPlan, snapshot: BrokerSnapshot) -> None:
+    """Raise SourceChanged unless the log is the very one that the plan saw, up to the claims."""
     if (batch.cluster_id, batch.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
         raise SourceChanged(
             batch.batch_id, f"topic {batch.topic} was re-created since the batch was planned"
         )
+    checks = checked_logs(services, snapshot, services.ledger.claimed_logs(batch.batch_id))
     for planned in batch.ranges:
         offsets = planned.offsets
-        bounds = snapshot.partitions.get(offsets.partition.partition)
+        partition = offsets.partition.partition
+        bounds = snapshot.partitions.get(partition)
         if bounds is None:
-            raise BrokerUnavailable(services.servers, f"{offsets.partition} has no leader")
+            raise BrokerUnavailable(
+                services.servers, f"no leader can say how far {offsets.partition} may be read"
+            )
         if bounds.log_start_offset > offsets.from_offset:
             raise SourceChanged(
                 batch.batch_id,
                 f"{offsets} was planned, but the log now starts at {bounds.log_start_offset}",
             )
+        check = checks.get(partition, UNKNOWN)
+        if not check.holds_below(offsets.until_offset):
+            raise SourceChanged(batch.batch_id, f"{offsets}: {check.words('since it was planned')}")
         readable = bounds.readable_until(services.isolation)
         if readable < offsets.until_offset:
-            raise SourceChanged(
-                batch.batch_id,
-                f"{offsets} was planned, but under {services.isolation.value} the log now ends at"
-                f" {readable}",
+            raise BrokerUnavailable(
+                services.servers,
+                f"{offsets} was readable when it was planned, and nothing of it was cut, but under"
+                f" {services.isolation.value} the log can be read up to {readable} only now",
             )
 
 
@@ -172,7 +198,7 @@ def _borne(what: str) -> Iterator[None]:
     try:
         yield
     except LedgerUnavailable as error:
-        log.warning("%s, and the story goes on: %s", what, error)
+        log.warning("%s (continuing without it): %s", what, error)
 
 
 @contextmanager

@@ -1,23 +1,19 @@
-"""What a run sees of the broker: a snapshot, tail anchors, and where the start policy begins."""
+"""What a run sees of the broker: bounds, what became of the logs, where the start policy begins."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation
-from tallystick.domain.snapshot import (
-    BatchHead,
-    BrokerSnapshot,
-    PartitionBounds,
-    RecordEvidence,
-)
+from tallystick.domain.generation import GenerationAccount, GenerationState, unlisted_in
+from tallystick.domain.log_changes import Accounts, Observation
+from tallystick.domain.sameness import LogCheck, Sameness
+from tallystick.domain.snapshot import BatchHead, BrokerSnapshot
 from tallystick.errors import AnotherCluster, BrokerUnavailable, SourceRefused
+from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -34,24 +30,49 @@ def observe(services: Services, accounts: Accounts) -> Observation:
     Raises AnotherCluster, and BrokerUnavailable for a broker that answers with a topic of the past.
     """
     generations = accounts.generations
-    snapshot = _settled_snapshot(services, generations)
-    _require_present_log(services, accounts, snapshot)
-    checked = _checked_anchors(services, snapshot, generations)
-    while not checked.are_all_intact:
+    snapshot, logs = _looked(services, accounts)
+    while any(each.sameness is not Sameness.SAME for each in logs.values()):
         # Records are asked for by the topic's name: a topic that was re-created a moment ago
         # answers with records of another log.
-        after = _settled_snapshot(services, generations)
-        if (after.cluster_id, after.topic_id) == (snapshot.cluster_id, snapshot.topic_id):
+        before, (snapshot, logs) = snapshot, _looked(services, accounts)
+        if (before.cluster_id, before.topic_id) == (snapshot.cluster_id, snapshot.topic_id):
             break
-        _require_present_log(services, accounts, after)
-        snapshot, checked = after, _checked_anchors(services, after, generations)
     return Observation(
         snapshot=snapshot,
-        anchors=checked.anchors,
+        logs=logs,
         start_offsets={} if generations else _start_offsets(services, snapshot),
         first_batches=_first_batches(services, snapshot, generations),
-        cut_at=checked.cut_at,
     )
+
+
+def _looked(
+    services: Services, accounts: Accounts
+) -> tuple[BrokerSnapshot, Mapping[int, LogCheck]]:
+    """A snapshot and what became of its logs; of several looks where one seems cut or is left out.
+
+    Where the epochs can tell, the first look is enough, for a cut as for a high watermark that lags
+    behind. Without them a log that stays shorter counts as cut, and a short regress does not.
+    """
+    looks = 0
+    while True:
+        snapshot = _snapshot(services, accounts.generations)
+        _require_present_log(services, accounts, snapshot)
+        comparable = _comparable(snapshot, accounts.generations)
+        logs = checked_logs(services, snapshot, comparable)
+        looks += 1
+        is_doubted = any(_is_shorter_for_no_reason(each, snapshot, logs) for each in comparable)
+        if looks == _LOOKS_AT_A_REGRESS or not (snapshot.unlisted or is_doubted):
+            return snapshot, logs
+        services.clock.pause(_PAUSE_SECONDS)
+
+
+def _is_shorter_for_no_reason(
+    account: GenerationAccount, snapshot: BrokerSnapshot, logs: Mapping[int, LogCheck]
+) -> bool:
+    partition = account.partition.partition
+    bounds, check = snapshot.partitions.get(partition), logs.get(partition)
+    is_shorter = bounds is not None and bounds.high_watermark < account.readable_before
+    return is_shorter and check is not None and check.sameness is Sameness.UNKNOWN
 
 
 def _first_batches(
@@ -93,25 +114,10 @@ def _require_present_log(services: Services, accounts: Accounts, snapshot: Broke
         )
 
 
-def _settled_snapshot(
-    services: Services, generations: Mapping[int, GenerationAccount]
-) -> BrokerSnapshot:
-    """A snapshot in which no log seems to be cut, or the last of several that all say so."""
+def _snapshot(services: Services, generations: Mapping[int, GenerationAccount]) -> BrokerSnapshot:
+    """A snapshot that names the partitions which the broker should have listed, and did not."""
     snapshot = services.broker.snapshot(services.topic)
-    for _ in range(_LOOKS_AT_A_REGRESS - 1):
-        if not _has_regressed(snapshot, generations):
-            break
-        services.clock.pause(_PAUSE_SECONDS)
-        snapshot = services.broker.snapshot(services.topic)
-    return snapshot
-
-
-def _has_regressed(snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]) -> bool:
-    return any(
-        bounds.high_watermark < account.readable_before
-        for account in _comparable(snapshot, generations)
-        if (bounds := snapshot.partitions.get(account.partition.partition))
-    )
+    return replace(snapshot, unlisted=unlisted_in(snapshot, generations))
 
 
 def _comparable(
@@ -124,111 +130,6 @@ def _comparable(
         if account.state is GenerationState.OPEN
         and (account.cluster_id, account.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """What became of the logs that were read before, by partition."""
-
-    anchors: Mapping[int, AnchorCheck]
-    cut_at: Mapping[int, int]
-
-    @property
-    def are_all_intact(self) -> bool:
-        is_read_intact = all(check is AnchorCheck.INTACT for check in self.anchors.values())
-        return is_read_intact and not self.cut_at
-
-
-def _checked_anchors(
-    services: Services, snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
-) -> _Checked:
-    """For each log that was read before: is it still the same up to where it was read?
-
-    Two witnesses: the leader epochs, which cover everything up to the read's end, and the last
-    landed record itself. One that says no is believed; one that says yes is enough.
-    """
-    checks: dict[int, AnchorCheck] = {}
-    cut_at: dict[int, int] = {}
-    records = _anchor_records(services, snapshot, generations)
-    for account in _comparable(snapshot, generations):
-        partition = account.partition.partition
-        bounds = snapshot.partitions.get(partition)
-        if bounds is None:
-            continue
-        seen_until = _seen_until(services, account, bounds)
-        if seen_until is not None and seen_until < account.last_seen_until:
-            cut_at[partition] = seen_until
-        if account.read_until is None:
-            continue
-        same_until = _same_until(services, account, bounds)
-        said = {_said_by_epochs(account.read_until, same_until)}
-        if same_until is not None and same_until < account.read_until:
-            cut_at[partition] = same_until
-        record = records.get(partition)
-        if record and account.anchor:
-            is_same = record.content_hash == account.anchor.content_hash
-            said.add(AnchorCheck.INTACT if is_same else AnchorCheck.DIFFERS)
-        checks[partition] = next(
-            each
-            for each in (AnchorCheck.DIFFERS, AnchorCheck.INTACT, AnchorCheck.GONE)
-            if each in said
-        )
-    return _Checked(checks, cut_at)
-
-
-def _same_until(
-    services: Services, account: GenerationAccount, bounds: PartitionBounds
-) -> int | None:
-    """How far the log still is the one that was read; None where no epoch can tell.
-
-    A log is cut at a change of leaders only, and then epochs end earlier than before (KIP-101).
-    When it was read, the log reached past `read_until` in the epoch `read_epoch`.
-    """
-    if account.read_epoch is None or bounds.leader_epoch == account.read_epoch:
-        return None if account.read_epoch is None else account.read_until
-    return services.broker.epoch_end(account.partition, account.read_epoch)
-
-
-def _seen_until(
-    services: Services, account: GenerationAccount, bounds: PartitionBounds
-) -> int | None:
-    """As `_same_until`, of all that was seen to be readable, landed or not."""
-    if account.seen_epoch is None or account.last_seen_until <= (account.read_until or 0):
-        return None
-    if bounds.leader_epoch == account.seen_epoch:
-        return account.last_seen_until
-    return services.broker.epoch_end(account.partition, account.seen_epoch)
-
-
-def _said_by_epochs(read_until: int, same_until: int | None) -> AnchorCheck:
-    if same_until is None:
-        return AnchorCheck.GONE
-    return AnchorCheck.INTACT if same_until >= read_until else AnchorCheck.DIFFERS
-
-
-def _anchor_records(
-    services: Services, snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
-) -> Mapping[int, RecordEvidence]:
-    """The records that the anchors name, where the log still reaches over them."""
-    wanted = {
-        account.partition.partition: account.anchor.offset
-        for account in _comparable(snapshot, generations)
-        if account.anchor
-        and (bounds := snapshot.partitions.get(account.partition.partition))
-        and bounds.log_start_offset <= account.anchor.offset < bounds.high_watermark
-    }
-    if not wanted:
-        return {}
-    try:
-        return services.broker.records_at(services.topic, wanted)
-    except SourceRefused as error:
-        log.warning("A record can't be read; each partition is asked for alone: %s", error)
-    found: dict[int, RecordEvidence] = {}
-    for partition, offset in wanted.items():
-        # One unreadable record must not stop the other partitions; its epochs are witness enough.
-        with suppress(SourceRefused):
-            found |= services.broker.records_at(services.topic, {partition: offset})
-    return found
 
 
 def _start_offsets(services: Services, snapshot: BrokerSnapshot) -> dict[int, int]:

@@ -58,6 +58,7 @@ def outlook(
         at_stable=_heads(services, undecided) or {},
         past=services.ledger.past_bounds(services.feed_name, snapshot.topic_id, looked_back),
         longest_transaction=services.broker.longest_transaction() if undecided else None,
+        idle=services.ledger.idle(services.feed_name) if unread else None,
     )
 
 

@@ -9,30 +9,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from tallystick.domain.batch import BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId, Owner, PlanId
 from tallystick.domain.isolating import halves_of_failing
-from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
+from tallystick.domain.log_changes import Accounts, Asked, LogChanges, Observation, log_changes
 from tallystick.domain.log_rules import change_findings
-from tallystick.domain.planning import PlanLimits, RunPlan, plan_run
-from tallystick.domain.progress_rules import frozen_time_index
+from tallystick.domain.planning import PlanLimits, RunPlan, due_offsets, plan_run
+from tallystick.domain.progress_rules import unheard_partitions
 from tallystick.domain.states import BatchState
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
 from tallystick.ports.ledger import FrozenPlan, PlanningSession
+from tallystick.workflows.asking import Answers, InDanger, ask_attempts, foresee
 from tallystick.workflows.observing import observe
+from tallystick.workflows.other_feeds import require_root_outside
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import require_ledger_not_behind
 from tallystick.workflows.services import Services
+from tallystick.workflows.windows import ends_of, frozen_findings, goes_by_windows, own_windows
 
 log = logging.getLogger(__name__)
-
-# A producer's clock may be ahead of ours by this much before its records count as from the future.
-_CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,11 @@ class PlanReport:
     wanted: int
     """Offsets that are due and not accounted for; 0 when resumed."""
     findings: Sequence[Finding]
+    rescued: Sequence[BatchPlan] = ()
+    """Batches that died before their commit, and were committed from what they had landed: the log
+    has not all of it any more. This run publishes them."""
+    warnings: Sequence[str] = ()
+    """What the run does that its operator may not want; said before it is done."""
 
     @property
     def planned(self) -> int:
@@ -64,9 +68,14 @@ class PlanReport:
         return sum(each.span for each in self.batches)
 
     @property
+    def left(self) -> int:
+        """Offsets that are due and that the limits of one run leave to the next."""
+        return 0 if self.is_resumed else self.wanted - self.planned
+
+    @property
     def all_batches(self) -> tuple[BatchPlan, ...]:
-        """What the run carries out, adopted batches first: they hold the oldest offsets."""
-        return (*self.adopted, *self.batches)
+        """What the run carries out, the oldest offsets first."""
+        return (*self.rescued, *self.adopted, *self.batches)
 
 
 def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
@@ -76,7 +85,26 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
     LedgerBehind: then nothing changed but the finding that says so.
     """
     _require_window(services, window)
+    require_root_outside(services)
     require_ledger_not_behind(services)
+    answers: Answers | None = None
+    outcome = _planned(services, window, owner, None)
+    while isinstance(outcome, InDanger):
+        # Files are read outside of the planning lock; the log is looked at anew afterwards.
+        answers = ask_attempts(services, outcome, owner)
+        outcome = _planned(services, window, owner, answers.asked)
+    report = replace(outcome, rescued=answers.committed) if answers else outcome
+    _tell(report)
+    return report
+
+
+def _planned(
+    services: Services,
+    window: Window | None,
+    owner: Owner,
+    asked: Mapping[BatchId, Asked] | None,
+) -> PlanReport | InDanger:
+    """The plan; what is in danger instead, and nothing is changed, if no attempt was asked yet."""
     with (
         at(services, "plan"),
         services.ledger.planning(services.feed_name, services.topic) as session,
@@ -86,40 +114,51 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
         if frozen and not _has_failed(frozen):
             report = _resumed(services, window, frozen)
         else:
-            report = _looked_at_and_frozen(services, session, window, owner)
+            accounts = session.accounts()
+            seen = observe(services, accounts)
+            changes = log_changes(accounts, seen, asked)
+            if asked is None and (changes.in_danger or changes.lost):
+                return InDanger(accounts, seen, changes)
+            report = _frozen(services, session, window, owner, accounts, seen, changes)
     if earlier:
         report = replace(report, planned_at=min(earlier, report.planned_at))
-    _tell(report)
-    if _is_of_an_older_window(services, report):
-        log.warning(
-            "The feed says plan.until: now, so what is readable now lands under the past window %s,"
-            " however new it is; plan.until: window_end would land a window's own records alone.",
-            window,
-        )
     return report
 
 
-def _is_of_an_older_window(services: Services, report: PlanReport) -> bool:
-    """True when new records go under a window that is over for longer than it lasted."""
-    window = report.window
-    if window is None or not report.batches or services.feed.plan.until != "now":
-        return False
+def _warnings(
+    services: Services, window: Window | None, batches: Sequence[BatchPlan]
+) -> tuple[str, ...]:
+    """A warning when new records go under a window that is over for longer than it lasted."""
+    if window is None or not batches or goes_by_windows(services, window):
+        return ()
     length = window.until_instant - window.from_instant
-    return services.clock.now() - window.until_instant > length
+    if services.clock.now() - window.until_instant <= length:
+        return ()
+    return (
+        f"plan.until is 'now': this run puts current records under the old window {window}."
+        " Use 'window_end' to keep directories by record time.",
+    )
 
 
-def _looked_at_and_frozen(
-    services: Services, session: PlanningSession, window: Window | None, owner: Owner
+def _frozen(
+    services: Services,
+    session: PlanningSession,
+    window: Window | None,
+    owner: Owner,
+    accounts: Accounts,
+    seen: Observation,
+    changes: LogChanges,
 ) -> PlanReport:
     """The plan after a look at the log; the window's own one where it is still open then."""
-    accounts = session.accounts()
-    seen = observe(services, accounts)
-    changes = log_changes(accounts, seen)
-    halves = halves_of_failing(accounts, changes.cuts)
+    # Claims that the log has lost are not released, also where an attempt may hold them still.
+    halves = halves_of_failing(accounts, log_changes(accounts, seen).cuts)
     wanted = replace(changes, cuts=(*changes.cuts, *halves.cuts))
     applied = session.apply(wanted, seen.snapshot)
-    cuts = _window_cuts(services, window, seen)
-    findings = _findings(services, accounts, applied.changes, seen, cuts)
+    cuts = ends_of(services, window, seen.snapshot)
+    findings = (
+        *_findings(services, accounts, applied.changes, seen),
+        *frozen_findings(services, applied.accounts.generations, seen.snapshot, cuts),
+    )
     session.record_findings(findings)
     still_open = session.open_plan(window)
     if still_open:
@@ -127,16 +166,20 @@ def _looked_at_and_frozen(
             # The plan may be another run's: without one of its own, this run could forget them.
             session.freeze(None, (), (), owner=owner, lease=services.lease)
         return _resumed(services, window, still_open)
-    run = _run_plan(services, applied.accounts, seen, cuts, halves.groups)
+    run = _run_plan(services, applied.accounts, seen, window, cuts, halves.groups)
+    batches = _named(services, run, seen, window)
+    warnings = _warnings(services, window, batches)
+    for each in warnings:
+        log.warning("%s", each)
     frozen = session.freeze(
         window,
-        _named(services, run, seen, window),
+        batches,
         adoptable(applied.accounts, owner),
         owner=owner,
         lease=services.lease,
     )
     held = _held(applied.accounts, {each.plan.batch_id for each in frozen.adopted})
-    return _fresh(services, window, frozen, held, run, findings)
+    return replace(_fresh(services, window, frozen, held, run, findings), warnings=warnings)
 
 
 def _has_failed(frozen: FrozenPlan) -> bool:
@@ -151,15 +194,23 @@ def _has_failed(frozen: FrozenPlan) -> bool:
 def dry_run(services: Services, window: Window | None) -> PlanReport:
     """What `plan_feed` would decide now; raises what it raises. Takes no lock, changes nothing."""
     _require_window(services, window)
+    require_root_outside(services)
     require_ledger_not_behind(services, is_dry_run=True)
     with at(services, "plan"):
         accounts = services.ledger.accounts(services.feed_name)
         seen = observe(services, accounts)
         changes = log_changes(accounts, seen)
-        cuts = _window_cuts(services, window, seen)
-        findings = _findings(services, accounts, changes, seen, cuts)
-    after = changes.foreseen(accounts)
-    run = _run_plan(services, after, seen, cuts, {})
+        if changes.in_danger or changes.lost:
+            answers = foresee(services, InDanger(accounts, seen, changes))
+            changes = log_changes(accounts, seen, answers.asked)
+        cuts = ends_of(services, window, seen.snapshot)
+        after = changes.foreseen(accounts)
+        findings = (
+            *_findings(services, accounts, changes, seen),
+            *frozen_findings(services, after.generations, seen.snapshot, cuts),
+        )
+        run = _run_plan(services, after, seen, window, cuts, {})
+    batches = _named(services, run, seen, window)
     free = set(adoptable(after, None))
     return PlanReport(
         feed=services.feed_name,
@@ -168,11 +219,12 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
         plan_id=None,
         planned_at=services.clock.now(),
         is_resumed=False,
-        batches=_named(services, run, seen, window),
+        batches=batches,
         adopted=[each.plan for each in accounts.unfinished if each.plan.batch_id in free],
         held=_held(after, free),
         wanted=run.wanted,
         findings=findings,
+        warnings=_warnings(services, window, batches),
     )
 
 
@@ -186,29 +238,16 @@ def _require_window(services: Services, window: Window | None) -> None:
         )
 
 
-def _window_cuts(
-    services: Services, window: Window | None, seen: Observation
-) -> Mapping[int, int | None] | None:
-    if window is None or services.feed.plan.until == "now":
-        return None
-    partitions = tuple(seen.snapshot.partitions)
-    return services.broker.offsets_at(services.topic, window.until_instant, partitions)
-
-
 def _findings(
     services: Services,
     accounts: Accounts,
     changes: LogChanges,
     seen: Observation,
-    cuts: Mapping[int, int | None] | None,
 ) -> tuple[Finding, ...]:
-    found = change_findings(services.feed_name, accounts.generations, changes, seen)
-    if not cuts or not any(cut is not None for cut in cuts.values()):
-        return found
-    future = services.clock.now() + _CLOCKS_MAY_DIFFER
-    after_now = services.broker.offsets_at(services.topic, future, tuple(seen.snapshot.partitions))
-    return found + frozen_time_index(
-        services.feed_name, accounts.generations, seen.snapshot, cuts=cuts, after_now=after_now
+    feed, known = services.feed_name, accounts.generations
+    return (
+        *change_findings(feed, known, changes, seen),
+        *unheard_partitions(feed, known, seen.snapshot),
     )
 
 
@@ -216,19 +255,27 @@ def _run_plan(
     services: Services,
     accounts: Accounts,
     seen: Observation,
+    window: Window | None,
     cuts: Mapping[int, int | None] | None,
     groups: Mapping[int, int],
 ) -> RunPlan:
     plan = services.feed.plan
-    return plan_run(
+    limits = PlanLimits(
+        plan.max_records_per_run, plan.max_records_per_batch, plan.max_partitions_per_batch
+    )
+    due = due_offsets(
         accounts.generations,
         seen.snapshot,
         isolation=services.isolation,
         cuts=cuts,
-        limits=PlanLimits(
-            plan.max_records_per_run, plan.max_records_per_batch, plan.max_partitions_per_batch
-        ),
+        limits=limits,
+    )
+    return plan_run(
+        accounts.generations,
+        due,
+        limits=limits,
         groups=groups,
+        pieces=own_windows(services, window, due),
     )
 
 
@@ -236,13 +283,15 @@ def adoptable(accounts: Accounts, owner: Owner | None) -> list[BatchId]:
     """Unfinished batches that no living attempt of another owner holds.
 
     What this very owner holds was planned by a try of this run that died. Committed ones are the
-    finisher's.
+    finisher's. Files are given up on the word of a person who looked at them just then: nobody
+    takes that over.
     """
     return [
         each.plan.batch_id
         for each in accounts.unfinished
         if (each.lease_seconds_left <= 0 or (owner and each.holder == owner))
         and each.state is not BatchState.COMMITTED
+        and not each.plan.is_give_up
     ]
 
 
@@ -257,7 +306,7 @@ def _held(accounts: Accounts, adopted: Collection[BatchId]) -> list[BatchStatus]
 def _named(
     services: Services, run: RunPlan, seen: Observation, window: Window | None
 ) -> list[BatchPlan]:
-    label = window.from_instant if window else services.clock.now()
+    now = services.clock.now()
     return [
         BatchPlan(
             batch_id=BatchId(services.new_id()),
@@ -267,11 +316,12 @@ def _named(
             cluster_id=seen.snapshot.cluster_id,
             topic_id=seen.snapshot.topic_id,
             ordinal=draft.ordinal,
-            label=label,
-            window=window,
+            label=own.from_instant if own else now,
+            window=own,
             ranges=draft.ranges,
         )
         for draft in run.batches
+        for own in (draft.window or window,)
     ]
 
 
@@ -334,12 +384,15 @@ def _tell(report: PlanReport) -> None:
     )
     for batch in report.all_batches:
         log.info(
-            "Batch %s: %d offsets in %d partitions, generation %d.",
+            "Batch %s%s: %d offsets in %d partitions, generation %d.",
             batch.batch_id,
+            f" of window {batch.window}" if batch.window != report.window else "",
             batch.span,
             len(batch.ranges),
             batch.ordinal,
         )
+    for batch in report.rescued:
+        log.info("Batch %s is committed from what a dead attempt has landed.", batch.batch_id)
     for each in report.held:
         log.info(
             "Batch %s, %d offsets, is left to %s; if that is dead, a run adopts it in %.0f s.",
@@ -348,8 +401,7 @@ def _tell(report: PlanReport) -> None:
             each.holder,
             max(0.0, each.lease_seconds_left),
         )
-    left = report.wanted - report.planned
-    if left > 0 and not report.is_resumed:
-        log.info("%d more offsets are due; the budget leaves them to the next run.", left)
+    if report.left:
+        log.info("%d due offsets are left to the next run, by the limits of one.", report.left)
     for finding in report.findings:
         log.warning("Found: %s", finding)

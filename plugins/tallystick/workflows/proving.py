@@ -7,6 +7,7 @@ planned one afterwards, so its identity and its leader epochs are looked at last
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tallystick.domain.accounting import (
     RangeHoles,
@@ -23,9 +24,11 @@ from tallystick.domain.manifest import Manifest, TailAnchor
 from tallystick.domain.paths import StagingPath
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.sameness import SAME, Sameness
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import HoleClass
-from tallystick.errors import FileMissing, VerificationFailed
+from tallystick.errors import BrokerUnavailable, FileMissing, VerificationFailed
+from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
 
 
@@ -36,6 +39,8 @@ def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
     """
     staging = StagingPath.of(plan, attempt.attempt_id)
     landing = LandingPlan.from_json(services.store.read(staging.plan).decode())
+    if not plan.ranges:
+        return Manifest(plan, attempt, landing.isolation, (), ())
     try:
         found = services.store.read_back(staging.data)
     except FileMissing as error:
@@ -113,33 +118,41 @@ def _tell_short_reads(
 def _changes_of_the_log(
     services: Services, plan: BatchPlan, landing: LandingPlan, after: BrokerSnapshot
 ) -> Iterator[str]:
-    """What became of the log during the read: re-created, or cut.
+    """What became of the log between the plan and the end of the read: re-created, or cut.
 
-    A log is cut at a change of leaders only. Just before the read it reached past every range in
-    the leader epoch of that moment; if it still does, in this epoch or an older one, the rows are
-    the log's, however many leaders came since (KIP-101).
+    The landing has asked the witness that the plan left, and seen each log reach past its range in
+    the leader epoch of that moment: it is asked now. So are the log's own witness and the last
+    record that was landed before, which this batch's commit is about to replace.
     """
     if (after.cluster_id, after.topic_id) != (plan.cluster_id, plan.topic_id):
         yield f"topic {plan.topic} was re-created while the batch was landed"
         return
+    logs = {each.partition.partition: each for each in services.ledger.claimed_logs(plan.batch_id)}
+    since_plan = checked_logs(services, after, logs.values())
+    as_read = [
+        replace(logs[partition], seen_epoch=epoch, last_seen_until=until, anchor=None)
+        for partition, until in _ends(plan).items()
+        if partition in logs and (epoch := landing.leader_epochs.get(partition)) is not None
+    ]
+    since_read = checked_logs(services, after, as_read)
     for planned in plan.ranges:
         offsets = planned.offsets
         partition = offsets.partition.partition
-        epoch, bounds = landing.leader_epochs.get(partition), after.partitions.get(partition)
-        if epoch is None or (bounds and bounds.leader_epoch == epoch):
-            continue
-        yield from _cut(services, offsets, epoch)
+        if partition not in after.partitions:
+            raise BrokerUnavailable(
+                services.servers, f"no leader can say how far {offsets.partition} may be read"
+            )
+        known, read = since_plan.get(partition, SAME), since_read.get(partition, SAME)
+        if not read.holds_below(offsets.until_offset):
+            yield f"{offsets}: {read.words('during the read')}"
+        elif known.sameness is Sameness.CUT and not known.holds_below(offsets.until_offset):
+            yield f"{offsets}: {known.words('since it was planned')}"
 
 
-def _cut(services: Services, offsets: OffsetRange, epoch: int) -> Iterator[str]:
-    until = services.broker.epoch_end(offsets.partition, epoch)
-    if until is None:
-        yield f"{offsets}: the leader knows nothing of epoch {epoch}, in which the range was read"
-    elif until < offsets.until_offset:
-        yield (
-            f"{offsets}: the log was cut during the read: what was written up to leader epoch"
-            f" {epoch} now ends at {until}"
-        )
+def _ends(plan: BatchPlan) -> Mapping[int, int]:
+    """By partition, the end (excluded) of its range."""
+    offsets = [each.offsets for each in plan.ranges]
+    return {each.partition.partition: each.until_offset for each in offsets}
 
 
 def _anchors(

@@ -7,14 +7,14 @@ the newest repairs come first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tallystick.domain.batch import BatchPlan
 from tallystick.domain.directory_proof import DirectoryLook, DirectoryProof, proof_of
-from tallystick.domain.identities import ID_PATTERN, BatchId
+from tallystick.domain.identities import BatchId
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import DATA_NAME, MANIFEST_NAME, STAGING_NAME, BatchPath
+from tallystick.domain.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.rebuilding import LeftOut, PublishedBatch, in_order
 from tallystick.domain.storage_rules import is_read
 from tallystick.errors import FileMissing, ManifestMismatch
@@ -57,7 +57,7 @@ def read_manifests(services: Services, paths: Sequence[BatchPath]) -> PublishedM
             left_out.append(LeftOut(str(path), path.batch_id, (f"{other} is the same batch",)))
         else:
             batches[path.batch_id] = PublishedBatch.of(found)
-            proofs[path.batch_id] = proof_of(found, (), _look(services, str(path)))
+            proofs[path.batch_id] = proof_of(found, (), directory_look(services, str(path)))
         log.info("Read back %d of %d: %s.", number, len(paths), path)
     proofs |= _excused(services, [each.plan for each in batches.values()], proofs)
     return PublishedManifests(batches, proofs, left_out)
@@ -75,52 +75,11 @@ def _excused(
             path = BatchPath.of(plan)
             manifest = manifest_at(services, path)
             if isinstance(manifest, Manifest):
-                proof = proof_of(manifest, gone[plan.batch_id], _look(services, str(path)))
+                proof = proof_of(manifest, gone[plan.batch_id], directory_look(services, str(path)))
                 again[plan.batch_id] = proof
         for each in plan.replaces if proof.is_proven else ():
             gone.setdefault(each.batch_id, set()).add(each.name)
     return again
-
-
-def staged_batches(services: Services, roots: Iterable[str]) -> list[str]:
-    """Verified attempts of this feed in staging, of batches that the ledger lacks, sorted.
-
-    The batch may have been committed and not published when the ledger was lost: nobody can tell.
-    """
-    return sorted(
-        directory
-        for staging in (f"{root}/{STAGING_NAME}" for root in roots)
-        for batch in _unknown(services, _names(services, staging))
-        for attempt in _names(services, f"{staging}/{batch}")
-        if _is_ours(services, directory := f"{staging}/{batch}/{attempt}")
-    )
-
-
-def _unknown(services: Services, names: Sequence[str]) -> list[str]:
-    """Those of the batches that the ledger does not know at all."""
-    if not names:
-        return []
-    feed, ledger, ids = services.feed_name, services.ledger, [BatchId(each) for each in names]
-    known = {*ledger.committed_among(feed, ids), *ledger.batches_over(feed, ids)}
-    known |= {each.plan.batch_id for each in ledger.accounts(feed).unfinished}
-    return [each for each in names if each not in known]
-
-
-def _names(services: Services, directory: str) -> list[str]:
-    """The entries whose names are ids."""
-    try:
-        entries = services.store.entries(directory)
-    except FileMissing:
-        return []
-    return [each.name for each in entries if ID_PATTERN.fullmatch(each.name)]
-
-
-def _is_ours(services: Services, attempt: str) -> bool:
-    try:
-        text = services.store.read(f"{attempt}/{DATA_NAME}/{MANIFEST_NAME}")
-        return Manifest.from_json(text.decode()).plan.feed == services.feed_name
-    except (FileMissing, ValueError):
-        return False
 
 
 def manifest_at(services: Services, path: BatchPath) -> Manifest | str:
@@ -137,7 +96,8 @@ def manifest_at(services: Services, path: BatchPath) -> Manifest | str:
     return manifest
 
 
-def _look(services: Services, directory: str) -> DirectoryLook:
+def directory_look(services: Services, directory: str) -> DirectoryLook:
+    """What a directory holds; raises FileMissing."""
     entries = [each for each in services.store.entries(directory) if is_read(each.name)]
     lengths = {each.name: each.length_bytes for each in entries}
     try:

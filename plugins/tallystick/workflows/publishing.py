@@ -1,7 +1,6 @@
-"""Publish, finish, sweep: what comes after the commit, repeatable by anybody at any time.
+"""Publish and finish: what comes after the commit, repeatable by anybody at any time.
 
 1. A rename never overwrites and never nests; a foreign directory or file stops the story.
-2. The sweeper deletes only what the ledger says can never be committed, or has been published.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import logging
 from collections.abc import Collection, Sequence
 from hashlib import sha256
 
-from tallystick.domain.identities import ID_PATTERN, BatchId
-from tallystick.domain.paths import STAGING_NAME, BatchPath, StagingPath
+from tallystick.domain.identities import BatchId
+from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.states import BatchState
 from tallystick.domain.storage_rules import is_read, unlike_manifest
 from tallystick.errors import (
@@ -155,46 +154,3 @@ def finish(services: Services) -> Sequence[str]:
     if first:
         raise first
     return finished
-
-
-def sweep(services: Services) -> int:
-    """Delete the staging directories of attempts that can never commit any more; how many.
-
-    The ledger says in one answer that the token is dead and that the attempt did not commit; a dead
-    token can't come to life again, so deleting afterwards is safe.
-    """
-    with at(services, "sweep"):
-        dead = services.ledger.dead_attempts(services.feed_name)
-    for each in dead:
-        attempt = each.attempt
-        staging = StagingPath(each.root, attempt.batch_id, attempt.attempt_id)
-        with at(services, "sweep", attempt.batch_id):
-            services.store.delete(str(staging))
-            services.store.delete_empty(staging.batch_directory)
-            services.ledger.mark_swept(attempt.attempt_id)
-        log.info("Swept %s.", staging)
-    with at(services, "sweep"):
-        return len(dead) + sum(_sweep_again(services, root) for root in _roots(services))
-
-
-def _roots(services: Services) -> Sequence[str]:
-    return sorted({services.root, *services.ledger.roots(services.feed_name)})
-
-
-def _sweep_again(services: Services, root: str) -> int:
-    """Delete what late writers have made again in staging since it was swept; how many batches'.
-
-    A directory is listed first and the ledger asked afterwards: a batch that is over stays so. Of a
-    batch that is not, or that this ledger does not know, nothing is touched.
-    """
-    staging = f"{root}/{STAGING_NAME}"
-    try:
-        names = [each.name for each in services.store.entries(staging)]
-    except FileMissing:
-        return 0
-    there = [BatchId(each) for each in names if ID_PATTERN.fullmatch(each)]
-    over = services.ledger.batches_over(services.feed_name, there) if there else ()
-    for batch_id in over:
-        services.store.delete(f"{staging}/{batch_id}")
-        log.info("Swept %s/%s again: a late writer had been there.", staging, batch_id)
-    return len(over)

@@ -1,7 +1,8 @@
 """Rebuild: enter what readers find published into a ledger that was lost, or is behind.
 
 Storage is read and proven first, then it is decided what to do, then it is done, batch by batch: a
-rebuild that dies is taken up by the next one. Nothing changes in storage, and no broker is asked.
+rebuild that dies is taken up by the next one. No broker is asked. Proven batches in staging are
+published; nothing else changes in storage.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tallystick.domain.batch import BatchPlan, BatchStatus
+from tallystick.domain.batch import BatchStatus
 from tallystick.domain.coverage import Held
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId
@@ -34,9 +35,9 @@ from tallystick.workflows.published_batches import feed_roots, unknown_batches
 from tallystick.workflows.published_manifests import (
     PublishedManifests,
     read_manifests,
-    staged_batches,
 )
 from tallystick.workflows.services import Services
+from tallystick.workflows.staged_attempts import staged_batches
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +52,8 @@ NOT_IN_MANIFESTS = (
     "Snapshots of the broker, and how far each log was seen to reach.",
     "Fingerprints, and when a batch was last checked: every batch counts as never checked.",
     "Attempts that failed or were at work, plans, owners of leases, and the order of the commits.",
-    "Batches that were committed and not published: readers of the directories never saw them, so"
-    " their offsets are landed again. Verified ones that lie in staging are named.",
+    "If a proven batch in staging had been committed: it is entered and published where nothing"
+    " else holds its offsets.",
 )
 
 
@@ -78,7 +79,7 @@ class RebuildReport:
     left_out: Sequence[LeftOut]
     findings: Sequence[Finding]
     staged: Sequence[str]
-    """Staging directories of verified attempts whose batches the ledger does not know."""
+    """Staging directories of proven attempts that stay there: others hold their offsets."""
     not_known: Sequence[str] = NOT_IN_MANIFESTS
 
     @property
@@ -105,13 +106,19 @@ def rebuild(
         places = feed_roots(services, roots)
         published = read_manifests(services, unknown_batches(services, places))
         wanted = tuple(published.batches.values()) if damaged else published.proven
-        plan = rebuild_plan(_facts(services, wanted), published.plans, wanted)
+        staged = [
+            each
+            for each in staged_batches(services, places)
+            if each.plan.batch_id not in published.batches
+        ]
+        facts = _facts(services, (*wanted, *staged))
+        plan = rebuild_plan(facts, published.plans, wanted, staged)
         plan.left_out += [*published.left_out, *(() if damaged else _unproven(published))]
         require_unheld(services.ledger.accounts(services.feed_name), plan)
         if not dry_run:
             settle_published(services)
             enter(services, plan)
-        report = _report(services, plan, published, places, dry_run=dry_run)
+        report = _report(services, plan, published, dry_run=dry_run)
     _tell(report)
     return report
 
@@ -157,7 +164,6 @@ def _report(
     services: Services,
     plan: RebuildPlan,
     published: PublishedManifests,
-    places: Collection[str],
     *,
     dry_run: bool,
 ) -> RebuildReport:
@@ -166,17 +172,20 @@ def _report(
         topic=services.topic,
         is_dry_run=dry_run,
         entered=[
-            EnteredBatch(each, _notes(each.plan, published)) for each in (*plan.finish, *plan.enter)
+            EnteredBatch(each, _notes(each, published)) for each in (*plan.finish, *plan.enter)
         ],
         opened=tuple(plan.opened),
         abandoned=tuple(plan.abandoned),
         left_out=sorted(plan.left_out, key=lambda each: each.directory),
         findings=tuple(plan.findings),
-        staged=staged_batches(services, places),
+        staged=[each.directory for each in plan.left_staged],
     )
 
 
-def _notes(plan: BatchPlan, published: PublishedManifests) -> tuple[str, ...]:
+def _notes(batch: PublishedBatch, published: PublishedManifests) -> tuple[str, ...]:
+    plan = batch.plan
+    if batch.staged_by:
+        return (f"proven in {batch.directory}: committed from there, and published",)
     proof = published.proofs[plan.batch_id]
     notes = (*proof.problems, *proof.notes)
     if published.batches[plan.batch_id].plan.is_repair and not plan.is_repair:
@@ -194,6 +203,8 @@ def _tell(report: RebuildReport) -> None:
         len(report.opened),
         len(report.abandoned),
     )
+    for staged in report.staged:
+        log.info("%s stays in staging: others hold its offsets.", staged)
     for each in report.left_out:
         log.warning("Left out %s: %s.", each.directory, "; ".join(each.reasons))
     for finding in report.findings:

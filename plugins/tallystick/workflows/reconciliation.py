@@ -1,8 +1,8 @@
 """Reconcile: ask the ledger, the broker and HDFS again, and say what is not as it should be.
 
 Each witness is asked on its own. One that does not answer makes its part UNKNOWN, never OK, and the
-others are heard all the same. Nothing is changed but the findings on record. What the next plan
-will record with the change that it describes, a loss or a cut, is told here and recorded there.
+others are heard all the same. Nothing is changed but the findings on record. A loss or a cut that
+the next plan will record with the change itself is on record from here on as foreseen.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from datetime import datetime
 from typing import Final
 
 from tallystick.domain.benign_rules import HoleCount
-from tallystick.domain.closing import Heard, ended_findings
+from tallystick.domain.closing import Heard, Payloads, ended_findings
 from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import BatchId, GenerationId
-from tallystick.domain.log_changes import Accounts, Observation, log_changes
-from tallystick.domain.log_rules import change_findings
+from tallystick.domain.log_changes import Accounts, Observation
 from tallystick.domain.progress_rules import could_not_tell
 from tallystick.domain.rules import (
     LedgerFacts,
@@ -27,6 +26,7 @@ from tallystick.domain.rules import (
     broker_findings,
     ledger_findings,
 )
+from tallystick.domain.sameness import Sameness
 from tallystick.domain.states import FindingState, HoleClass, Verdict
 from tallystick.domain.storage_rules import is_unlisted, perhaps_landed
 from tallystick.domain.waivers import as_accepted
@@ -34,13 +34,19 @@ from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.proofs import CommittedDirectory, LandedCounts
 from tallystick.workflows.aborted_check import aborted_findings
+from tallystick.workflows.asking import foreseen
 from tallystick.workflows.observing import observe
 from tallystick.workflows.offsets_check import OffsetsLook, look_at_offsets
 from tallystick.workflows.outlooks import outlook, terms
 from tallystick.workflows.overlap_check import doubled_findings
-from tallystick.workflows.payload_check import payload_findings
+from tallystick.workflows.payload_check import PayloadsLook, look_at_payloads
 from tallystick.workflows.place import at
 from tallystick.workflows.scrubbing import ScrubReport, scrub
+from tallystick.workflows.second_reading import (
+    NOTHING_COMPARED,
+    SecondReadReport,
+    second_read,
+)
 from tallystick.workflows.services import Services
 from tallystick.workflows.storage_check import storage_findings
 
@@ -64,7 +70,8 @@ class PartitionAccount:
     """Offsets recorded as lost: rows + holes + these make the span up to the frontier."""
     verdict: Verdict
     """The worst of the partition's findings, those of its earlier generations included; PROVEN_OK
-    up to the frontier when there is none."""
+    up to the frontier when there is none, and UNKNOWN when nothing is below it while records wait.
+    """
 
     @property
     def lag(self) -> int | None:
@@ -90,6 +97,8 @@ class ReconcileReport:
     """False when a witness did not answer."""
     scrub: ScrubReport | None = None
     """What was read in full; None where that was not asked for."""
+    second_read: SecondReadReport | None = None
+    """What a second reader compared; None where that was not asked for, or could not be."""
 
     @property
     def verdict(self) -> Verdict:
@@ -100,8 +109,11 @@ class ReconcileReport:
 
     @property
     def has_failed(self) -> bool:
-        """True when a finding is neither harmless nor accepted: a suspicion is enough."""
-        return any(each.verdict in FAILING_VERDICTS for each in self.findings)
+        """True when a finding is neither harmless nor accepted, or nothing of a partition is proven
+        while records wait there.
+        """
+        found = any(each.verdict in FAILING_VERDICTS for each in self.findings)
+        return found or any(each.verdict in FAILING_VERDICTS for each in self.partitions)
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
@@ -113,8 +125,8 @@ def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
     """The report; its findings are recorded in the ledger, and those that have ended are closed.
 
     `level` is the deepest that is looked at: L1 asks ledger and broker, L2 storage too, L3 reads
-    what is due in full. Raises LedgerUnavailable only: without the ledger there is nothing to
-    compare with.
+    what is due in full, L4 lets a second reader compare a sample with the broker. Raises
+    LedgerUnavailable only: without the ledger there is nothing to compare with.
     """
     with at(services, "reconcile"):
         report = _compared(services, level)
@@ -158,33 +170,37 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     if any(each.code is FindingCode.LEDGER_BEHIND for each in (*found, *recorded)):
         found = perhaps_landed(found)
         look = look and replace(look, foreseen=perhaps_landed(look.foreseen))
-    found = _once(found)
-    services.ledger.record_findings(feed, found)
     found = _once([*found, *(look.foreseen if look else ())])
+    services.ledger.record_findings(feed, found)
     read: Mapping[BatchId, bool] = {}
     scrubbed: ScrubReport | None = None
+    payloads = PayloadsLook(Payloads.NOT_COMPARED)
     if level >= Level.L3:
         scrubbed = scrub(services)
-        repeated = payload_findings(services)
-        services.ledger.record_findings(feed, repeated)
-        found = _once([*found, *scrubbed.findings, *repeated])
-        silent += scrubbed.unheard
+        payloads = look_at_payloads(services)
+        services.ledger.record_findings(feed, payloads.findings)
+        found = _once([*found, *scrubbed.findings, *payloads.findings])
+        silent += [*scrubbed.unheard, *payloads.unheard]
         read = scrubbed.checked
+    compared = _second_read(services, look) if level >= Level.L4 else NOTHING_COMPARED
+    found = _once([*found, *compared.findings])
+    silent += compared.unheard
     if look:
         services.ledger.record_look(
             feed,
             look.seen.snapshot,
             _doubt(look, silent),
-            is_changed=look.unrecorded is not None,
+            unchanged=look.unchanged,
         )
     heard = Heard(
         taken_at,
-        broker=look is not None,
+        broker=look.seen.snapshot if look else None,
         storage=has_listed,
         read_in_full=read,
         offsets_read=rows.read,
+        equal_again=compared.equal_again,
         replaced={(each.batch_id, each.name) for each in services.ledger.replacements(feed)},
-        leaderless=look.seen.snapshot.leaderless if look else (),
+        payloads=payloads.said,
         not_told=look.not_told if look else (),
     )
     is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)
@@ -195,13 +211,23 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         feed=feed,
         topic=services.topic,
         taken_at=taken_at,
-        levels=tuple(each for each in Level if each <= level),
+        levels=tuple(
+            each for each in Level if each <= level and (each < Level.L4 or compared.has_looked)
+        ),
         findings=findings,
         benign=_benign(services, accounts, counts, look),
         partitions=_partitions(services, accounts, counts, look.seen if look else None, findings),
         is_complete=not silent and not is_listed_in_part,
         scrub=scrubbed,
+        second_read=compared if compared.has_looked else None,
     )
+
+
+def _second_read(services: Services, look: _Look | None) -> SecondReadReport:
+    """What a second reader says, from the log starts of this look."""
+    if look is None:
+        return NOTHING_COMPARED
+    return second_read(services, look.accounts, look.seen.snapshot)
 
 
 def _unheard(
@@ -284,25 +310,27 @@ class _Look:
     accounts: Accounts
     seen: Observation
     foreseen: Sequence[Finding]
-    """What the next plan will find and record."""
+    """What the next plan will find, and record with the change itself."""
     standing: Sequence[Finding]
     not_told: Collection[int]
     """Partitions of which the broker did not tell with what their unread part begins."""
 
     @property
     def unrecorded(self) -> Finding | None:
-        """A change of the log that is not on record yet, the worst one; None without one."""
+        """A change of the log that no plan has recorded yet, the worst one; None without one."""
         return max(self.foreseen, key=lambda each: each.verdict.severity, default=None)
+
+    @property
+    def unchanged(self) -> list[GenerationAccount]:
+        """The generations whose logs are the ones that were seen before."""
+        known, logs = self.accounts.generations, self.seen.logs
+        return [known[each] for each, check in logs.items() if check.sameness is Sameness.SAME]
 
     def is_overtaken(self, now: Accounts) -> bool:
         """True when a finding is about a log that a run has worked on meanwhile."""
         before, after = self.accounts.generations, now.generations
         places = {each.partition for each in (*self.foreseen, *self.standing)}
         return any(before.get(each) != after.get(each) for each in places if each is not None)
-
-
-def _unrecorded(feed: str) -> str:
-    return f"It is on record, with a number, once a run has planned: ./tallystick land {feed}"
 
 
 def _look_at_broker(
@@ -332,10 +360,7 @@ def _one_look(
     return _Look(
         accounts,
         seen,
-        foreseen=[
-            replace(each, next_step=f"{each.next_step} {_unrecorded(feed)}")
-            for each in change_findings(feed, known, log_changes(accounts, seen), seen)
-        ],
+        foreseen=foreseen(services, accounts, seen),
         standing=(
             *broker_findings(feed, known, seen, around, terms(services)),
             *aborted_findings(services, directories, accounts, seen),
@@ -353,7 +378,14 @@ def _ledger_findings(
         lost=ledger.lost(feed),
         waiting=ledger.waiting(feed),
         unsound=[(each.account, each.ranges) for each in unsound],
+        in_two_lives=[
+            (each.account, each.offsets, each.earlier)
+            for each in ledger.committed_in_two_lives(feed)
+        ],
         open_repairs=accounts.open_repairs,
+        claimed=accounts.claimed,
+        tried=ledger.tried(feed),
+        longest_application=services.feed.spark.max_application_time,
     )
     return ledger_findings(feed, services.topic, accounts.generations, facts)
 
@@ -392,18 +424,18 @@ def _partition(
     mine = [
         each.verdict for each in findings if each.partition in (None, account.partition.partition)
     ]
-    isolation = services.isolation
+    readable = bounds.readable_until(services.isolation) if bounds else None
     landed = counts.get(account.generation_id, LandedCounts())
     return PartitionAccount(
         account=account,
         log_start_offset=bounds.log_start_offset if bounds else None,
-        readable_until=bounds.readable_until(isolation) if bounds else None,
+        readable_until=readable,
         record_count=landed.record_count,
         holes={kind: landed.holes[kind].count if kind in landed.holes else 0 for kind in HoleClass}
         if landed.holes or landed.record_count
         else {},
         lost_count=landed.lost_count,
-        verdict=worst([Verdict.PROVEN_OK, *mine]),
+        verdict=worst([account.verdict_of_none(readable), *mine]),
     )
 
 

@@ -19,11 +19,13 @@ from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath, StagingPath
+from tallystick.domain.planning import MOST_BATCHES
 from tallystick.domain.repair_plan import (
     LandAgain,
     NotMended,
     NumberedFinding,
     PutAside,
+    ReadAgain,
     RepairFacts,
     RepairPlan,
 )
@@ -41,11 +43,12 @@ from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
 from tallystick.workflows.planning import adoptable
 from tallystick.workflows.published_batches import why_behind
-from tallystick.workflows.publishing import finish, sweep
-from tallystick.workflows.run import MOST_BATCHES, BatchOutcome, carry_out, noted
+from tallystick.workflows.publishing import finish
+from tallystick.workflows.run import BatchOutcome, carry_out, noted
 from tallystick.workflows.services import Services
 from tallystick.workflows.settling import chosen_findings, recorded_losses, roots_of, settle
 from tallystick.workflows.shared_offsets import with_all_holders
+from tallystick.workflows.sweeping import sweep
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +119,7 @@ def dry_repair(services: Services, finding_ids: Collection[int]) -> RepairReport
     with at(services, "repair"):
         look = _Look.now(services, services.ledger.accounts(services.feed_name))
         plan = _plan(services, services.ledger, finding_ids, look, is_behind=behind is not None)
-    if behind and (plan.land_again or plan.new_generations):
+    if behind and (plan.land_again or plan.new_generations or plan.read_again):
         raise behind
     return RepairReport(services.feed_name, services.topic, True, plan, (), (), {})
 
@@ -164,13 +167,16 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
         # The session has the ledger's connection; the rest is read beside it.
         with closing(services.second_ledger()) as ledger:
             plan = _plan(services, ledger, finding_ids, look, is_behind=behind is not None)
-        batches = [_batch(services, each) for each in plan.land_again]
+        batches = [
+            *(_batch(services, each) for each in plan.land_again),
+            *(_batch_of_one(services, each) for each in plan.read_again),
+        ]
         adopted = _left_behind(look, owner, only_repairs=not plan.finish)
         del adopted[MOST_BATCHES - len(batches) :]
         if behind and (batches or adopted or plan.new_generations):
             raise behind
-        if plan.new_generations:
-            session.apply(plan.changes, look.seen.snapshot)
+        is_changed = bool(plan.new_generations or plan.read_again)
+        session.apply(plan.changes, look.seen.snapshot if is_changed else None)
         if not batches and not adopted:
             tell(services.feed_name, plan)
             return BegunRepair(plan, ())
@@ -226,9 +232,7 @@ def _plan(
     if any(_tells_of_overlaps(each.finding) for each in ledger.findings(services.feed_name)):
         batches = with_all_holders(ledger, services.feed_name, batches, replaced)
     # Asked before the target is listed: data move from staging to the target, never back.
-    in_staging = {
-        batch_id for batch_id, each in batches.items() if _waits_in_staging(services, each)
-    }
+    in_staging = {each for batch in batches.values() for each in _waiting(services, batch)}
     facts = RepairFacts(
         accounts=look.accounts,
         snapshot=look.seen.snapshot,
@@ -313,22 +317,28 @@ def _tells_of_overlaps(found: Finding) -> bool:
     )
 
 
-def _waits_in_staging(services: Services, batch: CommittedBatch) -> bool:
-    staging = StagingPath.of(batch.plan, batch.attempt_id)
-    return (
-        batch.state is not BatchState.PUBLISHED and services.store.status(staging.data) is not None
-    )
+def _waiting(services: Services, batch: CommittedBatch) -> Iterator[CommittedFile]:
+    """The batch's files that lie in staging, and will be shown to readers by a rename."""
+    if batch.state is not BatchState.PUBLISHED:
+        there = _names_in(services, StagingPath.of(batch.plan, batch.attempt_id).data)
+        yield from (each for each in _files_of(batch.manifest) if each.name in there)
 
 
 def _missing(services: Services, manifest: Manifest) -> Iterator[CommittedFile]:
     """The batch's files that are not in its directory now."""
+    there = _names_in(services, str(BatchPath.of(manifest.plan)))
+    yield from (each for each in _files_of(manifest) if each.name not in there)
+
+
+def _files_of(manifest: Manifest) -> Iterator[CommittedFile]:
+    return (CommittedFile(manifest.plan.batch_id, each.name) for each in manifest.files)
+
+
+def _names_in(services: Services, directory: str) -> set[str]:
     try:
-        there = {each.name for each in services.store.entries(str(BatchPath.of(manifest.plan)))}
+        return {each.name for each in services.store.entries(directory)}
     except FileMissing:
-        there = set()
-    for file in manifest.files:
-        if file.name not in there:
-            yield CommittedFile(manifest.plan.batch_id, file.name)
+        return set()
 
 
 def _cuts(services: Services, look: _Look) -> dict[int, int]:
@@ -336,7 +346,7 @@ def _cuts(services: Services, look: _Look) -> dict[int, int]:
 
     Never from beyond the frontier: what was not landed behind a gap is due, wherever the cut is.
     """
-    found = {}
+    found, epochs = {}, {}
     for partition, account in look.accounts.generations.items():
         is_asked = partition in look.seen.snapshot.partitions
         if account.state is not GenerationState.STOPPED or not is_asked:
@@ -345,10 +355,14 @@ def _cuts(services: Services, look: _Look) -> dict[int, int]:
             found[partition] = account.frontier
             continue
         anchored = account.anchor.leader_epoch if account.anchor else None
-        epoch = account.read_epoch if anchored is None else anchored
-        end = None if epoch is None else services.broker.epoch_end(account.partition, epoch)
-        if end is not None and not _is_contradicted(services, account, end):
-            found[partition] = min(end, account.frontier)
+        epoch = account.seen_epoch if anchored is None else anchored
+        if epoch is not None:
+            epochs[partition] = epoch
+    for partition, end in services.broker.epoch_ends(services.topic, epochs).items():
+        account = look.accounts.generations[partition]
+        is_known = end.until_offset > end.log_start_offset
+        if is_known and not _is_contradicted(services, account, end.until_offset):
+            found[partition] = min(end.until_offset, account.frontier)
     return found
 
 
@@ -380,6 +394,21 @@ def _batch(services: Services, draft: LandAgain) -> BatchPlan:
     )
 
 
+def _batch_of_one(services: Services, draft: ReadAgain) -> BatchPlan:
+    return BatchPlan(
+        batch_id=BatchId(services.new_id()),
+        feed=services.feed_name,
+        root=services.root,
+        topic=services.topic,
+        cluster_id=draft.account.cluster_id,
+        topic_id=draft.account.topic_id,
+        ordinal=draft.account.ordinal,
+        label=services.clock.now(),
+        window=None,
+        ranges=(draft.planned,),
+    )
+
+
 def tell(feed: str, plan: RepairPlan) -> None:
     """The plan in plain words, for the task's log."""
     for again in plan.land_again:
@@ -388,12 +417,12 @@ def tell(feed: str, plan: RepairPlan) -> None:
             feed,
             ", ".join(each.name for each in again.replaces),
             again.old.batch_id,
-            "; ".join(str(each.offsets) for each in again.ranges[:20]),
+            "; ".join(str(each.offsets) for each in again.ranges[:20]) or "nothing",
             sorted(set(again.finding_ids)),
         )
         if again.gone:
             log.warning(
-                "The broker has no more what these files held of %s: their rows are lost.",
+                "Kafka no longer has %s, and the files are gone: these rows are lost.",
                 "; ".join(str(each) for each in again.gone[:20]),
             )
     for stray in plan.put_aside:
@@ -402,6 +431,8 @@ def tell(feed: str, plan: RepairPlan) -> None:
         log.info("Finding %d ends with finding %d.", twice.finding_id, twice.stray_id)
     for gone in plan.write_manifests:
         log.info("%s will be written anew, for finding %d.", gone.path, gone.finding_id)
+    for each in plan.read_again:
+        log.info("%s is tried again, for finding %d.", each.planned.offsets, each.finding_id)
     for opened in plan.new_generations:
         log.warning(
             "%s: generation %d is opened at offset %d, on the operator's word.",

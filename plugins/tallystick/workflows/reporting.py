@@ -22,6 +22,7 @@ from tallystick.domain.report_document import (
     AgePart,
     BandPart,
     ColumnPart,
+    ComparedPart,
     FindingPart,
     NormalPart,
     ReportDocument,
@@ -34,6 +35,7 @@ from tallystick.ports.reports import LandedTotals, LookPlace, LookSums, WindowTo
 from tallystick.workflows.partition_parts import partition_parts
 from tallystick.workflows.place import at
 from tallystick.workflows.reconciliation import ReconcileReport
+from tallystick.workflows.second_reading import SecondReadReport
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -156,6 +158,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         band=_band_parts(shown, sums, totals, generations),
         ages=_age_parts(totals),
         normal=_normal_parts(reconciled.benign),
+        second_reader=_compared_part(reconciled.second_read),
     )
 
 
@@ -274,6 +277,12 @@ def _finding_parts(
     return tuple(parts)
 
 
+def _compared_part(read: SecondReadReport | None) -> ComparedPart | None:
+    if read is None:
+        return None
+    return ComparedPart(read.batches, read.offsets, read.left_due, tuple(read.not_compared))
+
+
 def _normal_parts(benign: Sequence[Finding]) -> tuple[NormalPart, ...]:
     """One part for each code, by code."""
     by_code: dict[FindingCode, list[Finding]] = {}
@@ -307,11 +316,12 @@ def _column_parts(
             kind.value: sum(totals.window_holes.get(each, {}).get(kind, 0) for each in stretches)
             for kind in HoleClass
         }
+        rows = sum(each.rows for each in landed)
         parts.append(
             ColumnPart(
                 produced=_produced(sums, column),
-                landed_rows=sum(each.rows for each in landed),
-                landed_offsets=sum(each.rows + each.hole_count for each in landed),
+                landed_rows=rows,
+                landed_offsets=rows + sum(holes.values()),
                 holes=holes,
                 batches=sum(each.batches for each in landed),
             )

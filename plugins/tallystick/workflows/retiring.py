@@ -11,6 +11,7 @@ from tallystick.domain.batch import BatchPlan, CommittedFile
 from tallystick.domain.paths import QUARANTINE_NAME, BatchPath
 from tallystick.domain.repair_plan import PutAside
 from tallystick.errors import FileMissing, TargetOccupied
+from tallystick.workflows.other_feeds import batch_of_another
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -37,9 +38,21 @@ def retire_replaced(services: Services, repair: BatchPlan) -> None:
         _move(services, f"{BatchPath.of(old.plan)}/{file.name}", kept_at(repair, file))
 
 
+def put_directory_aside(services: Services, directory: str, target: str) -> str | None:
+    """Move a directory that may hold the only copy of something; where it is kept, None if gone."""
+    return _move(services, directory, target)
+
+
 def put_aside(services: Services, stray: PutAside) -> str | None:
-    """Move a stray file; where it is kept, None when it is a committed file by now, or is gone."""
+    """Move a stray file; where it is kept, None when it is a committed file by now, or is gone.
+
+    None as well for a file of another feed's batch, whatever the finding says.
+    """
     directory, _, name = stray.path.rpartition("/")
+    other = batch_of_another(services, directory)
+    if other:
+        log.warning("%s is of feed %s: it stays.", stray.path, other.feed)
+        return None
     if _is_committed(services, directory, name):
         log.info("%s is a committed file now: it stays.", stray.path)
         return None

@@ -10,24 +10,21 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
 
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.window import Window
 from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
+from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.checking import check
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import PlanReport, plan_feed
-from tallystick.workflows.publishing import finish, publish, sweep
+from tallystick.workflows.publishing import finish, publish
 from tallystick.workflows.services import Services
+from tallystick.workflows.sweeping import sweep
 from tallystick.workflows.verification import CommitReport, verify_and_commit
 
 log = logging.getLogger(__name__)
-
-# As many batches as one run carries out at most: Airflow expands a mapped task into 1,024
-# ([core] max_map_length). What is claimed must be carried out by the same run, or adopted.
-MOST_BATCHES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +50,8 @@ class RunReport:
     findings: Sequence[Finding]
     troubles: Sequence[IngestionError] = ()
     """What stopped the steps around the batches: finish, sweep, check."""
+    on_record: Sequence[StoredFinding] = ()
+    """All findings that stand after the run, those from before it too."""
 
     @property
     def errors(self) -> tuple[IngestionError, ...]:
@@ -74,11 +73,13 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
     plan = plan_feed(services, window, owner)
     outcomes = [carry_out(services, batch.batch_id, owner) for batch in plan.all_batches]
     findings: Sequence[Finding] = ()
+    on_record: Sequence[StoredFinding] = ()
     with noted(troubles):
         sweep(services)
     with noted(troubles):
         findings = check(services, plan.planned_at)
-    return RunReport(plan, outcomes, findings, troubles)
+        on_record = services.ledger.findings(services.feed_name)
+    return RunReport(plan, outcomes, findings, troubles, on_record)
 
 
 @contextmanager

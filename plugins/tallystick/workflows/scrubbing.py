@@ -29,6 +29,7 @@ from tallystick.domain.states import Verdict
 from tallystick.errors import FileMissing, ManifestMismatch, SparkError, StorageError
 from tallystick.ports.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
+from tallystick.workflows.application_result import result_text
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
@@ -150,12 +151,9 @@ def _result(services: Services, batches: Sequence[StandingBatch]) -> ScrubResult
 
 
 def _written(services: Services, place: ScrubPath) -> ScrubResult:
-    names = [each.name for each in services.store.entries(place.result) if each.length_bytes]
-    if len(names) != 1:
-        raise FileMissing(f"{place.result}/part-*")
-    path = f"{place.result}/{names[0]}"
+    path, text = result_text(services.store, place.result)
     try:
-        return ScrubResult.from_json(services.store.read(path).decode())
+        return ScrubResult.from_json(text)
     except ValueError as error:
         raise ManifestMismatch(path, "the result of a scrub", str(error)) from error
 

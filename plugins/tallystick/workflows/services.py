@@ -13,6 +13,7 @@ from tallystick.ports.broker import BrokerView
 from tallystick.ports.clock import Clock
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.ledger import Ledger
+from tallystick.ports.second_reader import SecondReader
 from tallystick.ports.spark_runner import SparkRunner
 from tallystick.settings.feed import Feed
 
@@ -37,6 +38,8 @@ class Services:
     """A ledger of its own for the heartbeat, which runs beside everything else."""
     kafka_options: Mapping[str, str]
     """What Spark's Kafka source needs to reach the cluster; never a secret."""
+    second_reader: SecondReader | None = None
+    """Another Kafka client; None where the feed wants none."""
     lease: timedelta = LEASE
     """How long an attempt holds its batch without a sign of life."""
 

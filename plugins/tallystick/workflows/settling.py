@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from tallystick.domain.batch import CommittedFile
 from tallystick.domain.closing import ended_by_reopening
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import BatchId
+from tallystick.domain.ledger_rules import standing_unreadable
 from tallystick.domain.log_rules import OF_LOST
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.repair_plan import NumberedFinding, PutAside
 from tallystick.domain.repairing import stray_of
 from tallystick.domain.states import FindingState
@@ -61,6 +63,7 @@ def settle(services: Services, finding_ids: Collection[int]) -> Settled:
         closed |= _manifests_written(services, standing, troubles)
         closed |= _landed_again(services, standing)
         closed |= _reopened(services, standing)
+        closed |= _read_at_last(services, standing)
         services.ledger.close_findings(services.feed_name, closed)
     for number, reason in sorted(closed.items()):
         log.info("Finding %d is closed: %s", number, reason)
@@ -149,6 +152,38 @@ def _landed_again(services: Services, standing: Sequence[StoredFinding]) -> dict
             rest = f" What it could not land again is finding {', '.join(lost)}." if lost else ""
             closed[each.finding_id] = f"Batch {repair} took the place of {name}.{rest}"
     return closed
+
+
+def _read_at_last(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:
+    """Unreadable records that are landed now."""
+    numbers = {
+        each.finding_id: each.finding
+        for each in standing
+        if each.finding.code is FindingCode.UNREADABLE_RECORD
+    }
+    if not numbers:
+        return {}
+    accounts = services.ledger.accounts(services.feed_name)
+    lost = {
+        (account.ordinal, offsets)
+        for account, offsets, _ in services.ledger.lost(services.feed_name)
+    }
+    left = standing_unreadable(accounts.generations, list(numbers.values()), accounts.claimed)
+    still = {each.key for each in left}
+    return {
+        number: f"Offset {each.from_offset} was read at last, and is landed."
+        for number, each in numbers.items()
+        if each.key not in still and not _is_lost(each, lost)
+    }
+
+
+def _is_lost(found: Finding, lost: Collection[tuple[int, OffsetRange]]) -> bool:
+    return any(
+        ordinal == found.generation
+        and offsets.partition.partition == found.partition
+        and offsets.from_offset <= (found.from_offset or 0) < offsets.until_offset
+        for ordinal, offsets in lost
+    )
 
 
 def _reopened(services: Services, standing: Sequence[StoredFinding]) -> dict[int, str]:

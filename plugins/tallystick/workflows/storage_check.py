@@ -22,6 +22,7 @@ from tallystick.domain.storage_rules import (
     StoredFile,
     generation_in,
     is_read,
+    landed_inside,
     ledger_behind,
     missing_or_changed,
     perhaps_forgotten,
@@ -33,6 +34,7 @@ from tallystick.domain.storage_rules import (
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.workflows.other_feeds import is_below, other_feeds_among
 from tallystick.workflows.published_manifests import manifest_at
 from tallystick.workflows.services import Services
 
@@ -53,7 +55,7 @@ class Tree:
 
     def hides(self, directory: str) -> bool:
         """True for what lies in, or below, a directory that could not be listed."""
-        return any(f"{directory}/".startswith(f"{each}/") for each in self.refused)
+        return is_below(directory, self.refused)
 
 
 def storage_findings(
@@ -248,9 +250,14 @@ def _strays(
 ) -> list[Finding]:
     owned = {str(each.path): each.files for each in directories}
     shown = {each.batch_id for each in directories if each.is_published}
+    others = other_feeds_among(
+        services, (each for each in sorted(tree.entries) if each not in owned)
+    )
     strays: list[str] = []
     behind: list[str] = []
     for directory, entries in sorted(tree.entries.items()):
+        if is_below(directory, others):
+            continue
         names = [each.name for each in entries if is_read(each.name) and not each.is_directory]
         if not names or set(names) <= owned.get(directory, {}).keys():
             continue
@@ -260,6 +267,7 @@ def _strays(
         else:
             strays += [f"{directory}/{each}" for each in names if each not in (known or ())]
     return [
+        *landed_inside(services.feed_name, services.topic, others),
         *stray_files(services.feed_name, services.topic, strays),
         *(each for path in strays for each in _twice(services, path)),
         *ledger_behind(services.feed_name, services.topic, behind),

@@ -12,16 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tallystick.domain.batch import Attempt, BatchPlan
+from tallystick.domain.identities import AttemptId
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import BatchPath, StagingPath
-from tallystick.domain.replacing import rows_given_up
+from tallystick.domain.paths import StagingPath
 from tallystick.domain.states import CommitAnswer, HoleClass
-from tallystick.errors import VerificationFailed
+from tallystick.ports.scrubs import TakenSample
 from tallystick.workflows.heartbeat import held
 from tallystick.workflows.landing import failing
 from tallystick.workflows.place import at
 from tallystick.workflows.proving import proven
+from tallystick.workflows.second_reading import take_sample
 from tallystick.workflows.services import Services
+from tallystick.workflows.taking_over import require_no_row_taken
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +37,16 @@ class CommitReport:
     record_count: int
     hole_counts: Mapping[HoleClass, int]
     file_count: int
+    sample: TakenSample | None
+    """What a second reader compared before; None where the feed has none."""
 
 
-def verify_and_commit(services: Services, attempt: Attempt) -> CommitReport | None:
+def verify_and_commit(
+    services: Services, attempt: Attempt, landed_by: AttemptId | None = None
+) -> CommitReport | None:
     """What is in the ledger now; None when this attempt had committed before.
 
+    `landed_by` has landed the files, where that was another attempt.
     Raises VerificationFailed with every problem: nothing is committed then. AttemptFenced: another
     attempt has the batch. CommitOutcomeUnknown: run again, the attempt is looked up first.
     """
@@ -50,39 +57,24 @@ def verify_and_commit(services: Services, attempt: Attempt) -> CommitReport | No
         plan = services.ledger.batch(attempt.batch_id).plan
     with at(services, "verify", plan), failing(services, attempt), held(services, attempt):
         manifest = proven(services, attempt, plan)
-        _require_no_row_taken(services, manifest)
+        sample = take_sample(services, attempt, manifest, landed_by or attempt.attempt_id)
+        require_no_row_taken(services, manifest)
         staging = StagingPath.of(plan, attempt.attempt_id)
         services.store.write(staging.manifest, manifest.to_json().encode())
         services.ledger.record_verified(attempt, manifest)
         answer = services.ledger.commit(attempt)
+        if sample:
+            services.ledger.record_sample(attempt.batch_id, sample, is_clean=True)
     report = CommitReport(
-        manifest.plan, answer, manifest.record_count, _hole_counts(manifest), len(manifest.files)
+        manifest.plan,
+        answer,
+        manifest.record_count,
+        _hole_counts(manifest),
+        len(manifest.files),
+        sample,
     )
     _tell(report)
     return report
-
-
-def _require_no_row_taken(services: Services, manifest: Manifest) -> None:
-    """Looked at last, not when the repair was planned: a file may have been put back since.
-
-    Raises VerificationFailed when a file that is there holds rows that the repair does not land.
-    """
-    replaced = {}
-    for each in {file.batch_id for file in manifest.plan.replaces}:
-        old = services.ledger.committed_batch(each)
-        if old is not None:
-            replaced[each] = old.manifest
-    problems = []
-    for given_up in rows_given_up(manifest, replaced):
-        path = f"{BatchPath.of(replaced[given_up.file.batch_id].plan)}/{given_up.file.name}"
-        if services.store.status(path) is not None:
-            rows = given_up.unclaimed.union(given_up.cleaned)
-            problems.append(
-                f"{path} is there, and holds rows that the log has no more:"
-                f" {given_up.partition}: {rows.described()}"
-            )
-    if problems:
-        raise VerificationFailed(manifest.plan.batch_id, problems)
 
 
 def _hole_counts(manifest: Manifest) -> Mapping[HoleClass, int]:
@@ -98,12 +90,14 @@ def _tell(report: CommitReport) -> None:
         f"{count} {kind.value}" for kind, count in report.hole_counts.items() if count
     )
     log.info(
-        "Batch %s: %d offsets = %d rows + %d proven holes%s, in %d files. Ledger: %s.",
+        "Batch %s: %d offsets = %d rows + %d proven holes%s, in %d files; %d offsets compared by a"
+        " second reader. Ledger: %s.",
         report.plan.batch_id,
         report.plan.span,
         report.record_count,
         sum(report.hole_counts.values()),
         f" ({holes})" if holes else "",
         report.file_count,
+        report.sample.offsets if report.sample else 0,
         report.answer.value,
     )

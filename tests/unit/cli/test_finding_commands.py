@@ -88,7 +88,7 @@ def test_a_dry_run_says_what_will_be_lost(missing: CommandLine, story: Story) ->
     story.broker.logs[place].log_start_offset = first + 1
     told = missing("repair", "orders", "--dry-run")
     gone = f"orders-{place} [{first}, {first + 1})"
-    assert f"the broker has no more what these files held of {gone}: their rows" in told.out
+    assert f"Kafka no longer has {gone}, and the files are gone: these rows are lost" in told.out
     again = missing("repair", "orders", "--dry-run", "--json").json["land_again"][0]
     assert again["gone"] == [{**asked, "until_offset": first + 1}]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -62,7 +63,31 @@ def test_a_plan_for_people(landing: CommandLine) -> None:
         "Feed orders, topic orders: 22 of 22 due offsets in 3 batches, 0 adopted."
         " Nothing was changed."
     )
-    assert lines[1].split() == ["batch", "generation", "partition", "from", "until", "offsets"]
+    headers = ["batch", "generation", "window (UTC)", "partition", "from", "until", "offsets"]
+    assert re.split(r" {2,}", lines[1].strip()) == headers
+
+
+@pytest.mark.parametrize("command", ["plan", "land"])
+def test_new_records_under_an_old_window_are_told_in_the_answer(
+    landing: CommandLine, command: str
+) -> None:
+    words = (
+        "plan.until is 'now': this run puts current records under the old window"
+        " [2026-11-01T06:00:00+00:00, 2026-11-01T07:00:00+00:00). Use 'window_end' to keep"
+        " directories by record time."
+    )
+    told = landing(command, "orders", *WINDOW)
+    assert f"warning: {words}" in " ".join(told.out.split())
+    if command == "land":
+        # Said before the first batch is tried.
+        assert 0 <= told.err.find(words) < told.err.find("Batch ")
+    again = landing("plan", "orders", *WINDOW, "--json").json
+    assert again["warnings"] == ([words] if command == "plan" else [])
+
+
+def test_land_answers_a_machine_with_the_warning_too(landing: CommandLine) -> None:
+    (warning,) = landing("land", "orders", *WINDOW, "--json").json["warnings"]
+    assert warning.startswith("plan.until is 'now': this run puts current records under the old")
 
 
 def test_land_says_what_it_did(landing: CommandLine, story: Story) -> None:
@@ -252,6 +277,39 @@ def test_land_fails_loudly_after_landing_all_it_can(landing: CommandLine, story:
     (finding,) = told.json["findings"]
     assert (finding["code"], finding["partition"]) == ("A1", 0)
     assert (finding["from_offset"], finding["until_offset"]) == (15, 25)
+    assert landing("explain", str(finding["number"])).code == 0
+    assert told.json["open_findings"] == []
+
+
+def test_land_says_what_stands_open_from_before(landing: CommandLine, story: Story) -> None:
+    landed(landing)
+    story.broker.logs[0].append(Kind.RECORD, 20)
+    story.broker.logs[0].log_start_offset = 25
+    landing("land", "orders")
+
+    again = landing("land", "orders", "--json")
+    assert (again.code, again.json["findings"]) == (0, [])
+    (standing,) = again.json["open_findings"]
+    assert (standing["code"], standing["number"]) == ("A1", 1)
+    assert standing["first_seen_at"]
+    told = landing("land", "orders").out
+    assert "1 finding(s) from before stand open:" in told
+    assert "finding 1: orders-0 [15, 25)  PROVEN_LOSS  A1 expired: " in told
+    assert "  next: ./tallystick findings orders" in told
+
+
+def test_after_a_purge_everybody_says_the_same(landing: CommandLine, story: Story) -> None:
+    landed(landing)
+    story.broker.logs[0].append(Kind.RECORD, 20)
+    story.broker.logs[0].log_start_offset = 25
+    (told,) = landing("reconcile", "orders", "--json").json["findings"]
+    listed = landing("findings", "orders", "--json")
+    assert listed.code == 1
+    assert [each["number"] for each in listed.json["findings"]] == [told["number"]]
+    assert landing("explain", str(told["number"])).code == 0
+    repaired = landing("repair", "orders", "--dry-run", "--json")
+    assert repaired.code == 1
+    assert [each["finding"] for each in repaired.json["not_mended"]] == [told["number"]]
 
 
 class NoSpark:

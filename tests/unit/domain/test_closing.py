@@ -7,16 +7,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tallystick.domain.closing import Heard, ended_findings
-from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.closing import Heard, Payloads, ended_findings
+from tallystick.domain.findings import Finding, FindingCode, Level, foreseen
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.offset_rules import OF_ROWS
 from tallystick.domain.ranges import TopicPartition
+from tallystick.domain.rule_table import RULE_OF
+from tallystick.domain.snapshot import BrokerSnapshot, PartitionBounds
 from tallystick.domain.states import Verdict
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
-ALL = Heard(NOON, broker=True, storage=True)
+SHOWN = BrokerSnapshot(
+    "c", "orders", "t", NOON, {each: PartitionBounds(0, 9, 9, 0) for each in (0, 1)}
+)
+ALL = Heard(NOON, broker=SHOWN, storage=True)
 BATCH = BatchId("b" * 16)
 
 
@@ -24,7 +29,7 @@ def found(code: FindingCode, level: Level = Level.L2, **changed: object) -> Find
     """A finding about offsets [0, 5) of partition 0, generation 1."""
     known = Finding(
         code=code,
-        verdict=Verdict.PROVEN_LOSS,
+        verdict=RULE_OF[code].verdicts[0],
         level=level,
         feed="orders",
         topic="orders",
@@ -39,7 +44,19 @@ def found(code: FindingCode, level: Level = Level.L2, **changed: object) -> Find
     return replace(known, **changed)  # type: ignore[arg-type]
 
 
-def account(ordinal: int = 1, frontier: int = 3) -> dict[int, GenerationAccount]:
+def without(partition: int, *, topic_id: str = "t", is_leaderless: bool = True) -> BrokerSnapshot:
+    """A look that does not show one of the partitions."""
+    return replace(
+        SHOWN,
+        topic_id=topic_id,
+        partitions={each: SHOWN.partitions[each] for each in SHOWN.partitions if each != partition},
+        leaderless=frozenset({partition} if is_leaderless else ()),
+    )
+
+
+def account(
+    ordinal: int = 1, frontier: int = 3, state: GenerationState = GenerationState.OPEN
+) -> dict[int, GenerationAccount]:
     partition = TopicPartition("orders", 0)
     return {
         0: GenerationAccount(
@@ -48,7 +65,7 @@ def account(ordinal: int = 1, frontier: int = 3) -> dict[int, GenerationAccount]
             "c",
             "t",
             ordinal,
-            GenerationState.OPEN,
+            state,
             0,
             frontier,
             (),
@@ -58,15 +75,21 @@ def account(ordinal: int = 1, frontier: int = 3) -> dict[int, GenerationAccount]
     }
 
 
-A8, C1, A3, Z5, A1 = (
+A8, C1, A3, Z5, A1, B3 = (
     FindingCode.PHANTOM_COMMIT,
     FindingCode.CONTENT_CHANGED,
     FindingCode.TRUNCATED,
     FindingCode.NO_PROGRESS,
     FindingCode.EXPIRED,
+    FindingCode.PAYLOAD_TWICE,
 )
+C3 = FindingCode.ROWS_DIFFER
 N1, N3, U1 = FindingCode.UNREAD_PARTITION, FindingCode.UNFINISHED_BATCH, FindingCode.COULD_NOT_TELL
 N2, W1, A4 = FindingCode.STALLED_STABLE_OFFSET, FindingCode.LOSS_NEAR, FindingCode.OVERWRITTEN
+
+
+UNLISTED = without(0, is_leaderless=False)
+OF_NEW_TOPIC = without(0, is_leaderless=False, topic_id="u")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +97,7 @@ N2, W1, A4 = FindingCode.STALLED_STABLE_OFFSET, FindingCode.LOSS_NEAR, FindingCo
     [
         (found(A8), ALL, account(), True),
         (found(A8), replace(ALL, storage=False), account(), False),
-        (found(A8), replace(ALL, broker=False), account(), True),
+        (found(A8), replace(ALL, broker=None), account(), True),
         (found(A8), replace(ALL, storage=False, replaced={(BATCH, "part-0")}), account(), True),
         (found(A8), replace(ALL, storage=False, replaced={(BATCH, "part-1")}), account(), False),
         (found(A8, subject=OF_ROWS), ALL, account(), False),
@@ -84,36 +107,63 @@ N2, W1, A4 = FindingCode.STALLED_STABLE_OFFSET, FindingCode.LOSS_NEAR, FindingCo
         (found(C1, Level.L3), replace(ALL, read_in_full={BATCH: True}), account(), True),
         (found(C1, Level.L3), replace(ALL, read_in_full={BATCH: False}), account(), False),
         (found(C1, Level.L3), replace(ALL, offsets_read={BATCH: True}), account(), False),
+        (found(C3, Level.L4), ALL, account(), False),
+        (found(C3, Level.L4), replace(ALL, read_in_full={BATCH: True}), account(), False),
+        (found(C3, Level.L4), replace(ALL, equal_again={(BATCH, "part-0", 0)}), account(), True),
+        (found(C3, Level.L4), replace(ALL, equal_again={(BATCH, "part-0", 1)}), account(), False),
+        (found(C3, Level.L4), replace(ALL, equal_again={(BATCH, "part-1", 0)}), account(), False),
+        (found(C3, Level.L4), replace(ALL, replaced={(BATCH, "part-0")}), account(), True),
+        (found(C3, Level.L4, verdict=Verdict.UNKNOWN), ALL, account(), True),
         (found(N1, Level.L1), ALL, account(), True),
-        (found(N1, Level.L1), replace(ALL, broker=False), account(), False),
-        (found(N1, Level.L1), replace(ALL, leaderless={0}), account(), False),
-        (found(N1, Level.L1), replace(ALL, leaderless={1}), account(), True),
-        (found(W1, Level.L1), replace(ALL, leaderless={0}), account(), False),
-        (found(N2, Level.L1), replace(ALL, leaderless={0}), account(), False),
+        (found(N1, Level.L1), replace(ALL, broker=None), account(), False),
+        (found(N1, Level.L1), replace(ALL, broker=without(0)), account(), False),
+        (found(N1, Level.L1), replace(ALL, broker=without(1)), account(), True),
+        (found(W1, Level.L1), replace(ALL, broker=without(0)), account(), False),
+        (found(N2, Level.L1), replace(ALL, broker=without(0)), account(), False),
         (found(W1, Level.L1), ALL, account(), True),
         (found(W1, Level.L1), replace(ALL, not_told={0}), account(), False),
         (found(W1, Level.L1), replace(ALL, not_told={1}), account(), True),
         (found(N1, Level.L1), replace(ALL, not_told={0}), account(), True),
-        (found(A8), replace(ALL, leaderless={0}), account(), True),
-        (found(N3, Level.L1), Heard(NOON, broker=False, storage=False), account(), True),
-        (found(N3), replace(ALL, broker=False), account(), True),
+        (found(A8), replace(ALL, broker=without(0)), account(), True),
+        (found(W1, Level.L1), replace(ALL, broker=UNLISTED), account(), False),
+        (found(U1, Level.L1), replace(ALL, broker=UNLISTED), account(), False),
+        (found(U1, Level.L1), replace(ALL, broker=OF_NEW_TOPIC), account(), True),
+        (found(N1, Level.L1), ALL, {}, True),
+        (found(N1, Level.L1, evidence={"topic_id": "t"}), replace(ALL, broker=UNLISTED), {}, False),
+        (found(N1, Level.L1, evidence={}), replace(ALL, broker=UNLISTED), {}, False),
+        (found(N1, Level.L1, evidence={"topic_id": "s"}), replace(ALL, broker=UNLISTED), {}, True),
+        (found(N3, Level.L1), Heard(NOON, broker=None, storage=False), account(), True),
+        (found(N3), replace(ALL, broker=None), account(), True),
         (found(N3), replace(ALL, storage=False), account(), False),
         (found(U1, Level.L1), ALL, account(), True),
-        (found(U1, Level.L1), replace(ALL, broker=False), account(), False),
-        (found(U1, Level.L2), replace(ALL, broker=False), account(), True),
+        (found(U1, Level.L1), replace(ALL, broker=None), account(), False),
+        (found(U1, Level.L2), replace(ALL, broker=None), account(), True),
         (found(A1, Level.L1), ALL, account(), False),
+        (found(A8, Level.L1), ALL, account(), False),
+        (found(B3, Level.L3), replace(ALL, read_in_full={BATCH: True}), account(), False),
+        (found(B3, Level.L3), replace(ALL, payloads=Payloads.COMPARED), account(), True),
+        (found(B3, Level.L3), replace(ALL, payloads=Payloads.NOT_ASKED_FOR), account(), True),
         (found(A3, Level.L1), ALL, account(), False),
         (found(A3, Level.L1), ALL, account(ordinal=2), True),
         (found(A4, Level.L1), ALL, account(), False),
-        (found(A4, Level.L1, verdict=Verdict.UNKNOWN), ALL, account(), True),
+        (found(A4, Level.L1, verdict=Verdict.UNKNOWN), ALL, account(), False),
         (
             found(A4, Level.L1, verdict=Verdict.UNKNOWN),
-            replace(ALL, leaderless={0}),
+            replace(ALL, broker=without(0)),
             account(),
             False,
         ),
+        (foreseen(found(A1, Level.L1)), ALL, account(), True),
+        (foreseen(found(A3, Level.L1)), ALL, account(), True),
+        (foreseen(found(A1, Level.L1)), replace(ALL, broker=None), account(), False),
+        (foreseen(found(A1, Level.L1)), replace(ALL, broker=without(0)), account(), False),
+        (foreseen(found(A1, Level.L1)), replace(ALL, broker=without(1)), account(), True),
         (found(Z5, Level.L1), ALL, account(frontier=4), False),
         (found(Z5, Level.L1), ALL, account(frontier=5), True),
+        (found(Z5, Level.L1), ALL, account(ordinal=2, frontier=0), True),
+        (found(Z5, Level.L1, generation=2), ALL, account(frontier=5), False),
+        (found(Z5, Level.L1), ALL, account(state=GenerationState.STOPPED), False),
+        (found(Z5, Level.L1), ALL, account(state=GenerationState.CLOSED), True),
     ],
     ids=lambda value: value.code.value if isinstance(value, Finding) else "",
 )
@@ -125,7 +175,7 @@ def test_a_finding_that_was_not_found_again(
     assert all(reason.endswith(".") for reason in ended.values())
 
 
-@pytest.mark.parametrize("finding", [found(A8), found(A3), found(N1, Level.L1)])
+@pytest.mark.parametrize("finding", [found(A8), found(A3, Level.L1), found(N1, Level.L1)])
 def test_what_is_found_again_never_ends(finding: Finding) -> None:
     heard = replace(ALL, replaced={(BATCH, "part-0")})
     assert ended_findings({7: finding}, [finding], heard, account(ordinal=2)) == {}

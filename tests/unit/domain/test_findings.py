@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode, Level
+from tallystick.domain.rule_table import RULE_OF, RULES, Rule
 from tallystick.domain.states import Verdict
 
 LOST = Finding(
@@ -42,7 +45,17 @@ def test_a_finding_reads_as_one_line(finding: Finding, place: str) -> None:
 
 
 def test_codes_are_used_once() -> None:
-    assert len({code.value for code in FindingCode}) == len(list(FindingCode))
+    # A second name for a code would be an alias, and not in the list of the codes.
+    assert list(FindingCode.__members__) == [code.name for code in FindingCode]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code.value)
+def test_only_what_its_rule_may_say_can_be_found(rule: Rule) -> None:
+    # 1
+    for level, verdict in product(Level, Verdict):
+        may_be = level in rule.endings and verdict in (*rule.verdicts, Verdict.WAIVED)
+        with nullcontext() if may_be else pytest.raises(ValueError, match="is never told as"):
+            replace(LOST, code=rule.code, level=level, verdict=verdict)
 
 
 def test_everything_fails_that_is_neither_harmless_nor_accepted() -> None:
@@ -75,6 +88,7 @@ def test_a_key_says_what_a_finding_is_about_and_not_what_is_said(
 
 @pytest.mark.parametrize("code", ["N1", "N2", "W1", "Z5"])
 def test_a_state_that_lasts_is_the_same_one_while_the_log_grows(code: str) -> None:
-    lasting = replace(LOST, code=FindingCode(code))
+    [verdict] = RULE_OF[FindingCode(code)].verdicts
+    lasting = replace(LOST, code=FindingCode(code), verdict=verdict)
     assert replace(lasting, until_offset=9).key == lasting.key
     assert replace(lasting, from_offset=6).key != lasting.key

@@ -72,6 +72,7 @@ def test_a_feed_answers_for_nothing_before_its_first_offset() -> None:
 
 
 SHORT = short_read(a_batch(planned(5, 9)), a_range(5, 8))
+EXPIRED = replace(SHORT, code=FindingCode.EXPIRED, level=Level.L1)
 
 
 def test_a_short_read_is_not_lost_yet() -> None:
@@ -91,7 +92,9 @@ def test_a_short_read_is_not_lost_yet() -> None:
         pytest.param(SHORT, 8, 1, False, id="landed since"),
         pytest.param(SHORT, 5, 2, False, id="the log is another one"),
         pytest.param(replace(SHORT, partition=1), 5, 1, False, id="nobody knows the partition"),
-        pytest.param(replace(SHORT, code=FindingCode.EXPIRED), 5, 1, False, id="another code"),
+        pytest.param(
+            replace(SHORT, code=FindingCode.EXPIRED, level=Level.L1), 5, 1, False, id="another code"
+        ),
     ],
 )
 def test_a_short_read_stands_until_its_offsets_are_accounted_for(
@@ -106,7 +109,7 @@ def test_only_short_reads_are_over_by_being_landed() -> None:
     landed = by_partition(an_account(frontier=9))
 
     assert is_over(landed, SHORT, ())
-    assert not is_over(landed, replace(SHORT, code=FindingCode.EXPIRED), ())
+    assert not is_over(landed, EXPIRED, ())
     assert not is_over(landed, replace(SHORT, partition=None), ())
 
 

@@ -9,19 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tallystick.domain.batch import BatchStatus
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.log_changes import (
     Accounts,
-    AnchorCheck,
     LogChanges,
     Observation,
     log_changes,
 )
+from tallystick.domain.sameness import SAME, UNKNOWN, LogCheck, Sameness
 from tallystick.domain.snapshot import BatchHead, PartitionBounds
 from tests.support.builders import (
     CLUSTER,
@@ -33,10 +30,11 @@ from tests.support.builders import (
     by_partition,
     planned,
 )
-from tests.support.strategies import offsets_in
 
 LANDED = an_account(frontier=5, anchor_offset=4)
 HELD, LEFT = 60.0, 0.0
+CUT = LogCheck(Sameness.CUT, 4)
+OVERWRITTEN = LogCheck(Sameness.CUT, None, is_overwritten=True)
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Seen:
 
     account: GenerationAccount | None = LANDED
     now: PartitionBounds | None = field(default_factory=lambda: bounds(0, 9))
-    anchor: AnchorCheck | None = AnchorCheck.INTACT
+    log: LogCheck | None = SAME
     topic_id: str = TOPIC_ID
     cluster_id: str = CLUSTER
     first_batch: tuple[int, int] | None = None
@@ -66,7 +64,7 @@ class Seen:
                     topic_id=self.topic_id,
                     cluster_id=self.cluster_id,
                 ),
-                {0: self.anchor} if self.anchor else {},
+                {0: self.log} if self.log else {},
                 {0: 3},
                 {0: BatchHead(*self.first_batch, None, 100, None)} if self.first_batch else {},
             ),
@@ -95,8 +93,8 @@ ROWS: list[tuple[str, Seen, Mapping[str, str], str]] = [
     ("all landed", Seen(now=bounds(0, 5)), {}, "equal is no regress"),
     ("log start at the frontier", Seen(now=bounds(5, 9)), {}, "equal is still readable"),
     ("empty log at the frontier", Seen(now=bounds(5, 5)), {}, "everything landed, then expired"),
-    ("anchor gone", Seen(anchor=AnchorCheck.GONE), {}, "no evidence is no proof of a change"),
-    ("never landed", Seen(account=an_account(), anchor=None), {}, "no anchor to check"),
+    ("anchor gone", Seen(log=UNKNOWN), {}, "no evidence is no proof of a change"),
+    ("never landed", Seen(account=an_account(), log=None), {}, "no anchor to check"),
     ("not in the snapshot", Seen(now=None), {}, "one empty answer closes nothing"),
     # A1: the log start passed the frontier.
     ("expired", Seen(now=bounds(8, 9)), {"lost": "A1 [5, 8)"}, "log start passed the frontier"),
@@ -164,54 +162,83 @@ ROWS: list[tuple[str, Seen, Mapping[str, str], str]] = [
     ),
     (
         "expired, anchor gone",
-        Seen(now=bounds(8, 9), anchor=AnchorCheck.GONE),
+        Seen(now=bounds(8, 9), log=UNKNOWN),
         {"lost": "A1 [5, 8)"},
         "the anchor expired with the rest",
     ),
     # A3: the readable end fell behind what was readable before.
-    ("cut", Seen(now=bounds(0, 4)), {"stopped": "A3"}, "the end lies before the frontier"),
+    ("cut", Seen(now=bounds(0, 4), log=CUT), {"stopped": "A3"}, "the end lies before the frontier"),
     (
         "cut behind a gap",
-        Seen(account=an_account(frontier=5, beyond=[(7, 9)]), now=bounds(0, 8)),
+        Seen(account=an_account(frontier=5, beyond=[(7, 9)]), now=bounds(0, 8), log=CUT),
         {"stopped": "A3"},
         "a range landed out of order is cut too",
     ),
     (
         "cut under a claim",
         Seen(
-            account=an_account(frontier=5, beyond=[(5, 9)]), now=bounds(0, 8), claims=[(5, 9, HELD)]
+            account=an_account(frontier=5, beyond=[(5, 9)]),
+            now=bounds(0, 8),
+            log=CUT,
+            claims=[(5, 9, HELD)],
         ),
         {"stopped": "A3", "cut": "A3 [5, 9) released"},
         "an attempt of a log that was cut proves nothing",
     ),
     (
         "cut and expired",
-        Seen(now=bounds(4, 4)),
+        Seen(now=bounds(4, 4), log=CUT),
         {"stopped": "A3"},
         "the cut comes first: what is lost is unclear",
     ),
     (
         "cut, anchor differs",
-        Seen(now=bounds(0, 4), anchor=AnchorCheck.DIFFERS),
+        Seen(now=bounds(0, 4), log=OVERWRITTEN),
         {"stopped": "A3"},
         "one cause is named, the visible one",
+    ),
+    (
+        "shorter, and nobody can tell why",
+        Seen(now=bounds(0, 4), log=UNKNOWN),
+        {"stopped": "A3"},
+        "a log that stays shorter counts as cut",
+    ),
+    (
+        "shorter, and whole",
+        Seen(now=bounds(0, 4)),
+        {},
+        "after a change of leaders the high watermark may lag behind",
+    ),
+    (
+        "shorter under a claim, and whole",
+        Seen(
+            account=an_account(frontier=5, beyond=[(5, 9)]), now=bounds(0, 8), claims=[(5, 9, LEFT)]
+        ),
+        {},
+        "what is claimed is in the log, and can be read later",
+    ),
+    (
+        "cut beyond what was landed, and grown again",
+        Seen(account=replace(LANDED, last_seen_until=7), log=LogCheck(Sameness.CUT, 6)),
+        {"stopped": "A3"},
+        "what was seen to be readable is gone",
     ),
     # A4: cut and grown again.
     (
         "anchor differs",
-        Seen(anchor=AnchorCheck.DIFFERS),
+        Seen(log=OVERWRITTEN),
         {"stopped": "A4"},
         "the last landed record is another one now",
     ),
     (
         "anchor differs, expired",
-        Seen(anchor=AnchorCheck.DIFFERS, now=bounds(8, 9)),
+        Seen(log=OVERWRITTEN, now=bounds(8, 9)),
         {"stopped": "A4"},
         "the new log's start says nothing of the old one's",
     ),
     (
         "anchor differs, but it was never kept",
-        Seen(account=an_account(frontier=5), anchor=AnchorCheck.DIFFERS),
+        Seen(account=an_account(frontier=5), log=OVERWRITTEN),
         {"stopped": "A4"},
         "the frontier names the place then",
     ),
@@ -246,7 +273,7 @@ ROWS: list[tuple[str, Seen, Mapping[str, str], str]] = [
     ),
     (
         "re-created, anchor differs",
-        Seen(topic_id="topic-id-2", anchor=AnchorCheck.DIFFERS),
+        Seen(topic_id="topic-id-2", log=OVERWRITTEN),
         {"closed": "A5", "opened": "gen 2 at 0"},
         "the identity explains the anchor",
     ),
@@ -290,13 +317,13 @@ ROWS: list[tuple[str, Seen, Mapping[str, str], str]] = [
     # Partitions without an account.
     (
         "the feed's first plan",
-        Seen(account=None, anchor=None),
+        Seen(account=None, log=None),
         {"opened": "gen 1 at 3"},
         "the start policy is asked",
     ),
     (
         "no partition at all",
-        Seen(account=None, anchor=None, now=None),
+        Seen(account=None, log=None, now=None),
         {},
         "nothing to account for",
     ),
@@ -346,10 +373,13 @@ def test_a_loss_carries_its_evidence() -> None:
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        (Seen(now=bounds(0, 4)), "the log ends at 4, but offsets up to 5 were readable before"),
-        (Seen(anchor=AnchorCheck.DIFFERS), "the record landed from offset 4 is not there any more"),
         (
-            Seen(account=an_account(frontier=5), anchor=AnchorCheck.DIFFERS),
+            Seen(now=bounds(0, 4), log=CUT),
+            "the log ends at 4, but offsets up to 5 were readable before",
+        ),
+        (Seen(log=OVERWRITTEN), "the record landed from offset 4 is not there any more"),
+        (
+            Seen(account=an_account(frontier=5), log=OVERWRITTEN),
             "the record landed from offset 5",
         ),
     ],
@@ -358,140 +388,3 @@ def test_a_stopped_partition_says_why(seen: Seen, words: str) -> None:
     (stopped,) = seen.changes().stopped
 
     assert stopped.reason.startswith(words)
-
-
-# Properties over several partitions -------------------------------------------------------------
-
-
-@st.composite
-def sick_or_well(draw: st.DrawFn, partition: int) -> tuple[GenerationAccount, list[BatchStatus]]:
-    """An account whose ranges are committed, or claimed by a batch with or without a lease."""
-    marks = sorted(draw(st.sets(st.integers(0, 30), min_size=1, max_size=7)))
-    frontier, rest = marks[0], marks[1:]
-    beyond = list(zip(rest[::2], rest[1::2], strict=False))
-    claimed = [pair for pair in beyond if draw(st.booleans())]
-    account = an_account(
-        partition=partition,
-        frontier=frontier,
-        beyond=beyond,
-        anchor_offset=draw(st.none() | st.just(max(0, frontier - 1))),
-        last_seen_until=draw(st.integers(0, 40)),
-        state=draw(st.sampled_from(GenerationState)),
-        topic_id=draw(st.sampled_from([TOPIC_ID] * 3 + ["topic-id-0"])),
-    )
-    batches = [
-        a_status(
-            planned(*pair, partition=partition),
-            lease_seconds_left=draw(st.sampled_from([HELD, LEFT])),
-            batch_id=BatchId(f"{partition:08x}{number:08x}"),
-        )
-        for number, pair in enumerate(claimed)
-    ]
-    return account, batches
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> tuple[Accounts, Observation]:
-    drawn = [draw(sick_or_well(partition)) for partition in range(draw(st.integers(1, 3)))]
-    ends = st.lists(st.integers(0, 40), min_size=2, max_size=2).map(sorted)
-    seen = {p: bounds(*draw(ends)) for p in draw(st.sets(st.integers(0, 3)))}
-    anchors = {
-        account.partition.partition: draw(st.sampled_from(AnchorCheck))
-        for account, _ in drawn
-        if account.anchor
-    }
-    accounts = Accounts(
-        by_partition(*(account for account, _ in drawn)),
-        [batch for _, batches in drawn for batch in batches],
-    )
-    return accounts, Observation(a_snapshot(seen), anchors, {})
-
-
-def _only(accounts: Accounts, partition: int) -> Accounts:
-    return Accounts(
-        {p: account for p, account in accounts.generations.items() if p == partition},
-        [
-            batch
-            for batch in accounts.unfinished
-            if batch.plan.ranges[0].offsets.partition.partition == partition
-        ],
-    )
-
-
-@given(worlds())
-def test_one_sick_partition_changes_nothing_for_another(
-    world: tuple[Accounts, Observation],
-) -> None:
-    # 1
-    accounts, seen = world
-    together = log_changes(accounts, seen)
-    alone = [log_changes(_only(accounts, p), seen) for p in accounts.generations]
-
-    assert list(together.lost) == [each for one in alone for each in one.lost]
-    assert list(together.cuts) == [each for one in alone for each in one.cuts]
-    assert list(together.stopped) == [each for one in alone for each in one.stopped]
-    assert list(together.closed) == [each for one in alone for each in one.closed]
-
-
-@given(worlds())
-def test_a_loss_never_overlaps_what_is_committed_or_still_claimed(
-    world: tuple[Accounts, Observation],
-) -> None:
-    # 2
-    accounts, seen = world
-    changes = log_changes(accounts, seen)
-    lost = [each.offsets for each in changes.lost]
-    had = {
-        place for account in accounts.generations.values() for place in offsets_in(account.beyond)
-    }
-    claims = {
-        batch.plan.batch_id: offsets_in(each.offsets for each in batch.plan.ranges)
-        for batch in accounts.unfinished
-    }
-
-    assert not offsets_in(lost) & had
-    assert sum(each.span for each in lost) == len(offsets_in(lost))
-    assert all(offsets_in([cut.offsets]) <= claims[cut.batch_id] for cut in changes.cuts)
-
-
-@given(worlds())
-def test_what_expired_is_lost_committed_or_held(world: tuple[Accounts, Observation]) -> None:
-    accounts, seen = world
-    changes = log_changes(accounts, seen)
-    ended = {each.generation_id for each in (*changes.stopped, *changes.closed)}
-    gone = offsets_in([*(e.offsets for e in changes.lost), *(e.offsets for e in changes.cuts)])
-
-    for partition, account in accounts.generations.items():
-        now = seen.snapshot.partitions.get(partition)
-        is_open = account.state is GenerationState.OPEN and account.topic_id == TOPIC_ID
-        if now and is_open and account.generation_id not in ended:
-            expired = {(partition, o) for o in range(account.frontier, now.log_start_offset)}
-            assert expired <= gone | offsets_in(account.beyond)
-
-
-# A dry run --------------------------------------------------------------------------------------
-
-
-def test_a_dry_run_foresees_what_the_ledger_would_say() -> None:
-    accounts = Accounts(
-        by_partition(
-            LANDED,
-            an_account(partition=1, frontier=5, anchor_offset=4),
-            an_account(partition=2, frontier=5, topic_id="topic-id-0"),
-        ),
-        [a_status(planned(5, 9, partition=2)), a_status(planned(5, 9))],
-    )
-    seen = Observation(
-        a_snapshot({0: bounds(0, 9), 1: bounds(0, 4), 2: bounds(1, 9), 3: bounds(2, 9)}), {}, {}
-    )
-
-    foreseen = log_changes(accounts, seen).foreseen(accounts)
-
-    assert {p: (each.state, each.frontier) for p, each in foreseen.generations.items()} == {
-        0: (GenerationState.OPEN, 5),
-        1: (GenerationState.STOPPED, 5),
-        2: (GenerationState.OPEN, 1),
-        3: (GenerationState.OPEN, 2),
-    }
-    assert [each.generation_id for p, each in foreseen.generations.items() if p > 1] == [-1, -2]
-    assert foreseen.unfinished == accounts.unfinished[1:]

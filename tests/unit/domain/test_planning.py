@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.planning import PlanLimits, RunPlan, plan_run
+from tallystick.domain.planning import MOST_BATCHES, PlanLimits, RunPlan, due_offsets, plan_run
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Isolation
 from tests.support.builders import a_range, a_snapshot, an_account, bounds, by_partition, planned
@@ -32,13 +32,14 @@ class Given:
     cuts: Mapping[int, int | None] | None
 
     def plan(self, limits: PlanLimits = UNLIMITED) -> RunPlan:
-        return plan_run(
+        due = due_offsets(
             self.generations,
             self.snapshot,
             isolation=self.isolation,
             cuts=self.cuts,
             limits=limits,
         )
+        return plan_run(self.generations, due, limits=limits)
 
     def wanted(self) -> set[tuple[int, int]]:
         """Every (partition, offset) that is due and that nobody has: said once more, slowly."""
@@ -306,6 +307,22 @@ def test_a_big_range_is_split_and_small_ones_share_a_batch() -> None:
         ["orders-0 [10, 20)"],
         ["orders-0 [20, 25)"],
     ]
+
+
+def test_one_run_has_as_many_batches_as_it_can_carry_out_and_leaves_the_newest_offsets() -> None:
+    given = Given(
+        by_partition(*(an_account(partition=p) for p in range(700))),
+        a_snapshot({p: bounds(0, 2) for p in range(700)}),
+        Isolation.READ_COMMITTED,
+        None,
+    )
+
+    plan = given.plan(PlanLimits(10**6, 1, 1))
+
+    assert len(plan.batches) == MOST_BATCHES == 1000
+    assert (plan.wanted, plan.planned) == (1400, 1000)
+    first = {each.offsets for batch in plan.batches[:700] for each in batch.ranges}
+    assert {each.from_offset for each in first} == {0}
 
 
 @pytest.mark.parametrize("bad", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (-1, 1, 1)])

@@ -10,8 +10,10 @@ from typing import Final
 
 import pytest
 
-from tallystick.domain.batch import WaitingBatch
+from tallystick.domain.attempt_rules import failing_batches, held_too_long, missed_runs
+from tallystick.domain.batch import TriedBatch, WaitingBatch
 from tallystick.domain.benign_rules import HoleCount, benign_holes, nothing_there
+from tallystick.domain.closing import Heard, Payloads, ended_findings
 from tallystick.domain.content_rules import (
     HeldOffsets,
     Payload,
@@ -22,10 +24,16 @@ from tallystick.domain.content_rules import (
 )
 from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode
 from tallystick.domain.fingerprint import Fingerprint
+from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.landed import FileSlice
-from tallystick.domain.ledger_rules import overlaps_in_ledger, short_read, skips_in_ledger
-from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation, log_changes
-from tallystick.domain.log_rules import change_findings, standing_findings
+from tallystick.domain.ledger_rules import (
+    overlaps_in_ledger,
+    short_read,
+    skips_in_ledger,
+    unreadable_record,
+)
+from tallystick.domain.log_changes import Accounts, Observation, log_changes
+from tallystick.domain.log_rules import change_findings, has_lost_unlanded, lost_finding
 from tallystick.domain.outlook import Outlook
 from tallystick.domain.progress_rules import (
     could_not_tell,
@@ -35,11 +43,20 @@ from tallystick.domain.progress_rules import (
     unread_partitions,
 )
 from tallystick.domain.retention_rules import losses_near
-from tallystick.domain.rule_table import RULES, Rule, RuleClass
+from tallystick.domain.rule_table import RULES, Ending, Rule, RuleClass
 from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.sameness import LogCheck, Sameness
 from tallystick.domain.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.scrub_rules import StandingBatch, judged
-from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PastBounds
+from tallystick.domain.second_read import Difference, SeenRecord, SliceRead
+from tallystick.domain.second_read_rules import (
+    ComparedSlice,
+    could_not_compare,
+    differing_attempt,
+    differing_rows,
+    place_of,
+)
+from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.states import BatchState, HoleClass, Isolation, Verdict
 from tallystick.domain.storage_rules import (
     StoredFile,
@@ -81,10 +98,9 @@ def changed(snapshot: BrokerSnapshot, first_batch: BatchHead | None = None) -> t
     return change_findings(FEED, KNOWN, log_changes(Accounts(KNOWN, ()), seen), seen)
 
 
-def with_anchor(check: AnchorCheck) -> tuple[Finding, ...]:
-    seen = Observation(a_snapshot({0: bounds(0, 9)}), {0: check}, {})
-    changes = change_findings(FEED, KNOWN, log_changes(Accounts(KNOWN, ()), seen), seen)
-    return (*changes, *standing_findings(FEED, KNOWN, seen))
+def with_log(check: LogCheck, now: PartitionBounds) -> tuple[Finding, ...]:
+    seen = Observation(a_snapshot({0: now}), {0: check}, {})
+    return change_findings(FEED, KNOWN, log_changes(Accounts(KNOWN, ()), seen), seen)
 
 
 def read_in_full(found: ReadFile | None) -> tuple[Finding, ...]:
@@ -101,22 +117,33 @@ def holes(kind: HoleClass) -> tuple[Finding, ...]:
 PURGED = changed(a_snapshot({0: bounds(6, 9)}), BatchHead(5, 9, None, 100, None))
 SKIPPED = skips_in_ledger(FEED, LANDED, [a_range(0, 4)])
 
+SEEN = SeenRecord.of(
+    partition=0, offset=3, timestamp_ms=0, timestamp_type=0, key=None, value=b"v", headers=()
+)
+DIFFERING = ComparedSlice(SliceRead(a_range(0, 8), (), 0, 8), (Difference(3, SEEN, None),))
+
 # Every rule, brought to say all that it can say.
+HUNG = TriedBatch(MANIFEST.plan, 3, "disk full.", Owner("run 7"), 8 * 3600.0)
 TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "A1": changed(a_snapshot({0: bounds(6, 9), 1: bounds(6, 9)})),
     "A2": [*PURGED, *perhaps_landed(PURGED)],
-    "A3": changed(a_snapshot({0: bounds(0, 4)})),
-    "A4": (*with_anchor(AnchorCheck.DIFFERS), *with_anchor(AnchorCheck.GONE)),
+    "A3": with_log(LogCheck(Sameness.CUT, 4), bounds(0, 4)),
+    "A4": (
+        *with_log(LogCheck(Sameness.CUT, 4, is_overwritten=True), bounds(0, 9)),
+        *with_log(LogCheck(Sameness.UNKNOWN), bounds(0, 9)),
+    ),
     "A5": changed(a_snapshot({0: bounds(0, 9)}, topic_id="topic-id-2")),
     "A6": [*SKIPPED, *perhaps_landed(SKIPPED)],
     "A7": [short_read(MANIFEST.plan, a_range(5, 6))],
     "A8": [
+        lost_finding(FEED, LANDED, a_range(0, 4), "A8"),
         *missing_or_changed(MANIFEST, "/d", {}),
         *perhaps_forgotten(missing_or_changed(MANIFEST, "/d", {}), [MANIFEST.plan]),
         *read_in_full(None),
     ],
     "A9": stray_files(FEED, TOPIC, ["/d/copy.parquet"]),
     "A10": ledger_behind(FEED, TOPIC, ["/d"]),
+    "A11": [unreadable_record(MANIFEST.plan, a_range(5, 6), "long overflow")],
     "B1": overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
     "B2": [
         *landed_twice(PLACE, [HeldOffsets("b", "f", FIVE, FIVE)]),
@@ -130,6 +157,10 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         *read_in_full(ReadFile("one.parquet", failure="CRC", is_damaged=True)),
     ],
     "C2": aborted_landed(PLACE, FIVE, FIVE, batch_id=BATCH, file="one.parquet"),
+    "C3": [
+        *differing_rows(MANIFEST, MANIFEST.files, [DIFFERING]),
+        *differing_attempt(MANIFEST.plan, AttemptId("1" * 16), [DIFFERING], ()),
+    ],
     "N1": unread_partitions(FEED, {}, a_snapshot({0: bounds(0, 9)})),
     "N2": stalled_stable_offsets(
         FEED,
@@ -142,7 +173,17 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "N3": [
         *unfinished_batches(FEED, TOPIC, [WaitingBatch(BATCH, BatchState.LANDING, 3601)]),
         *without_manifest(FEED, TOPIC, {"/d": "is gone"}),
+        *held_too_long(FEED, TOPIC, [HUNG], timedelta(hours=6)),
     ],
+    "N4": failing_batches(FEED, TOPIC, [HUNG]),
+    "N5": missed_runs(
+        FEED,
+        KNOWN,
+        a_snapshot({0: bounds(0, 9)}),
+        isolation=Isolation.READ_COMMITTED,
+        idle=timedelta(hours=4),
+        run_period=timedelta(hours=1),
+    ),
     "W1": losses_near(
         FEED,
         KNOWN,
@@ -157,9 +198,15 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "Z3": holes(HoleClass.COMPACTED),
     "Z4": nothing_there(FEED, KNOWN, a_snapshot({0: bounds(5, 5)})),
     "Z5": frozen_time_index(
-        FEED, KNOWN, a_snapshot({0: bounds(0, 9)}), cuts={0: 5}, after_now={0: 5}
+        FEED,
+        KNOWN,
+        a_snapshot({0: bounds(0, 9)}),
+        isolation=Isolation.READ_COMMITTED,
+        cuts={0: 5},
+        after_now={0: 5},
     ),
     "U1": [
+        could_not_compare(FEED, TOPIC, "it is away."),
         could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON),
         *unlisted(FEED, TOPIC, {"/d": "no permission."}),
         *read_in_full(ReadFile("one.parquet", failure="no DataNode")),
@@ -181,6 +228,47 @@ def test_a_rule_says_what_the_table_says(rule: Rule) -> None:
     assert {each.verdict for each in told} == set(rule.verdicts)
     assert {each.level for each in told} == set(rule.levels)
     assert all(each.cause.endswith(".") and len(each.next_step) > 20 for each in told)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code.value)
+def test_whatever_is_told_has_an_ending_that_ends_it(rule: Rule) -> None:
+    # 3
+    after = by_partition(replace(LANDED, ordinal=2, frontier=9))
+    for each in TOLD[rule.code.value]:
+        named = {key: str(each.evidence[key]) for key in ("batch", "file") if key in each.evidence}
+        clean = {BatchId(named["batch"]): True} if "batch" in named else {}
+        look = Heard(
+            NOON,
+            a_snapshot({each.partition or 0: bounds(0, 9)}),
+            storage=True,
+            read_in_full=clean,
+            offsets_read=clean,
+            equal_again={place_of(each)},
+            payloads=Payloads.COMPARED,
+        )
+        is_ended = bool(ended_findings({1: each}, (), look, after))
+        match rule.endings[each.level]:
+            case Ending.ACCEPTANCE | Ending.NEVER_RECORDED:
+                assert not is_ended
+            case Ending.REPAIR:
+                repaired = replace(look, replaced={(named["batch"], named["file"])})
+                assert ended_findings({1: each}, (), repaired, after)
+            case Ending.NEW_GENERATION:
+                assert is_ended or has_lost_unlanded(each)
+            case _:
+                assert is_ended
+
+
+def test_the_runbook_says_what_ends_each_code() -> None:
+    written = sections_of(DOCS / "runbook.md", level=2)["Findings"]
+    for ending in Ending:
+        places = [
+            rule.code.value + (f" at {level.value}" if len(set(rule.endings.values())) > 1 else "")
+            for rule in RULES
+            for level, by in rule.endings.items()
+            if by is ending
+        ]
+        assert f"- {', '.join(places)}: {ending.value}." in " ".join(written.split()), ending
 
 
 def test_what_is_benign_fails_nothing_and_all_else_fails() -> None:

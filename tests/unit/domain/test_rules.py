@@ -14,13 +14,12 @@ from tallystick.domain.batch import BatchStatus, WaitingBatch
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId
-from tallystick.domain.log_changes import Accounts, AnchorCheck, Observation, log_changes
+from tallystick.domain.log_changes import Accounts, Observation, log_changes
 from tallystick.domain.log_rules import (
     change_findings,
     lost_finding,
     recorded_stops,
     recorded_unknown_tails,
-    standing_findings,
     stopped_finding,
 )
 from tallystick.domain.progress_rules import (
@@ -29,8 +28,10 @@ from tallystick.domain.progress_rules import (
     unfinished_batches,
     unread_partitions,
 )
+from tallystick.domain.sameness import SAME, LogCheck, Sameness
+from tallystick.domain.sameness import UNKNOWN as NOBODY_CAN_TELL
 from tallystick.domain.snapshot import PartitionBounds
-from tallystick.domain.states import BatchState, Verdict
+from tallystick.domain.states import BatchState, Isolation, Verdict
 from tests.support.builders import (
     BATCH,
     FEED,
@@ -48,6 +49,9 @@ from tests.support.builders import (
 
 LANDED = an_account(frontier=5, anchor_offset=4)
 STOPPED = replace(LANDED, state=GenerationState.STOPPED)
+OVERWRITTEN = LogCheck(Sameness.CUT, None, is_overwritten=True)
+CUT_AT_2 = LogCheck(Sameness.CUT, 2, is_overwritten=True)
+CUT = LogCheck(Sameness.CUT)
 
 
 @dataclass(frozen=True)
@@ -56,23 +60,22 @@ class Facts:
 
     account: GenerationAccount | None = LANDED
     now: PartitionBounds | None = field(default_factory=lambda: bounds(0, 9))
-    anchor: AnchorCheck = AnchorCheck.INTACT
-    cut_at: int | None = None
+    log: LogCheck = SAME
     topic_id: str = TOPIC_ID
     unfinished: tuple[BatchStatus, ...] = ()
     waiting: tuple[WaitingBatch, ...] = ()
     recorded: tuple[Finding, ...] = ()
     cut: int | None = None
     after_now: int | None = None
+    isolation: Isolation = Isolation.READ_UNCOMMITTED
 
     def findings(self) -> list[Finding]:
         """What every rule says."""
         accounts = Accounts(by_partition(self.account) if self.account else {}, self.unfinished)
         seen = Observation(
             a_snapshot({0: self.now} if self.now else {}, topic_id=self.topic_id),
-            {0: self.anchor},
+            {0: self.log} if self.now else {},
             {0: 0},
-            cut_at={} if self.cut_at is None else {0: self.cut_at},
         )
         changes = log_changes(accounts, seen)
         known, snapshot = accounts.generations, seen.snapshot
@@ -80,11 +83,15 @@ class Facts:
             *change_findings(FEED, known, changes, seen),
             *recorded_stops(known, self.recorded),
             *recorded_unknown_tails(self.recorded),
-            *standing_findings(FEED, known, seen),
             *unread_partitions(FEED, known, snapshot),
             *unfinished_batches(FEED, TOPIC, self.waiting),
             *frozen_time_index(
-                FEED, known, snapshot, cuts={0: self.cut}, after_now={0: self.after_now}
+                FEED,
+                known,
+                snapshot,
+                isolation=self.isolation,
+                cuts={0: self.cut},
+                after_now={0: self.after_now},
             ),
         ]
 
@@ -166,44 +173,51 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
         "it may have been read in time",
     ),
     # A3, A4
-    ("cut", Facts(now=bounds(0, 4)), {"A3": f"{LOSS} [4, 5)"}, "the end fell behind the frontier"),
-    ("cut to nothing", Facts(now=bounds(0, 0)), {"A3": f"{LOSS} [0, 5)"}, "the whole log is gone"),
+    ("cut", Facts(now=bounds(0, 4), log=CUT), {"A3": f"{LOSS} [4, 5)"}, "the end fell behind"),
+    ("cut to nothing", Facts(now=bounds(0, 0), log=CUT), {"A3": f"{LOSS} [0, 5)"}, "all is gone"),
+    ("a high watermark that lags", Facts(now=bounds(0, 4)), {}, "the epochs show a whole log"),
     (
         "cut under a claim",
-        Facts(account=CLAIMED, now=bounds(0, 8), unfinished=(HELD,)),
+        Facts(account=CLAIMED, now=bounds(0, 8), log=CUT, unfinished=(HELD,)),
         {"A3": f"{LOSS} [8, 9)"},
         "a claim that is released is no loss",
     ),
     (
         "cut and grown again",
-        Facts(anchor=AnchorCheck.DIFFERS),
+        Facts(log=OVERWRITTEN),
         {"A4": f"{LOSS} [4, 5)"},
         "another record lies where the last landed one was",
     ),
     (
         "cut and grown again, the epochs know where",
-        Facts(anchor=AnchorCheck.DIFFERS, cut_at=2),
+        Facts(log=CUT_AT_2),
         {"A4": f"{LOSS} [2, 5)"},
         "all from there on is another log's",
     ),
     (
         "cut, and seen to be",
-        Facts(now=bounds(0, 4), anchor=AnchorCheck.DIFFERS, cut_at=2),
+        Facts(now=bounds(0, 4), log=CUT_AT_2),
         {"A3": f"{LOSS} [2, 5)"},
         "it has grown since, and not yet past what was read",
     ),
     (
         "cut and grown, nothing landed by us",
-        Facts(account=an_account(frontier=5), anchor=AnchorCheck.DIFFERS),
+        Facts(account=an_account(frontier=5), log=OVERWRITTEN),
         {"A4": LOSS},
         "no anchor names the place",
     ),
-    ("anchor gone", Facts(anchor=AnchorCheck.GONE), {"A4": UNKNOWN}, "no evidence is never OK"),
+    ("anchor gone", Facts(log=NOBODY_CAN_TELL), {"A4": UNKNOWN}, "no evidence is never OK"),
     (
-        "anchor gone that never was",
-        Facts(account=an_account(frontier=5), anchor=AnchorCheck.GONE),
-        {},
-        "no record landed yet",
+        "seen, not landed, and nobody can tell",
+        Facts(account=an_account(last_seen_until=5), log=NOBODY_CAN_TELL),
+        {"A4": UNKNOWN},
+        "what was seen may be other records now",
+    ),
+    (
+        "seen, not landed, and expired since",
+        Facts(account=an_account(last_seen_until=5), log=NOBODY_CAN_TELL, now=bounds(5, 9)),
+        {"A1": f"{LOSS} [0, 5)"},
+        "all that was seen is lost, cut or not",
     ),
     (
         "stopped before, still cut",
@@ -231,7 +245,7 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     ),
     (
         "stopped before, its anchor gone",
-        Facts(account=STOPPED, anchor=AnchorCheck.GONE, recorded=(NO_ANCHOR, CUT_AT_4)),
+        Facts(account=STOPPED, recorded=(NO_ANCHOR, CUT_AT_4)),
         {"A3": f"{LOSS} [4, 5)"},
         "an older doubt is answered",
     ),
@@ -302,9 +316,43 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     ("the future is not reached", Facts(cut=6, after_now=6), {}, "offset 5 can still be landed"),
     (
         "the future is last",
-        Facts(now=bounds(0, 5), cut=5, after_now=5),
+        Facts(now=bounds(0, 6), cut=5, after_now=5),
         {},
         "nothing piles up behind it",
+    ),
+    (
+        "one record behind the future",
+        Facts(now=bounds(0, 7), cut=5, after_now=5),
+        {"Z5": f"{UNKNOWN} [5, 7)"},
+        "offset 6 is readable, and no window reaches it",
+    ),
+    (
+        "an open transaction behind the future",
+        Facts(
+            now=bounds(0, 9, last_stable_offset=6),
+            isolation=Isolation.READ_COMMITTED,
+            cut=5,
+            after_now=5,
+        ),
+        {},
+        "nothing behind it can be read yet",
+    ),
+    (
+        "a part of it is readable",
+        Facts(
+            now=bounds(0, 9, last_stable_offset=7),
+            isolation=Isolation.READ_COMMITTED,
+            cut=5,
+            after_now=5,
+        ),
+        {"Z5": f"{UNKNOWN} [5, 7)"},
+        "the open transaction is another trouble",
+    ),
+    (
+        "the future was landed",
+        Facts(now=bounds(0, 6), cut=4, after_now=4),
+        {"Z5": f"{UNKNOWN} [5, 6)"},
+        "its record is below the frontier, and one is behind it",
     ),
     ("no record that late", Facts(cut=None, after_now=None), {}, "then everything is due"),
     (

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from tallystick.domain.batch import WaitingBatch
 from tallystick.domain.benign_rules import HoleCount
-from tallystick.domain.log_changes import AnchorCheck, Observation
+from tallystick.domain.log_changes import Observation
 from tallystick.domain.log_rules import lost_finding
 from tallystick.domain.outlook import Outlook
 from tallystick.domain.rules import (
@@ -18,6 +18,7 @@ from tallystick.domain.rules import (
     lasting_findings,
     ledger_findings,
 )
+from tallystick.domain.sameness import SAME
 from tallystick.domain.snapshot import BatchHead, PastBounds
 from tallystick.domain.states import BatchState, HoleClass, Isolation
 from tests.support.builders import (
@@ -40,7 +41,7 @@ SEEN = Observation(
         leaderless=frozenset({2}),
         retention_ms=1_000,
     ),
-    {1: AnchorCheck.GONE},
+    {},
     {},
 )
 AROUND = Outlook(
@@ -54,9 +55,8 @@ def codes(findings: tuple[object, ...]) -> list[str]:
 
 
 def test_a_run_fails_on_what_lasts_and_not_on_a_partition_that_is_new() -> None:
-    assert codes(lasting_findings(FEED, KNOWN, SEEN, AROUND, TERMS)) == ["A4", "N2", "U1", "W1"]
+    assert codes(lasting_findings(FEED, KNOWN, SEEN, AROUND, TERMS)) == ["N2", "U1", "W1"]
     assert codes(broker_findings(FEED, KNOWN, SEEN, AROUND, TERMS)) == [
-        "A4",
         "N1",
         "N2",
         "U1",
@@ -65,7 +65,7 @@ def test_a_run_fails_on_what_lasts_and_not_on_a_partition_that_is_new() -> None:
 
 
 def test_a_sound_broker_says_nothing() -> None:
-    seen = Observation(a_snapshot({0: bounds(0, 9), 1: bounds(5, 5)}), {0: AnchorCheck.INTACT}, {})
+    seen = Observation(a_snapshot({0: bounds(0, 9), 1: bounds(5, 5)}), {0: SAME}, {})
     assert broker_findings(FEED, KNOWN, seen, Outlook(), TERMS) == ()
 
 

@@ -12,7 +12,7 @@ from html import unescape
 
 import pytest
 
-from tallystick.domain.report_document import FORMAT, ReportDocument
+from tallystick.domain.report_document import FORMAT, ComparedPart, ReportDocument
 from tallystick.domain.states import Verdict
 from tallystick.report.faces import face_of
 from tallystick.report.frames import Report
@@ -189,3 +189,18 @@ def test_the_time_to_loss_is_told_in_words(part: object, row: str) -> None:
     html = face_of(replace(a_document(), partitions=(part,)), "html")  # type: ignore[arg-type]
 
     assert f"<td>{row}</td>" in html
+
+
+def test_what_a_second_reader_compared_and_what_it_could_not_is_told() -> None:
+    compared = ComparedPart(3, 4_500, 2, ("batch b: it is away.",))
+    document = replace(a_document(columns=6), second_reader=compared)
+    said = (
+        "Compared with the broker by a second reader (L4): 4 500 offsets of 3 batch(es); 2 wait for"
+        " their turn."
+    )
+    for form in ("text", "html"):
+        face = face_of(document, form).replace("\u202f", " ").replace("\xa0", " ")
+        assert said in face
+        assert "not compared: batch b: it is away." in face
+    assert ReportDocument.from_json(document.to_json()) == document
+    assert "second reader" not in face_of(a_document(columns=6), "text")

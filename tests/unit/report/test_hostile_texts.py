@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 import pytest
 from plotly.offline import get_plotlyjs
 
-from tallystick.domain.report_document import NormalPart, ReportDocument
+from tallystick.domain.report_document import ComparedPart, NormalPart, ReportDocument
 from tallystick.domain.states import Verdict
 from tallystick.report.faces import FACES, face_of
 from tallystick.report.safe_text import visible
@@ -57,6 +57,7 @@ def poisoned(text: str, count: int = 1) -> ReportDocument:
         unheard=(text,),
         findings=(*[finding] * count, whole),
         normal=(NormalPart(text, text, 1, text),),
+        second_reader=ComparedPart(1, 2, 3, (text,)),
         partitions=(a_partition(state=text, holes={text: 3}, checked_at={text: None}),),
     )
 

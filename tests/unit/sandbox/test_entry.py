@@ -23,6 +23,41 @@ def test_without_a_fitting_python_it_says_what_to_install() -> None:
     assert "TALLYSTICK_PYTHON=" in done.stderr
 
 
+def test_a_python_that_was_named_may_lie_in_any_folder(tmp_path: Path) -> None:
+    python = tmp_path / "my pythons" / "python3.11"
+    python.parent.mkdir()
+    program(python, f'echo "$2" >> "{tmp_path}/started"')
+    env = {"PATH": os.environ["PATH"], "TALLYSTICK_PYTHON": str(python)}
+    subprocess.run([ENTRY, "plan"], env=env, check=True)
+    started = (tmp_path / "started").read_text().splitlines()
+    assert started[-1] == str(layout.ROOT / "sandbox" / "entry" / "start.py")
+
+
+@pytest.mark.parametrize(
+    ("words", "ensured"),
+    [
+        (["land", "orders"], ["java", "spark-kafka"]),
+        (["land", "--help"], []),
+        (["repair", "orders"], ["java", "spark-kafka"]),
+        (["repair", "orders", "--dry-run"], []),
+        (["reconcile", "orders", "--level", "3"], ["java"]),
+        (["reconcile", "orders", "--level=3"], ["java"]),
+        (["reconcile", "orders"], []),
+        (["report", "orders"], []),
+    ],
+)
+def test_whatever_starts_spark_finds_java_and_the_jars_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], ensured: list[str]
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(dispatch, "ensure_environment", lambda: Path("python"))
+    monkeypatch.setattr(dispatch, "ensure_java", lambda: asked.append("java"))
+    monkeypatch.setattr(dispatch, "ensure_jars", asked.append)
+    monkeypatch.setattr(os, "execve", lambda *_: None)
+    dispatch.main(words)
+    assert asked == ensured
+
+
 @pytest.mark.parametrize("uid", [0, 1000])
 def test_missing_java_is_asked_for_by_its_package(
     monkeypatch: pytest.MonkeyPatch, uid: int, tmp_path: Path

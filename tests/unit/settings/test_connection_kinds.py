@@ -82,10 +82,17 @@ def test_spark_masters_are_those_of_airflow_s_provider(text: str, master: str) -
 
 
 def test_spark_s_extra() -> None:
-    extra = {"deploy-mode": "cluster", "queue": "etl", "jars": "/a.jar, /b.jar"}
+    extra = {
+        "deploy-mode": "cluster",
+        "queue": "etl",
+        "jars": "/a.jar, /b.jar",
+        "kafka-secrets": "/etc/kafka.properties",
+    }
     text = json.dumps({"conn_type": "spark", "host": "yarn", "extra": extra})
     found = SparkConnection.of(parse_connection("c", text))
-    assert found == SparkConnection("yarn", "cluster", ("/a.jar", "/b.jar"), "etl")
+    assert found == SparkConnection(
+        "yarn", "cluster", ("/a.jar", "/b.jar"), "etl", "/etc/kafka.properties"
+    )
 
 
 LEDGER = [
@@ -170,6 +177,9 @@ WRONG = [
      "extra deploy-mode is 'cluster'; accepted: client (with master spark://h:7077)"),
     (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"deploy-mode":"x"}}',
      "extra deploy-mode is 'x'; accepted: client, cluster (with master yarn)"),
+    (SparkConnection, "spark://h:7077?kafka-secrets=secrets.properties",
+     "extra kafka-secrets is 'secrets.properties';"
+     " accepted: an absolute path without colon, brace, space"),
     (LedgerConnection, "postgres://h", "schema is missing; accepted: the database's name"),
     (LedgerConnection, "postgres://h/db?ssl_mode=require",
      f"extra ssl_mode is '(not shown)'; accepted: {LIBPQ}"),

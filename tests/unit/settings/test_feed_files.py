@@ -102,6 +102,7 @@ def test_the_design_s_file_is_read_and_what_it_says_are_the_defaults(folder: Pat
     assert full.plan.max_partitions_per_batch == 500
     assert (full.target.compression, full.target.compression_level) == ("zstd", 1)
     assert (full.target.replication, full.target.target_file_bytes) == (None, 256 << 20)
+    assert full.spark.max_application_time == timedelta(hours=6)
     assert full.reconcile.scrub_every == timedelta(days=7)
     assert full.reconcile.scrub_budget == 50_000_000_000
     assert full.reconcile.warn_time_to_loss == timedelta(hours=6)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tallystick.domain.snapshot import BatchHead
-from tallystick.errors import SourceRefused
+from tallystick.errors import LogUnreadable
 from tallystick.sources import leader_connections
 from tallystick.sources.batch_heads import HeadSearch
 from tallystick.sources.client_properties import client_properties
@@ -80,7 +80,7 @@ def test_records_without_a_time_tell_none(heads_of: Heads) -> None:
     assert heads_of(client, {0: 0})[0].max_timestamp_ms is None
 
 
-def test_an_old_format_is_refused_with_its_place(heads_of: Heads) -> None:
-    client = ScriptedClient(metadata=[LED], fetch=[fetched(part(records=a_batch(0, 1, magic=1)))])
-    with pytest.raises(SourceRefused, match="the batch of orders-0 at 0"):
+def test_an_unknown_format_is_told_with_its_place(heads_of: Heads) -> None:
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(part(records=a_batch(0, 1, magic=3)))])
+    with pytest.raises(LogUnreadable, match="the batch of orders-0 at 0"):
         heads_of(client, {0: 0})

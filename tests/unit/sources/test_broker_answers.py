@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 from kafka import errors as kafka_errors
 
-from tallystick.errors import BrokerUnavailable, SourceError, SourceRefused, TopicUnknown
+from tallystick.errors import (
+    BrokerUnavailable,
+    SourceError,
+    SourceRefused,
+    TimesUnknown,
+    TopicUnknown,
+)
 from tallystick.sources.broker_answers import (
     PASSING,
     UNKNOWN_TOPIC,
@@ -45,6 +51,12 @@ def test_a_missing_topic_is_asked_again_too(code: int) -> None:
 def test_everything_else_is_refused(code: int) -> None:
     with pytest.raises(SourceRefused, match="Kafka refused fetch: words"):
         asked(code)
+
+
+def test_a_topic_whose_messages_bear_no_times_is_told_so_and_not_of_rights() -> None:
+    with pytest.raises(TimesUnknown, match=r"knows no times for fetch.*plan\.until: now") as told:
+        asked(43)
+    assert "rights" not in str(told.value)
 
 
 def is_retriable(code: int) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from types import SimpleNamespace
+from typing import Any, Protocol
 
 import pytest
 from kafka import errors as kafka_errors
@@ -11,7 +12,7 @@ from kafka.protocol.consumer import FetchRequest
 
 from tallystick.domain.ranges import TopicPartition
 from tallystick.domain.states import Isolation
-from tallystick.errors import BrokerUnavailable, SourceRefused, TopicUnknown
+from tallystick.errors import BrokerUnavailable, LogUnreadable, SourceRefused, TopicUnknown
 from tallystick.sources import leader_connections
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import AbortedTransaction
@@ -201,5 +202,44 @@ def test_a_damaged_record_names_its_place(reads_of: Reads) -> None:
     batch = bytearray(a_batch(3, 6))
     batch[61] ^= 0xFF
     client = ScriptedClient(metadata=[LED], fetch=[fetched(part(records=bytes(batch)))])
-    with pytest.raises(SourceRefused, match="the record of orders-0 at 4: record batch at 3"):
+    with pytest.raises(LogUnreadable, match="the record of orders-0 at 4: record batch at 3"):
         RecordSearch(reads_of(client), "orders", {0: 4}).found()
+
+
+def epoch_ends(request: Any) -> Any:
+    """Epoch 3 ends at 30, and so on; an epoch above 9 is not known."""
+    (topic,) = request.topics
+    parts = [
+        SimpleNamespace(
+            partition=each.partition,
+            error_code=0,
+            end_offset=each.leader_epoch * 10 if each.leader_epoch <= 9 else -1,
+        )
+        for each in topic.partitions
+    ]
+    return SimpleNamespace(topics=[SimpleNamespace(partitions=parts)])
+
+
+def test_epochs_are_asked_for_in_one_request_a_broker(reads_of: Reads) -> None:
+    led = metadata({each: (1 + each % 2, 5) for each in range(100)})
+    client = ScriptedClient(metadata=[led], epochs=[epoch_ends])
+    found = reads_of(client).epoch_ends("orders", dict.fromkeys(range(99), 3) | {99: 10})
+    assert found == dict.fromkeys(range(99), 30)
+    assert client.asked("epochs") == [1, 2]
+
+
+def test_an_epoch_is_asked_for_again_where_the_leader_has_moved(reads_of: Reads) -> None:
+    def fenced_once(request: Any) -> Any:
+        answer = epoch_ends(request)
+        answer.topics[0].partitions[0].error_code = FENCED
+        return answer
+
+    client = ScriptedClient(metadata=[LED], epochs=[fenced_once, epoch_ends])
+    assert reads_of(client).epoch_ends("orders", {0: 4}) == {0: 40}
+    assert len(client.asked("metadata")) == 2
+
+
+def test_no_epoch_is_no_request(reads_of: Reads) -> None:
+    client = ScriptedClient(metadata=[LED], epochs=[epoch_ends])
+    assert reads_of(client).epoch_ends("orders", {}) == {}
+    assert client.sent == []

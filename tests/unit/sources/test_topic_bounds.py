@@ -261,3 +261,26 @@ def test_single_questions(topics_of: Topics) -> None:
     assert topics.offsets_at("orders", 1000, []) == {}
     with pytest.raises(BrokerUnavailable, match="orders-9 has no leader"):
         topics.offsets_at("orders", 1000, [9])
+
+
+def test_a_leader_that_waits_for_its_replicas_is_left_out_alone(topics_of: Topics) -> None:
+    """It can tell its log start, and not how far the log may be read: OFFSET_NOT_AVAILABLE."""
+
+    def lagging(request: Any) -> Any:
+        answer = MIDDLING(request)
+        for part in answer.topics[0].partitions:
+            is_end = request.topics[0].partitions[0].timestamp == LATEST
+            if is_end and part.partition_index == 1:
+                part.error_code = 78
+        return answer
+
+    client = ScriptedClient(metadata=[WHOLE], offsets=[lagging])
+    identity, found = topics_of(client, patience_seconds=0.2).bounds("orders")
+    assert identity.partitions == (0, 1, 2)
+    assert found == {each: EVERYWHERE[each] for each in (0, 2)}
+
+
+def test_no_bounds_while_all_leaders_wait_for_their_replicas(topics_of: Topics) -> None:
+    client = ScriptedClient(metadata=[WHOLE], offsets=[offsets(0, 5, 9, code=78)])
+    with pytest.raises(BrokerUnavailable, match=r"have not caught up|can tell"):
+        topics_of(client, patience_seconds=0.2).bounds("orders")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tallystick.spark.causes import LIMIT, cause_of, failure_of
+from tallystick.spark.causes import LIMIT, cause_of, failure_of, record_failure_of
 
 BY_PY4J = """An error occurred while calling o67.parquet.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed 4 times
@@ -65,3 +65,13 @@ class Py4JJavaError(Exception):
 )
 def test_the_class_is_named_where_it_says_something(error: Exception, line: str) -> None:
     assert failure_of(error) == line
+
+
+def test_a_record_fails_with_the_same_words_whatever_task_read_it() -> None:
+    text = (
+        ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 29.0"
+        " failed 4 times, most recent failure: Lost task 0.3 in stage 29.0 (TID 71) (localhost"
+        " executor driver): java.lang.ArithmeticException: long overflow\n\tat a.B(C.java:1)"
+    )
+
+    assert record_failure_of(Py4JJavaError(text)) == "java.lang.ArithmeticException: long overflow"

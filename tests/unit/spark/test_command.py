@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.spark.command import SparkPlace, SubmitCommand, landing_conf, submit_command
+from tallystick.spark.command import SubmitCommand, landing_conf, submit_command
+from tallystick.spark.place import SparkPlace
 
 LOCAL = SparkPlace("local[2,4]", jars=("/jars/a.jar", "/jars/b.jar"))
 YARN = SparkPlace("yarn", deploy_mode="cluster")

@@ -11,15 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.identities import AttemptId
 from tallystick.domain.states import BatchState, Verdict
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.rebuilding import NOT_IN_MANIFESTS, rebuild
 from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.verification import verify_and_commit
 from tests.support.effects import Countdown, Crash
-from tests.support.landed_feed import OWNER, assert_same, directories, land
+from tests.support.landed_feed import assert_same, directories, land
 from tests.support.ledger_account import account_of
 from tests.support.repaired import repaired
 from tests.support.scripted_broker import Kind
@@ -129,20 +125,6 @@ def files_of(directory: Path, partition: int) -> list[str]:
     """Not empty when the batch has a range of the partition that is not its log's first."""
     ranges = json.loads((directory / "_tally.json").read_text())["ranges"]
     return ["" for each in ranges if each["partition"] == partition and each["from_offset"] > 0]
-
-
-def test_verified_batches_in_staging_are_named(
-    story: Story, lose: Callable[[Story], Story]
-) -> None:
-    services = story.services()
-    (batch,) = plan_feed(services, None, OWNER).all_batches
-    attempt = land_batch(services, batch.batch_id, AttemptId(services.new_id()), OWNER)
-    assert attempt
-    verify_and_commit(services, attempt)
-    assert rebuild(services).staged == [], "this ledger knows the batch"
-    report = rebuild(lose(story).services())
-    assert report.staged == [f"/landing/_staging/{batch.batch_id}/{attempt.attempt_id}"]
-    assert report.entered == []
 
 
 def test_other_roots_are_looked_at_when_they_are_given(

@@ -26,7 +26,8 @@ UPDATE offset_range r
    AND r.offsets = int8range(landed.from_offset, landed.until_offset);
 
 -- name: parts_not_replaced
--- Rows of replaced files that the repair's claims leave out: the broker has them no more.
+-- Rows of replaced files that the repair's claims leave out: the broker has them no more. A file has
+-- no row at the holes of its own batch.
 SELECT g.generation_id, g.topic, g.partition, lower(part) AS from_offset, upper(part) AS until_offset
   FROM replaced_file replaced
   JOIN batch old ON old.batch_id = replaced.old_batch_id
@@ -40,7 +41,8 @@ SELECT g.generation_id, g.topic, g.partition, lower(part) AS from_offset, upper(
                     WHERE c.batch_id = replaced.batch_id AND c.state = 'claimed'
                       AND c.generation_id = g.generation_id), '{}')
        - coalesce((SELECT range_agg(h.runs) FROM hole h
-                    WHERE h.generation_id = g.generation_id AND h.runs && held.offsets), '{}'))
+                    WHERE h.batch_id = replaced.old_batch_id
+                      AND h.generation_id = g.generation_id AND h.runs && held.offsets), '{}'))
        AS part
  WHERE replaced.batch_id = :batch_id
  ORDER BY g.generation_id, lower(part);
@@ -57,7 +59,7 @@ UPDATE offset_range r SET state = 'retracted'
 RETURNING r.generation_id, lower(r.offsets) AS from_offset, upper(r.offsets) AS until_offset;
 
 -- name: keep_remainders
--- What a retraction leaves of ranges stays committed; its holes are counted from the proofs.
+-- What a retraction leaves of ranges stays committed, with the holes that count there.
 INSERT INTO offset_range (generation_id, offsets, state, record_count, hole_count)
 SELECT generation_id, offsets, 'committed', upper(offsets) - lower(offsets) - counted.holes,
        counted.holes
@@ -68,7 +70,29 @@ SELECT generation_id, offsets, 'committed', upper(offsets) - lower(offsets) - co
        SELECT coalesce(sum(upper(run) - lower(run)), 0)::bigint AS holes
          FROM (SELECT unnest(range_agg(h.runs * int8multirange(kept.offsets))) AS run
                  FROM hole h
-                WHERE h.generation_id = kept.generation_id AND h.runs && kept.offsets) runs) counted;
+                WHERE h.generation_id = kept.generation_id AND h.runs && kept.offsets
+                  AND h.retracted_by IS NULL) runs) counted;
+
+-- name: retract_holes
+-- The holes of these offsets count no more; what is left of their runs goes on counting.
+WITH taken AS (
+       SELECT generation_id, range_agg(int8range(from_offset, until_offset)) AS offsets
+         FROM unnest(:generation_ids::bigint[], :from_offsets::bigint[], :until_offsets::bigint[])
+              AS taken(generation_id, from_offset, until_offset)
+        GROUP BY generation_id),
+     gone AS (
+       UPDATE hole h SET retracted_by = :batch_id FROM taken
+        WHERE h.generation_id = taken.generation_id AND h.runs && taken.offsets
+          AND h.retracted_by IS NULL
+    RETURNING h.batch_id, h.generation_id, h.class, h.position, h.runs - taken.offsets AS runs)
+INSERT INTO hole (batch_id, generation_id, class, position, runs, hole_count)
+SELECT batch_id, generation_id, class,
+       (SELECT max(h.position) FROM hole h
+         WHERE (h.batch_id, h.generation_id, h.class)
+             = (gone.batch_id, gone.generation_id, gone.class))
+         + row_number() OVER (PARTITION BY batch_id, generation_id, class ORDER BY position),
+       runs, (SELECT sum(upper(run) - lower(run)) FROM unnest(runs) AS run)
+  FROM gone WHERE NOT isempty(runs);
 
 -- name: retract_files
 -- The files that this repair replaces are read no more; each of them once, whoever repairs it.
@@ -112,8 +136,13 @@ SELECT generation_id, record_offset, leader_epoch, content_hash, :batch_id
  WHERE a.record_offset < excluded.record_offset;
 
 -- name: move_read_ends
--- Remember how far each log was read, and under which leader epoch; never less far than before.
-UPDATE generation g SET read_until = seen.read_until, read_epoch = seen.read_epoch
+-- Remember how far each log was read; never less far than before. What was planned was seen before:
+-- only in a ledger that is rebuilt from manifests does a commit bring the witness with it.
+UPDATE generation g
+   SET read_until = seen.read_until,
+       last_seen_until = greatest(g.last_seen_until, seen.read_until),
+       seen_epoch = CASE WHEN g.last_seen_until < seen.read_until THEN seen.read_epoch
+                         ELSE g.seen_epoch END
   FROM unnest(:generation_ids::bigint[], :read_untils::bigint[], :read_epochs::integer[])
        AS seen(generation_id, read_until, read_epoch)
  WHERE g.generation_id = seen.generation_id

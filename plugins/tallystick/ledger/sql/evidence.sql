@@ -58,3 +58,57 @@ SELECT r.generation_id, lower(r.offsets) AS from_offset, upper(r.offsets) AS unt
   FROM offset_range r
  WHERE r.generation_id = ANY(:generation_ids::bigint[]) AND r.state IN ('committed', 'lost')
  ORDER BY r.generation_id, lower(r.offsets), upper(r.offsets);
+
+-- name: tried_batches
+-- Unfinished batches that were tried: how often in vain, why the last time, and for how long the
+-- newest attempt has held it by now.
+SELECT b.batch_id,
+       count(*) FILTER (WHERE a.outcome LIKE 'failed: %' OR a.token < b.newest_token) AS failures,
+       (array_agg(a.outcome ORDER BY a.token DESC)
+          FILTER (WHERE a.outcome LIKE 'failed: %'))[1] AS last_failure,
+       CASE WHEN b.lease_until > clock_timestamp() THEN extract(epoch FROM clock_timestamp()
+         - max(a.started_at) FILTER (WHERE a.token = b.newest_token AND a.ended_at IS NULL))::float8
+       END AS held_seconds
+  FROM batch b JOIN attempt a USING (batch_id)
+ WHERE b.feed = :feed AND b.state IN ('planned', 'landing', 'verified')
+ GROUP BY b.batch_id;
+
+-- name: idle_seconds
+-- How long ago a run gave its last sign: a plan, an attempt's end, or a lease, perhaps still to end.
+SELECT extract(epoch FROM clock_timestamp() - greatest(
+         (SELECT p.planned_at FROM plan p WHERE p.feed = :feed ORDER BY p.plan_id DESC LIMIT 1),
+         (SELECT max(b.lease_until) FROM batch b
+           WHERE b.feed = :feed AND b.state IN ('planned', 'landing', 'verified', 'committed')),
+         (SELECT max(a.ended_at) FROM attempt a JOIN plan_batch pb USING (batch_id)
+           WHERE pb.plan_id = (SELECT p.plan_id FROM plan p WHERE p.feed = :feed
+                                ORDER BY p.plan_id DESC LIMIT 1))))::float8 AS seconds;
+
+-- name: committed_in_two_lives
+-- Offsets that two lives of one topic id have committed, though nothing says that the log was cut
+-- at or below them. Where it was cut and nobody could say at which offset, none of them is told.
+SELECT newer.generation_id, older.ordinal AS earlier, lower(part) AS from_offset,
+       upper(part) AS until_offset
+  FROM generation older
+  JOIN generation newer USING (feed, partition, cluster_id, topic_id)
+ CROSS JOIN LATERAL (
+       SELECT range_agg(r.offsets) AS offsets FROM offset_range r
+        WHERE r.generation_id = older.generation_id AND r.state = 'committed') held
+ CROSS JOIN LATERAL (
+       SELECT range_agg(r.offsets) AS offsets FROM offset_range r
+        WHERE r.generation_id = newer.generation_id AND r.state = 'committed') again
+ CROSS JOIN LATERAL (
+       SELECT min(coalesce(told.cut_at, 0)) AS place FROM generation life
+        CROSS JOIN LATERAL (
+              SELECT CASE WHEN bool_and(f.evidence ? 'cut_at')
+                          THEN min((f.evidence ->> 'cut_at')::bigint) END AS cut_at
+                FROM finding f
+               WHERE f.feed = life.feed AND f.topic = life.topic
+                 AND f.partition = life.partition AND f.generation = life.ordinal
+                 AND f.code IN ('A3', 'A4') AND f.verdict = 'PROVEN_LOSS') told
+        WHERE life.feed = older.feed AND life.partition = older.partition
+          AND life.ordinal >= older.ordinal AND life.ordinal < newer.ordinal
+          AND was_cut(life)) lowest_cut
+ CROSS JOIN LATERAL unnest(held.offsets * again.offsets
+                           * int8multirange(int8range(0, lowest_cut.place))) AS part
+ WHERE older.feed = :feed AND older.ordinal < newer.ordinal
+ ORDER BY newer.generation_id, lower(part);

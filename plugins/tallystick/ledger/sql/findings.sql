@@ -1,21 +1,25 @@
 -- name: supersede_findings
--- The same key with another verdict: the old statement is closed, and stays readable.
+-- The same key with another verdict, or recorded by a plan where it was foreseen before: the old
+-- statement is closed, and stays readable. What is foreseen takes the place of nothing but that.
 -- Null is compared as -1, which no offset is: only equality can be hashed.
 UPDATE finding f SET state = 'superseded'
   FROM unnest(:codes::text[], :verdicts::text[], :topics::text[], :generations::integer[],
               :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
-              :subjects::text[])
-       AS seen(code, verdict, topic, generation, partition, from_offset, until_offset, subject)
+              :subjects::text[], :are_foreseen::boolean[])
+       AS seen(code, verdict, topic, generation, partition, from_offset, until_offset, subject,
+               is_foreseen)
  WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code AND f.topic = seen.topic
    AND f.subject = seen.subject
    AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
    AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
    AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
    AND coalesce(f.until_offset, -1) = coalesce(seen.until_offset, -1)
-   AND f.verdict <> seen.verdict::verdict;
+   AND CASE WHEN seen.is_foreseen = (f.evidence ? 'foreseen') THEN f.verdict <> seen.verdict::verdict
+            ELSE NOT seen.is_foreseen END;
 
 -- name: record_findings
--- Enter findings; one that stands already is confirmed, with the evidence as it is now.
+-- Enter findings; one that stands already is confirmed, with the evidence as it is now. What is
+-- foreseen keeps that of the first look: two people may have accepted it.
 INSERT INTO finding
   (feed, code, verdict, level, topic, generation, partition, from_offset, until_offset, subject,
    cause, next_step, evidence)
@@ -29,7 +33,9 @@ SELECT :feed, code, verdict::verdict, level, topic, generation, partition, from_
                subject, cause, next_step, evidence)
     ON CONFLICT (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
        WHERE state IN ('open', 'waived')
-    DO UPDATE SET last_confirmed_at = clock_timestamp(), evidence = excluded.evidence;
+    DO UPDATE SET last_confirmed_at = clock_timestamp(),
+                  evidence = CASE WHEN excluded.evidence ? 'foreseen' THEN finding.evidence
+                                  ELSE excluded.evidence END;
 
 -- name: void_waivers
 -- What was waived is open again where its evidence is another now, or its waiver has expired.

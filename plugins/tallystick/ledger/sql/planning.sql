@@ -11,22 +11,9 @@ SELECT topic FROM feed WHERE feed = :feed FOR NO KEY UPDATE;
 SELECT clock_timestamp() AS instant;
 
 -- name: newest_generations
--- The newest generation of every partition, with its tail; never reads below a frontier.
+-- The newest generation of every partition, with its tail.
 -- One statement: a commit between two could move a range out of both answers.
-SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
-       g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
-       g.read_until, g.read_epoch, g.seen_epoch,
-       a.record_offset, a.leader_epoch, a.content_hash,
-       tail.from_offsets, tail.until_offsets
-  FROM generation g
-  LEFT JOIN tail_anchor a USING (generation_id)
- CROSS JOIN LATERAL (
-       SELECT array_agg(lower(r.offsets) ORDER BY lower(r.offsets)) AS from_offsets,
-              array_agg(upper(r.offsets) ORDER BY lower(r.offsets)) AS until_offsets
-         FROM offset_range r
-        WHERE r.generation_id = g.generation_id
-          AND r.state IN ('claimed', 'committed', 'lost') AND NOT r.replaces
-          AND upper(r.offsets) > g.frontier) tail
+SELECT g.* FROM generation_account g
  WHERE g.feed = :feed
    AND NOT EXISTS (SELECT FROM generation newer
                     WHERE newer.feed = g.feed AND newer.partition = g.partition
@@ -48,8 +35,8 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
        (SELECT count(*) FROM attempt a
          WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
-       p.window_from, p.window_until
-  FROM batch b JOIN plan p USING (plan_id)
+       b.window_from, b.window_until
+  FROM batch b
  WHERE b.feed = :feed AND b.state IN ('planned', 'landing', 'verified')
  ORDER BY b.batch_number;
 
@@ -70,10 +57,8 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
        (SELECT count(*) FROM attempt a
          WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
-       p.window_from, p.window_until, pb.is_adopted
-  FROM plan_batch pb
-  JOIN batch b USING (batch_id)
-  JOIN plan p ON p.plan_id = b.plan_id
+       b.window_from, b.window_until, pb.is_adopted
+  FROM plan_batch pb JOIN batch b USING (batch_id)
  WHERE pb.plan_id = :plan_id
  ORDER BY pb.is_adopted, pb.position;
 
@@ -133,6 +118,25 @@ SELECT generation_id, int8range(from_offset, until_offset), state::range_state, 
        AS lost(generation_id, from_offset, until_offset, state, batch_id, loss_code, loss_evidence)
  ORDER BY generation_id, from_offset;
 
+-- name: release_unreadable
+-- Unreadable offsets in these ranges are due again, or lost by the next statement.
+UPDATE offset_range r SET state = 'released'
+  FROM unnest(:generation_ids::bigint[], :from_offsets::bigint[], :until_offsets::bigint[])
+       AS again(generation_id, from_offset, until_offset)
+ WHERE r.state = 'unreadable' AND r.generation_id = again.generation_id
+   AND r.offsets <@ int8range(again.from_offset, again.until_offset);
+
+-- name: give_up_accepted
+-- Unreadable -> lost, where two people have accepted the finding.
+UPDATE offset_range r
+   SET state = 'lost', loss_code = f.code, loss_evidence = f.evidence
+  FROM generation g, finding f
+ WHERE r.state = 'unreadable' AND g.generation_id = r.generation_id AND g.feed = :feed
+   AND f.feed = g.feed AND f.code = :code AND f.state = 'waived' AND f.topic = g.topic
+   AND f.partition = g.partition AND f.generation = g.ordinal
+   AND r.offsets <@ int8range(f.from_offset, f.until_offset)
+RETURNING r.generation_id;
+
 -- name: release_claims
 -- Release every claim that these batches still have.
 UPDATE offset_range SET state = 'released'
@@ -145,6 +149,21 @@ UPDATE batch b
  WHERE b.batch_id = ANY(:batch_ids::text[])
    AND NOT EXISTS (SELECT FROM offset_range r
                     WHERE r.batch_id = b.batch_id AND r.state = 'claimed');
+
+-- name: abandon_give_ups
+-- End the repairs that claim nothing and that nobody holds: a person who still wants to give the
+-- files up says so again.
+UPDATE batch b
+   SET state = 'abandoned', abandoned_at = clock_timestamp(), holder = NULL, lease_until = NULL
+  FROM (SELECT batch_id FROM batch idle
+         WHERE idle.feed = :feed AND idle.state IN ('planned', 'landing', 'verified')
+           AND (idle.lease_until IS NULL OR idle.lease_until <= clock_timestamp())
+           AND EXISTS (SELECT FROM replaced_file f WHERE f.batch_id = idle.batch_id)
+           AND NOT EXISTS (SELECT FROM offset_range r
+                            WHERE r.batch_id = idle.batch_id AND r.state = 'claimed')
+         ORDER BY batch_id
+           FOR NO KEY UPDATE SKIP LOCKED) given_up
+ WHERE b.batch_id = given_up.batch_id;
 
 -- name: lock_living_generations
 -- Lock the feed's generations that aren't closed, in the order everybody locks: by id, after batches.
@@ -172,14 +191,31 @@ SELECT :feed, topic, partition, cluster_id, topic_id, ordinal, first_offset, fir
        AS opened(topic, partition, cluster_id, topic_id, ordinal, first_offset, reason)
  ORDER BY partition;
 
--- name: see_high_watermarks
--- Remember how far each log was seen to reach, for open generations of the very same topic.
-UPDATE generation g SET last_seen_until = seen.high_watermark, seen_epoch = seen.leader_epoch
+-- name: see_logs
+-- Hand the witness over: how far each log reaches, and in which leader epoch. For open generations of
+-- the very same topic; the caller has asked the witness of before.
+UPDATE generation g
+   SET last_seen_until = greatest(g.last_seen_until, seen.high_watermark),
+       seen_epoch = seen.leader_epoch
   FROM unnest(:partitions::integer[], :high_watermarks::bigint[], :leader_epochs::integer[])
        AS seen(partition, high_watermark, leader_epoch)
  WHERE g.feed = :feed AND g.state = 'open' AND g.topic_id = :topic_id
    AND g.cluster_id = :cluster_id AND g.partition = seen.partition
-   AND g.last_seen_until < seen.high_watermark;
+   AND (g.last_seen_until < seen.high_watermark
+        OR g.seen_epoch IS DISTINCT FROM seen.leader_epoch);
+
+-- name: try_planning_lock
+-- The planning lock, if nobody plans at this moment.
+SELECT topic FROM feed WHERE feed = :feed FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: unmoved_witnesses
+-- The partitions whose witness is still the one that was asked.
+SELECT g.partition
+  FROM generation g
+  JOIN unnest(:generation_ids::bigint[], :last_seen_untils::bigint[], :seen_epochs::integer[])
+       AS asked(generation_id, last_seen_until, seen_epoch) USING (generation_id)
+ WHERE g.last_seen_until = asked.last_seen_until
+   AND g.seen_epoch IS NOT DISTINCT FROM asked.seen_epoch;
 
 -- name: advance_frontiers
 -- Move each frontier to the end of the contiguous prefix that is committed or lost.
@@ -216,12 +252,15 @@ RETURNING plan_id;
 -- name: make_batches
 -- Enter the plan's own batches, held by the planner.
 INSERT INTO batch
-  (batch_id, feed, plan_id, root, topic, cluster_id, topic_id, ordinal, label, holder, lease_until)
-SELECT batch_id, :feed, :plan_id, root, topic, cluster_id, topic_id, ordinal, label, :owner,
-       clock_timestamp() + :lease::interval
+  (batch_id, feed, plan_id, root, topic, cluster_id, topic_id, ordinal, label, window_from,
+   window_until, holder, lease_until)
+SELECT batch_id, :feed, :plan_id, root, topic, cluster_id, topic_id, ordinal, label, window_from,
+       window_until, :owner, clock_timestamp() + :lease::interval
   FROM unnest(:batch_ids::text[], :roots::text[], :topics::text[], :cluster_ids::text[],
-              :topic_ids::text[], :ordinals::integer[], :labels::timestamptz[]) WITH ORDINALITY
-       AS planned(batch_id, root, topic, cluster_id, topic_id, ordinal, label, place)
+              :topic_ids::text[], :ordinals::integer[], :labels::timestamptz[],
+              :windows_from::timestamptz[], :windows_until::timestamptz[]) WITH ORDINALITY
+       AS planned(batch_id, root, topic, cluster_id, topic_id, ordinal, label, window_from,
+                  window_until, place)
  ORDER BY place;
 
 -- name: claim_ranges

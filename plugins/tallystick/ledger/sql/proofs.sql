@@ -61,40 +61,12 @@ SELECT r.generation_id, coalesce(sum(r.record_count), 0)::bigint AS record_count
  GROUP BY r.generation_id;
 
 -- name: hole_counts
--- Proven holes of each generation by class: how many, the first, and the end of the last.
--- Where a repair has landed offsets again their holes stand twice, maybe of another class by now: each
--- offset is counted once, by the newest proof.
-WITH repaired AS (
-       SELECT DISTINCT r.generation_id
-         FROM offset_range r JOIN generation g USING (generation_id)
-        WHERE g.feed = :feed AND r.state = 'retracted'),
-     proof AS (
-       SELECT h.generation_id, h.class, h.runs, b.batch_id, b.commit_number
-         FROM hole h JOIN repaired USING (generation_id) JOIN batch b USING (batch_id)),
-     of_repairs AS MATERIALIZED (
-       SELECT generation_id, commit_number, runs FROM proof
-        WHERE batch_id IN (SELECT batch_id FROM replaced_file)),
-     layered AS (
-       SELECT p.generation_id, p.class, p.runs - coalesce(newer.runs, '{}') AS runs
-         FROM proof p
-        CROSS JOIN LATERAL (
-              SELECT range_agg(r.runs) AS runs FROM of_repairs r
-               WHERE r.generation_id = p.generation_id AND r.commit_number > p.commit_number
-                 AND r.runs && p.runs) newer),
-     together AS (
-       SELECT generation_id, class, range_agg(runs) AS runs
-         FROM layered GROUP BY generation_id, class)
+-- Holes that count, of each generation by class: how many, the first, and the end of the last.
 SELECT h.generation_id, h.class::text AS hole_class, sum(h.hole_count)::bigint AS hole_count,
        min(lower(h.runs)) AS from_offset, max(upper(h.runs)) AS until_offset
   FROM hole h JOIN generation g USING (generation_id)
- WHERE g.feed = :feed AND NOT EXISTS (SELECT FROM repaired r WHERE r.generation_id = h.generation_id)
- GROUP BY h.generation_id, h.class
-UNION ALL
-SELECT generation_id, class::text, counted.hole_count, lower(runs), upper(runs)
-  FROM together
- CROSS JOIN LATERAL (
-       SELECT sum(upper(run) - lower(run))::bigint AS hole_count FROM unnest(runs) run) counted
- WHERE NOT isempty(runs);
+ WHERE g.feed = :feed AND h.retracted_by IS NULL
+ GROUP BY h.generation_id, h.class;
 
 -- name: offsets_due
 -- Published batches whose rows were not looked at for so long, or were not as they should be then:
@@ -104,11 +76,11 @@ SELECT b.batch_id, b.record_count
   FROM batch b
   LEFT JOIN LATERAL (
        SELECT c.checked_at, c.is_clean FROM batch_check c
-        WHERE c.batch_id = b.batch_id AND c.is_complete
+        WHERE c.batch_id = b.batch_id AND c.level <> 'L4' AND c.is_complete
         ORDER BY c.check_id DESC LIMIT 1) newest ON true
   LEFT JOIN LATERAL (
        SELECT c.checked_at, c.is_clean OR NOT c.is_complete AS is_no_trouble FROM batch_check c
-        WHERE c.batch_id = b.batch_id ORDER BY c.check_id DESC LIMIT 1) tried ON true
+        WHERE c.batch_id = b.batch_id AND c.level <> 'L4' ORDER BY c.check_id DESC LIMIT 1) tried ON true
  WHERE b.feed = :feed AND b.state = 'published' AND b.record_count > 0
    AND EXISTS (SELECT FROM file f
                 WHERE f.batch_id = b.batch_id AND f.record_count > 0

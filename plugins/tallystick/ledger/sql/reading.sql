@@ -5,8 +5,8 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
        (SELECT count(*) FROM attempt a
          WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
-       p.window_from, p.window_until
-  FROM batch b JOIN plan p USING (plan_id)
+       b.window_from, b.window_until
+  FROM batch b
  WHERE b.batch_id = :batch_id;
 
 -- name: batches
@@ -16,8 +16,8 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
        (SELECT count(*) FROM attempt a
          WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
-       p.window_from, p.window_until, b.planned_at, b.committed_at, b.published_at
-  FROM batch b JOIN plan p USING (plan_id)
+       b.window_from, b.window_until, b.planned_at, b.committed_at, b.published_at
+  FROM batch b
  WHERE b.feed = :feed
  ORDER BY b.batch_number;
 
@@ -63,7 +63,8 @@ UPDATE batch SET state = 'published', published_at = clock_timestamp()
 -- name: dead_attempts
 -- Attempts that can never commit any more, or are published, and whose directories are not swept.
 SELECT a.attempt_id, a.batch_id, a.token, a.owner, b.root,
-       (b.committed_by IS NOT DISTINCT FROM a.attempt_id) AS has_committed
+       (b.committed_by IS NOT DISTINCT FROM a.attempt_id) AS has_committed,
+       b.state IN ('published', 'abandoned') AS is_over
   FROM attempt a JOIN batch b USING (batch_id)
  WHERE a.swept_at IS NULL AND b.feed = :feed
    AND (a.token < b.newest_token
@@ -76,6 +77,28 @@ SELECT a.attempt_id, a.batch_id, a.token, a.owner, b.root,
 SELECT batch_id FROM batch
  WHERE feed = :feed AND state IN ('published', 'abandoned') AND batch_id = ANY(:batch_ids::text[])
  ORDER BY batch_number;
+
+-- name: offsets_at_risk
+-- What these batches have claimed and no commit holds. The offsets of a repair are committed already,
+-- to files that may be gone: they are at risk until each of these files was replaced. What was lost
+-- with such a file no attempt has held; what could not be read, an earlier one may have.
+SELECT r.batch_id, r.state::text AS state, g.state::text AS log_state, g.topic, g.partition,
+       g.cluster_id, g.topic_id, lower(part) AS from_offset, upper(part) AS until_offset
+  FROM offset_range r JOIN generation g USING (generation_id)
+ CROSS JOIN LATERAL unnest(
+       int8multirange(r.offsets)
+       - CASE WHEN EXISTS (SELECT FROM replaced_file old
+                            WHERE old.batch_id = r.batch_id
+                              AND NOT EXISTS (SELECT FROM file_retraction gone
+                                               WHERE gone.batch_id = old.old_batch_id
+                                                 AND gone.name = old.name))
+              THEN '{}'
+              ELSE coalesce((SELECT range_agg(c.offsets) FROM offset_range c
+                              WHERE c.generation_id = r.generation_id AND c.state = 'committed'
+                                AND NOT c.replaces AND c.offsets && r.offsets), '{}') END) AS part
+ WHERE r.batch_id = ANY(:batch_ids::text[])
+   AND (r.state IN ('claimed', 'released', 'unreadable') OR (r.state = 'lost' AND r.loss_code <> 'A8'))
+ ORDER BY r.batch_id, g.generation_id, lower(part);
 
 -- name: committed_among
 -- Those of the batches that are the feed's and committed, in the order of their commits.
@@ -129,22 +152,14 @@ SELECT sum(byte_count)::float8 / sum(record_count)::float8 AS bytes_per_record
 
 -- name: all_generations
 -- All generations of the feed by partition, oldest first, each with its tail.
-SELECT g.generation_id, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
-       g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
-       g.read_until, g.read_epoch, g.seen_epoch,
-       a.record_offset, a.leader_epoch, a.content_hash,
-       tail.from_offsets, tail.until_offsets
-  FROM generation g
-  LEFT JOIN tail_anchor a USING (generation_id)
- CROSS JOIN LATERAL (
-       SELECT array_agg(lower(r.offsets) ORDER BY lower(r.offsets)) AS from_offsets,
-              array_agg(upper(r.offsets) ORDER BY lower(r.offsets)) AS until_offsets
-         FROM offset_range r
-        WHERE r.generation_id = g.generation_id
-          AND r.state IN ('claimed', 'committed', 'lost') AND NOT r.replaces
-          AND upper(r.offsets) > g.frontier) tail
- WHERE g.feed = :feed
- ORDER BY g.partition, g.ordinal;
+SELECT * FROM generation_account WHERE feed = :feed ORDER BY partition, ordinal;
+
+-- name: claimed_generations
+-- The generations of which a batch claims offsets, by partition.
+SELECT * FROM generation_account
+ WHERE generation_id IN (SELECT r.generation_id FROM offset_range r
+                          WHERE r.batch_id = :batch_id AND r.state = 'claimed')
+ ORDER BY partition;
 
 -- name: lost_ranges
 -- Ranges recorded as lost, by partition and offset.

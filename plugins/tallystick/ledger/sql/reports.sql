@@ -55,59 +55,33 @@ SELECT g.generation_id, g.frontier - g.first_offset - coalesce(totals.below, 0) 
  WHERE g.feed = :feed;
 
 -- name: hole_totals
--- Holes by class, of each generation and of the windows between the edges; a run without a window
--- counts before the first of these looks that is not older than its own.
--- Offsets that were landed again are counted once, by the newest proof.
+-- Holes that count, by class, of each generation and of the windows between the edges; a batch
+-- without a window counts before the first of these looks that is not older than its own.
 WITH placed AS (
-       SELECT b.batch_id, b.commit_number,
-              CASE WHEN p.window_from IS NULL
+       SELECT b.batch_id,
+              CASE WHEN b.window_from IS NULL
                    THEN width_bucket(coalesce(s.taken_at, b.label) - interval '1 microsecond',
                                      :looks_at::timestamptz[]) + 1
                    ELSE width_bucket(b.label, :edges::timestamptz[]) END AS stretch
          FROM batch b JOIN plan p USING (plan_id)
          LEFT JOIN broker_snapshot s USING (snapshot_id)
-        WHERE b.feed = :feed AND b.committed_by IS NOT NULL),
-     repaired AS (
-       SELECT DISTINCT r.generation_id FROM offset_range r JOIN generation g USING (generation_id)
-        WHERE g.feed = :feed AND r.state = 'retracted'),
-     proof AS (
-       SELECT h.generation_id, h.class, h.runs, h.hole_count, b.batch_id, b.stretch,
-              b.commit_number,
-              h.generation_id IN (SELECT generation_id FROM repaired) AS is_repaired
-         FROM hole h JOIN placed b USING (batch_id)),
-     of_repairs AS MATERIALIZED (
-       SELECT generation_id, commit_number, runs FROM proof
-        WHERE batch_id IN (SELECT batch_id FROM replaced_file)),
-     counted AS (
-       SELECT generation_id, class, stretch, hole_count FROM proof WHERE NOT is_repaired
-        UNION ALL
-       SELECT p.generation_id, p.class, p.stretch,
-              (SELECT coalesce(sum(upper(run) - lower(run)), 0)::bigint
-                 FROM unnest(p.runs - coalesce(newer.runs, '{}')) AS left_over(run))
-         FROM proof p
-        CROSS JOIN LATERAL (
-              SELECT range_agg(r.runs) AS runs FROM of_repairs r
-               WHERE r.generation_id = p.generation_id AND r.commit_number > p.commit_number
-                 AND r.runs && p.runs) newer
-        WHERE p.is_repaired)
-SELECT generation_id, stretch, class::text AS hole_class, sum(hole_count)::bigint AS hole_count
-  FROM counted
- GROUP BY GROUPING SETS ((generation_id, class), (stretch, class));
+        WHERE b.feed = :feed AND b.committed_by IS NOT NULL)
+SELECT h.generation_id, stretch, h.class::text AS hole_class, sum(h.hole_count)::bigint AS hole_count
+  FROM hole h JOIN placed USING (batch_id)
+ WHERE h.retracted_by IS NULL
+ GROUP BY GROUPING SETS ((h.generation_id, h.class), (stretch, h.class));
 
 -- name: window_totals
 -- What was landed for the windows that begin between the edges, without files that were retracted;
--- a run without a window counts before the first of these looks that is not older than its own.
-SELECT CASE WHEN p.window_from IS NULL
+-- a batch without a window counts before the first of these looks that is not older than its own.
+SELECT CASE WHEN b.window_from IS NULL
             THEN width_bucket(coalesce(s.taken_at, b.label) - interval '1 microsecond',
                               :looks_at::timestamptz[]) + 1
             ELSE width_bucket(b.label, :edges::timestamptz[]) END AS stretch,
        count(*) AS batches,
-       sum(b.record_count - coalesce(gone.record_count, 0))::bigint AS record_count,
-       sum(b.hole_count) FILTER (WHERE NOT is_repair)::bigint AS hole_count
+       sum(b.record_count - coalesce(gone.record_count, 0))::bigint AS record_count
   FROM batch b JOIN plan p USING (plan_id)
   LEFT JOIN broker_snapshot s USING (snapshot_id)
- CROSS JOIN LATERAL (
-       SELECT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = b.batch_id) AS is_repair) kind
   LEFT JOIN (SELECT f.batch_id, sum(f.record_count) AS record_count
                FROM file_retraction JOIN file f USING (batch_id, name)
               GROUP BY f.batch_id) gone USING (batch_id)
@@ -146,7 +120,7 @@ SELECT level, stretch, count(*) AS batches, sum(record_count)::bigint AS record_
                  extract(epoch FROM clock_timestamp() - newest.checked_at)::float8,
                  :ages_seconds::float8[]) AS stretch
           FROM batch b
-         CROSS JOIN (VALUES ('L2'), ('L3')) AS asked(level)
+         CROSS JOIN (VALUES ('L2'), ('L3'), ('L4')) AS asked(level)
           LEFT JOIN LATERAL (
                SELECT c.checked_at FROM batch_check c
                 WHERE c.batch_id = b.batch_id AND c.level = asked.level AND c.is_complete

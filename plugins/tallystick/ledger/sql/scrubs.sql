@@ -70,3 +70,30 @@ INSERT INTO batch_check (batch_id, level, is_clean) VALUES (:batch_id, :level, :
 -- Deep looks that did not read all of their batches: these stay due.
 INSERT INTO batch_check (batch_id, level, is_clean, is_complete)
 SELECT batch_id, :level, false, false FROM unnest(:batch_ids::text[]) AS tried(batch_id);
+
+-- name: samples_due
+-- Published batches of this log with a standing file that reaches to the log's start or beyond, in
+-- partitions whose generation is the batch's and open. Never-tried ones come first, then by the age of
+-- the last try: one that can't be read waits its turn like all others.
+SELECT b.batch_id, tried.tries
+  FROM batch b
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS tries, max(c.check_id) AS newest FROM batch_check c
+        WHERE c.batch_id = b.batch_id AND c.level = 'L4') tried
+ WHERE b.feed = :feed AND b.state = 'published' AND b.topic_id = :topic_id
+   AND EXISTS (
+       SELECT FROM file_slice s
+         JOIN unnest(:partitions::integer[], :log_starts::bigint[]) AS log(partition, start)
+           ON log.partition = s.partition AND s.last_offset >= log.start
+         JOIN generation g
+           ON g.feed = b.feed AND g.partition = s.partition AND g.ordinal = b.ordinal
+          AND g.topic_id = b.topic_id AND g.state = 'open'
+        WHERE s.batch_id = b.batch_id
+          AND NOT EXISTS (SELECT FROM file_retraction gone
+                           WHERE gone.batch_id = s.batch_id AND gone.name = s.name))
+ ORDER BY tried.newest NULLS FIRST, b.commit_number;
+
+-- name: record_sample
+-- A second reader has compared a sample of a batch with the broker, or could not.
+INSERT INTO batch_check (batch_id, level, is_clean, is_complete, sample)
+VALUES (:batch_id, :level, :is_clean, :is_complete, :sample::jsonb);

@@ -1,0 +1,113 @@
+"""What the second reader costs: `.venv/bin/python bench/second_reader.py`, once set up.
+
+Starts a Kafka, an HDFS and a ledger of its own, fills one topic, and lands it by the real workflow.
+It prints how much of the landing's CPU the sample before the commit took, each time with a reader
+that was not connected before, and what a rotation of `reconcile.second_reader` costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
+
+from bench import landing_overhead as landing
+from tallystick.domain.batch import Attempt
+from tallystick.domain.identities import FeedName
+from tallystick.domain.manifest import Manifest
+from tallystick.ports.scrubs import TakenSample
+from tallystick.settings.connections import connection_in
+from tallystick.settings.feed import Feed
+from tallystick.wiring import open_services
+from tallystick.workflows import verification
+from tallystick.workflows.second_reading import second_read, take_sample
+from tallystick.workflows.services import Services
+
+AIM = 0.01
+
+
+def main() -> None:
+    """Start, fill, measure, print."""
+    arguments = _arguments()
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    os.environ.setdefault("SPARK_CONF_DIR", str(landing.ROOT / "sandbox" / "spark"))
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as scratch,
+        landing._services(Path(scratch)) as environ,
+    ):
+        landing._print_environment()
+        servers = environ["KAFKA_BOOTSTRAP_SERVERS"]
+        landing._fill(servers, arguments.records, arguments.bytes, arguments.partitions)
+        ratios = [
+            _landed(f"sampled-{number}", environ, arguments.records)
+            for number in range(arguments.landings)
+        ]
+        print(
+            f"median of {len(ratios)}: {statistics.median(ratios):.2%} of the landing;"
+            f" the aim is at most {AIM:.0%}"
+        )
+        for budget in arguments.budgets:
+            _rotated(landing._feed("sampled-0"), environ, budget)
+
+
+def _landed(name: str, environ: Mapping[str, str], records: int) -> float:
+    """The sample's share of the landing's CPU, its own included."""
+    taken: list[tuple[float, float, int]] = []
+
+    def measured(services: Services, attempt: Attempt, manifest: Manifest) -> TakenSample | None:
+        wall, cpu = time.perf_counter(), time.process_time()
+        found = take_sample(services, attempt, manifest)
+        if found is None or found.not_compared:
+            raise SystemExit(f"no sample: {found}")
+        taken.append((time.perf_counter() - wall, time.process_time() - cpu, found.offsets))
+        return found
+
+    verification.take_sample = measured  # type: ignore[assignment]
+    cost = landing._workflow(name, environ, records)
+    wall, cpu, offsets = (sum(column) for column in zip(*taken, strict=True))
+    print(
+        f"{name}: {cost.cpu_seconds:.1f} CPU-s, {cost.wall_seconds:.1f} s; of it the sample"
+        f" {cpu:.3f} CPU-s, {wall:.2f} s, {offsets} offsets in {len(taken)} batch(es):"
+        f" {cpu / cost.cpu_seconds:.2%}",
+        flush=True,
+    )
+    return cpu / cost.cpu_seconds
+
+
+def _rotated(feed: Feed, environ: Mapping[str, str], budget: int) -> None:
+    changed = feed.reconcile.model_copy(update={"second_reader": budget})
+    feed = feed.model_copy(update={"reconcile": changed})
+    with open_services(feed, lambda conn_id: connection_in(environ, conn_id)) as services:
+        snapshot = services.broker.snapshot(services.topic)
+        accounts = services.ledger.accounts(FeedName(feed.name))
+        wall, cpu = time.perf_counter(), time.process_time()
+        report = second_read(services, accounts, snapshot)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    if report.findings or report.unheard or not report.offsets:
+        raise SystemExit(str(report))
+    print(
+        f"rotation of {budget:,}: {report.offsets:,} offsets of {report.batches} batch(es) in"
+        f" {wall:.2f} s, {cpu:.2f} CPU-s"
+    )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--bytes", type=int, default=200)
+    parser.add_argument("--partitions", type=int, default=6)
+    parser.add_argument("--landings", type=int, default=3)
+    parser.add_argument("--budgets", type=int, nargs="*", default=[10_000, 100_000])
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

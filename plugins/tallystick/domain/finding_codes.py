@@ -1,0 +1,53 @@
+"""What can be found, by code, and how deep a check has to look for it.
+
+The codes are those of the anomaly table in docs/runbook.md; a test proves the two equal.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum, unique
+
+
+@unique
+class FindingCode(StrEnum):
+    """One code per anomaly that can be told apart."""
+
+    EXPIRED = "A1"
+    PURGED = "A2"
+    TRUNCATED = "A3"
+    OVERWRITTEN = "A4"
+    RECREATED = "A5"
+    RESET_SKIP = "A6"
+    SHORT_READ = "A7"
+    PHANTOM_COMMIT = "A8"
+    STRAY_FILE = "A9"
+    LEDGER_BEHIND = "A10"
+    UNREADABLE_RECORD = "A11"
+    LEDGER_OVERLAP = "B1"
+    LANDED_TWICE = "B2"
+    PAYLOAD_TWICE = "B3"
+    CONTENT_CHANGED = "C1"
+    ABORTED_LANDED = "C2"
+    ROWS_DIFFER = "C3"
+    UNREAD_PARTITION = "N1"
+    STALLED_STABLE_OFFSET = "N2"
+    UNFINISHED_BATCH = "N3"
+    FAILING_BATCH = "N4"
+    NO_RUN = "N5"
+    LOSS_NEAR = "W1"
+    CONTROL_MARKER = "Z1"
+    ABORTED_RECORD = "Z2"
+    COMPACTED_RECORD = "Z3"
+    NOTHING_THERE = "Z4"
+    NO_PROGRESS = "Z5"
+    COULD_NOT_TELL = "U1"
+
+
+class Level(StrEnum):
+    """How deep the check looked that made the finding."""
+
+    L0 = "L0"
+    L1 = "L1"
+    L2 = "L2"
+    L3 = "L3"
+    L4 = "L4"

@@ -1,0 +1,145 @@
+"""What may become of an attempt's files: committed after all, deleted, kept, or put aside.
+
+1. Nothing is deleted that may be the only copy. What an attempt read may go when its offsets are
+   committed; or when the log has them still and was not cut since, unless the attempt is proven, or
+   the newest with complete files.
+2. A row in a file is proven by its offset. A missing one is a hole only where the log proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tallystick.domain.accounting import RangeHoles
+from tallystick.domain.batch import PlannedRange
+from tallystick.domain.generation import GenerationState
+from tallystick.domain.ranges import OffsetRange, offset_range, subtract
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import RangeState
+
+
+@dataclass(frozen=True, slots=True)
+class AtRisk:
+    """Offsets that a batch has claimed, and that no commit holds."""
+
+    offsets: OffsetRange
+    state: RangeState
+    """CLAIMED, RELEASED, UNREADABLE or LOST."""
+    log: GenerationState
+    cluster_id: str
+    topic_id: str
+
+    def is_due(self, snapshot: BrokerSnapshot | None) -> bool:
+        """True when some batch can still read them from the broker, as far as bounds can tell."""
+        if self.state is RangeState.LOST or self.log is not GenerationState.OPEN:
+            return False
+        if snapshot is None:
+            return True
+        bounds = snapshot.partitions.get(self.offsets.partition.partition)
+        is_same = (snapshot.cluster_id, snapshot.topic_id) == (self.cluster_id, self.topic_id)
+        return is_same and (bounds is None or bounds.log_start_offset <= self.offsets.from_offset)
+
+    def is_in_log(self, snapshot: BrokerSnapshot | None, epochs: Mapping[int, int | None]) -> bool:
+        """True when the log has them as they were read: `epochs` are those of the read.
+
+        A log is cut at a change of leaders only: under the same epoch it is the same.
+        """
+        partition = self.offsets.partition.partition
+        bounds = snapshot.partitions.get(partition) if snapshot else None
+        return (
+            bounds is not None
+            and self.is_due(snapshot)
+            and self.offsets.until_offset <= bounds.high_watermark
+            and bounds.leader_epoch is not None
+            and bounds.leader_epoch == epochs.get(partition)
+        )
+
+
+class Fate(StrEnum):
+    """What becomes of the staging directory of an attempt that can't commit any more."""
+
+    DELETED = "deleted"
+    KEPT = "kept"
+    """Left where it is, and looked at again by the next sweep."""
+    PUT_ASIDE = "put aside"
+    """Moved to quarantine: nobody will ever land these offsets again."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadFiles:
+    """What is known of a dead attempt's staging directory."""
+
+    holds_rows: bool
+    """True when there is anything beside plan and manifest."""
+    is_newest_whole: bool
+    """True when its application ended well, and no dead attempt after it did."""
+    epochs: Mapping[int, int | None]
+    """By partition, the leader epochs just before it read; empty when nobody knows."""
+    is_proven: bool = False
+    """True when a manifest lies there: it is written only after the files were proven."""
+
+
+def fate_of(
+    files: DeadFiles,
+    at_risk: Sequence[AtRisk],
+    snapshot: BrokerSnapshot | None,
+    *,
+    is_over: bool,
+) -> Fate:
+    """What becomes of a dead attempt's files; `is_over` says that its batch lands nothing more.
+
+    Without a snapshot the log is not taken for a copy.
+    """
+    if not files.holds_rows or not at_risk:
+        return Fate.DELETED
+    if is_over and not all(each.is_due(snapshot) for each in at_risk):
+        return Fate.PUT_ASIDE
+    # What is whole may be proven once the log has lost it; what the log has now may expire soon.
+    is_in_log = all(each.is_in_log(snapshot, files.epochs) for each in at_risk)
+    is_best = files.is_newest_whole or files.is_proven
+    return Fate.DELETED if is_in_log and not is_best else Fate.KEPT
+
+
+@dataclass(frozen=True, slots=True)
+class ProvablePart:
+    """What of a claimed range an attempt's files can prove."""
+
+    planned: PlannedRange
+    kept: OffsetRange | None
+    """Landed and committed; None when the files prove nothing of the range."""
+
+    @property
+    def lost(self) -> tuple[OffsetRange, ...]:
+        """The rest of the claim."""
+        return tuple(subtract(self.planned.offsets, [self.kept] if self.kept else []))
+
+
+def provable_parts(
+    gaps: Iterable[RangeHoles],
+    unexplained: Iterable[OffsetRuns],
+    log_starts: Mapping[int, int],
+) -> tuple[ProvablePart, ...] | None:
+    """By range, what is left when the ends without a proof are taken away; None when the files
+    can't be committed.
+
+    An end that nobody can prove is given up only below the log start (by partition, excluded): from
+    there on an offset can be read again. One range of a partition is committed, so an unproven
+    offset between rows stands in the way of all.
+    """
+    parts = []
+    for each, rest in zip(gaps, unexplained, strict=True):
+        offsets = each.planned.offsets
+        proven = OffsetRuns.of([(offsets.from_offset, offsets.until_offset)]).difference(rest)
+        runs = list(proven)
+        if len(runs) > 1:
+            return None
+        kept = offset_range(offsets.partition, *runs[0]) if runs else None
+        part = ProvablePart(each.planned, kept)
+        start = log_starts.get(offsets.partition.partition, 0)
+        if any(lost.until_offset > start for lost in part.lost):
+            return None
+        parts.append(part)
+    return tuple(parts)

@@ -1,0 +1,420 @@
+"""Level L4: landed rows against the records that another client reads from the broker (C3).
+
+1. Before the commit a difference stops the batch: nothing is lost yet, and the finding is UNKNOWN.
+2. A committed row that is not the log's record is a loss: what the log holds there is in no file.
+3. What was not compared, on either side, proves nothing and ends nothing.
+4. Files that were refused stay refused until the same slices are compared again, and are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from tallystick.domain.batch import BatchPlan
+from tallystick.domain.findings import Finding, FindingCode, Level, finding_in_batch
+from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.identities import AttemptId, BatchId
+from tallystick.domain.landed import LandedFile
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.paths import BatchPath
+from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range
+from tallystick.domain.scrub_rules import StandingBatch
+from tallystick.domain.second_read import Difference, RecordHead, SeenRecord, SliceRead
+from tallystick.domain.states import Verdict
+
+MOST_SHOWN: Final = 3
+"""Differences that a finding shows in full; all of them are counted."""
+MOST_SLICES: Final = 50
+
+
+class ComparedPlace(NamedTuple):
+    """What a finding of a committed row is about: one partition in one file of a batch."""
+
+    batch_id: str
+    file: str
+    """Empty for offsets that no file of the batch spans."""
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSlice:
+    """One slice, read by both."""
+
+    read: SliceRead
+    differences: tuple[Difference, ...]
+
+
+def ranges_to_read(
+    batch: StandingBatch,
+    generations: Mapping[int, GenerationAccount],
+    log_starts: Mapping[int, int],
+) -> tuple[OffsetRange, ...]:
+    """The batch's offsets that the broker still has, and that its log is known to be the one of.
+
+    A log that was cut, or has another life, holds other records by right. What a repair has taken
+    over is compared with the repair.
+    """
+    plan = batch.manifest.plan
+    if len(batch.standing) == len(batch.manifest.files):
+        whole = [each.planned.offsets for each in batch.manifest.ranges]
+    else:
+        whole = [
+            OffsetRange(
+                TopicPartition(plan.topic, each.partition), each.first_offset, each.last_offset + 1
+            )
+            for file in batch.files
+            for each in file.slices
+        ]
+    found = []
+    for each in whole:
+        number = each.partition.partition
+        account, start = generations.get(number), log_starts.get(number)
+        if account is None or start is None:
+            continue
+        is_its_log = (account.cluster_id, account.topic_id, account.ordinal) == (
+            plan.cluster_id,
+            plan.topic_id,
+            plan.ordinal,
+        )
+        left = each.clipped(start, each.until_offset)
+        if is_its_log and account.state is GenerationState.OPEN and left:
+            found.append(left)
+    return tuple(found)
+
+
+def slices_to_read_again(
+    plan: BatchPlan, standing: Iterable[Finding], ranges: Sequence[OffsetRange]
+) -> tuple[OffsetRange, ...]:
+    """Where standing findings about the batch have seen differences, as far as it can be read."""
+    about = [each for each in standing if _is_about(plan.batch_id, each)]
+    return slices_of(plan, about, ranges)
+
+
+def slices_of(
+    plan: BatchPlan, findings: Iterable[Finding], ranges: Sequence[OffsetRange]
+) -> tuple[OffsetRange, ...]:
+    """Where these findings have seen differences, within these ranges."""
+    again = []
+    for each in findings:
+        if each.partition is None:
+            continue
+        partition = TopicPartition(plan.topic, each.partition)
+        for run in _slices_in(each):
+            offsets = offset_range(partition, *run)
+            again += [part for whole in ranges if offsets and (part := whole.intersection(offsets))]
+    return tuple(again)
+
+
+def compared_again(
+    batch_id: BatchId, standing: Iterable[Finding], compared: Sequence[ComparedSlice]
+) -> frozenset[ComparedPlace]:
+    """The places of standing findings whose slices were all compared again, and are equal."""
+    differing = {
+        (each.read.asked.partition.partition, difference.offset)
+        for each in compared
+        for difference in each.differences
+    }
+    ended = set()
+    for each in standing:
+        if not _is_about(batch_id, each):
+            continue
+        is_equal = not any(
+            number == each.partition and run[0] <= offset < run[1]
+            for number, offset in differing
+            for run in _slices_in(each)
+        )
+        if is_equal and is_compared(each, compared):
+            ended.add(place_of(each))
+    return frozenset(ended)
+
+
+def is_compared(finding: Finding, compared: Sequence[ComparedSlice]) -> bool:
+    """True if all slices in which the finding has seen differences were compared, on both sides."""
+    number, runs = finding.partition, _slices_in(finding)
+    return (
+        number is not None
+        and bool(runs)
+        and all(_was_compared(number, run, compared) for run in runs)
+    )
+
+
+def refused_before(
+    batch_id: BatchId, attempts: Collection[AttemptId], standing: Iterable[Finding]
+) -> tuple[Finding, ...]:
+    """The standing findings for which these attempts, or the files that they hold, were refused."""
+    return tuple(
+        each
+        for each in standing
+        if each.code is FindingCode.ROWS_DIFFER
+        and each.verdict is Verdict.UNKNOWN
+        and each.evidence.get("batch") == batch_id
+        and not set(attempts).isdisjoint(_attempts_in(each))
+    )
+
+
+def also_refused(finding: Finding, attempt_id: AttemptId) -> Finding:
+    """The finding, with one more attempt that holds what was refused."""
+    attempts = sorted({*_attempts_in(finding), attempt_id})
+    return replace(finding, evidence={**finding.evidence, "attempts": attempts})
+
+
+def place_of(finding: Finding) -> ComparedPlace:
+    """What a finding C3 about committed rows is about."""
+    batch, file = finding.evidence.get("batch"), finding.evidence.get("file")
+    partition = -1 if finding.partition is None else finding.partition
+    return ComparedPlace(str(batch), str(file or ""), partition)
+
+
+def differing_rows(
+    manifest: Manifest, files: Sequence[LandedFile], compared: Sequence[ComparedSlice]
+) -> tuple[Finding, ...]:
+    """One finding for each partition of a committed file whose rows are not the log's records."""
+    by_place: dict[tuple[str, int], list[ComparedSlice]] = {}
+    for each in compared:
+        for difference in each.differences:
+            number = each.read.asked.partition.partition
+            place = (_holder(files, number, difference.offset), number)
+            slices = by_place.setdefault(place, [])
+            if not slices or slices[-1].read is not each.read:
+                slices.append(ComparedSlice(each.read, ()))
+            last = slices[-1]
+            slices[-1] = ComparedSlice(last.read, (*last.differences, difference))
+    return tuple(
+        _of_committed(manifest, files, name, number, slices)
+        for (name, number), slices in sorted(by_place.items())
+    )
+
+
+def as_before(
+    found: Finding, standing: Iterable[Finding], compared: Sequence[ComparedSlice]
+) -> Finding:
+    """The finding with the evidence that is on record, if the records shown there still differ so.
+
+    Another sample sees other offsets; whoever has accepted the finding has accepted what it shows.
+    """
+    known = next((each for each in standing if each.key == found.key), None)
+    if known is None:
+        return found
+    now = {
+        each.offset: _shown_difference(each)
+        for one in compared
+        if one.read.asked.partition.partition == found.partition
+        for each in one.differences
+    }
+    records = known.evidence.get("records")
+    is_same = isinstance(records, list) and all(now.get(each["offset"]) == each for each in records)
+    return replace(found, cause=known.cause, evidence=known.evidence) if is_same else found
+
+
+def differing_attempt(
+    plan: BatchPlan,
+    attempt_id: AttemptId,
+    compared: Sequence[ComparedSlice],
+    standing: Sequence[Finding],
+) -> tuple[Finding, ...]:
+    """One finding for each range of an attempt whose rows are not the log's records.
+
+    Each names every attempt of the batch that was refused so: none of them may be committed unseen.
+    """
+    found = []
+    for planned in plan.ranges:
+        offsets = planned.offsets
+        mine = [
+            each
+            for each in compared
+            if each.differences and each.read.asked.partition == offsets.partition
+        ]
+        if mine:
+            told = replace(
+                finding_in_batch(
+                    plan,
+                    offsets,
+                    FindingCode.ROWS_DIFFER,
+                    Verdict.UNKNOWN,
+                    level=Level.L4,
+                    cause=(
+                        f"an attempt of batch {plan.batch_id} has rows that differ from what the"
+                        f" broker serves: {_counted(mine)}. Nothing of the batch was committed."
+                    ),
+                    next_step=(
+                        f"Land them again: ./tallystick land {plan.feed}. If it differs again, the"
+                        " evidence shows both records: one of the two Kafka clients reads the log"
+                        " wrongly, or the log changes."
+                    ),
+                    evidence={"batch": plan.batch_id, **_evidence(mine)},
+                ),
+                # Committed rows of the same offsets may differ, too: that is another finding.
+                subject=f"batch {plan.batch_id}",
+            )
+            attempts = {
+                attempt_id,
+                *(one for each in standing if each.key == told.key for one in _attempts_in(each)),
+            }
+            found.append(replace(told, evidence={**told.evidence, "attempts": sorted(attempts)}))
+    return tuple(found)
+
+
+def could_not_compare(feed: str, topic: str, reason: str) -> Finding:
+    """The second reader, or what it is compared with, gave no answer."""
+    return Finding(
+        code=FindingCode.COULD_NOT_TELL,
+        verdict=Verdict.UNKNOWN,
+        level=Level.L4,
+        feed=feed,
+        topic=topic,
+        cause=f"the second reader could not compare: {reason}",
+        next_step=f"Run again when it answers: ./tallystick reconcile {feed} --level 4",
+        subject="second reader",
+    )
+
+
+def described(compared: Sequence[ComparedSlice]) -> tuple[str, ...]:
+    """The differences in words, one sentence for each partition."""
+    by_partition: dict[TopicPartition, list[ComparedSlice]] = {}
+    for each in compared:
+        if each.differences:
+            by_partition.setdefault(each.read.asked.partition, []).append(each)
+    return tuple(
+        f"{partition}: the rows are not what the broker serves to a second reader:"
+        f" {_counted(slices)}"
+        for partition, slices in sorted(by_partition.items())
+    )
+
+
+def _of_committed(
+    manifest: Manifest,
+    files: Sequence[LandedFile],
+    name: str,
+    partition: int,
+    compared: Sequence[ComparedSlice],
+) -> Finding:
+    plan = manifest.plan
+    first, until = _span(manifest, files, name, partition)
+    place = f"{BatchPath.of(plan)}/{name}" if name else f"batch {plan.batch_id}"
+    return Finding(
+        code=FindingCode.ROWS_DIFFER,
+        verdict=Verdict.PROVEN_LOSS,
+        level=Level.L4,
+        feed=plan.feed,
+        topic=plan.topic,
+        generation=plan.ordinal,
+        partition=partition,
+        from_offset=first,
+        until_offset=until,
+        cause=f"the rows in {place} are not the records that the log holds: {_counted(compared)}.",
+        next_step=(
+            "Compare the two records in the evidence. See what a repair would do:"
+            f" ./tallystick repair {plan.feed} --dry-run. Delete nothing: what was landed may be"
+            " the only copy of records that the log has lost."
+        ),
+        evidence={
+            "batch": plan.batch_id,
+            **({"file": name} if name else {}),
+            **_evidence(compared),
+        },
+        subject=name,
+    )
+
+
+def _span(
+    manifest: Manifest, files: Sequence[LandedFile], name: str, partition: int
+) -> tuple[int, int]:
+    """The offsets of the file's slice; of the planned range where no file has the offsets."""
+    for file in files:
+        for each in file.slices:
+            if (file.name, each.partition) == (name, partition):
+                return each.first_offset, each.last_offset + 1
+    for planned in manifest.plan.ranges:
+        if planned.offsets.partition.partition == partition:
+            return planned.offsets.from_offset, planned.offsets.until_offset
+    raise ValueError(f"batch {manifest.plan.batch_id} has no offsets of partition {partition}")
+
+
+def _holder(files: Sequence[LandedFile], partition: int, offset: int) -> str:
+    for file in files:
+        if any(each.meets(partition, offset, offset + 1) for each in file.slices):
+            return file.name
+    return ""
+
+
+def _is_about(batch_id: BatchId, finding: Finding) -> bool:
+    is_committed = finding.verdict is Verdict.PROVEN_LOSS
+    is_ours = finding.evidence.get("batch") == batch_id
+    return finding.code is FindingCode.ROWS_DIFFER and is_committed and is_ours
+
+
+def _slices_in(finding: Finding) -> tuple[tuple[int, int], ...]:
+    runs = finding.evidence.get("slices")
+    return tuple((int(run[0]), int(run[1])) for run in runs) if isinstance(runs, list) else ()
+
+
+def _attempts_in(finding: Finding) -> tuple[AttemptId, ...]:
+    attempts = finding.evidence.get("attempts")
+    return tuple(AttemptId(each) for each in attempts) if isinstance(attempts, list) else ()
+
+
+def _was_compared(partition: int, run: tuple[int, int], compared: Sequence[ComparedSlice]) -> bool:
+    """True if both readers have answered for all of the run; slices of a sample never touch."""
+    return any(
+        each.read.asked.partition.partition == partition
+        and each.read.from_offset <= run[0]
+        and run[1] <= each.read.until_offset
+        and not any(run[0] <= offset < run[1] for offset in each.read.not_shown)
+        for each in compared
+    )
+
+
+def _counted(compared: Sequence[ComparedSlice]) -> str:
+    differing = [each.offset for one in compared for each in one.differences]
+    answered = sum(each.read.answered_count for each in compared)
+    first, last = min(differing), max(differing)
+    where = str(first) if first == last else f"{first} to {last}"
+    return f"{len(differing)} of {answered} compared offsets differ, {where}"
+
+
+def _evidence(compared: Sequence[ComparedSlice]) -> Mapping[str, object]:
+    differing = [each for one in compared for each in one.differences]
+    return {
+        "differences": len(differing),
+        "compared": sum(each.read.answered_count for each in compared),
+        "slices": [
+            [each.read.from_offset, each.read.until_offset] for each in compared[:MOST_SLICES]
+        ],
+        "records": [_shown_difference(each) for each in differing[:MOST_SHOWN]],
+    }
+
+
+def _shown_difference(difference: Difference) -> Mapping[str, object]:
+    return {
+        "offset": difference.offset,
+        "landed": _record(difference.landed),
+        "served": _record(difference.served),
+    }
+
+
+def _record(record: SeenRecord | None) -> Mapping[str, object] | None:
+    if record is None:
+        return None
+    head: RecordHead = record.head
+    return {
+        "hash": record.content_hash.hex(),
+        "timestamp_ms": head.timestamp_ms,
+        "timestamp_type": head.timestamp_type,
+        "key": _shown(head.key, head.key_bytes),
+        "value": _shown(head.value, head.value_bytes),
+        "headers": list(head.header_names),
+        "header_count": head.header_count,
+    }
+
+
+def _shown(content: bytes | None, length: int) -> str | None:
+    """The first bytes as Python writes them, and how many there are; None for null.
+
+    >>> _shown(b"ab", 2), _shown(b"abc", 5_000)
+    ("b'ab'", "b'abc' ... 5000 bytes")
+    """
+    if content is None:
+        return None
+    return f"{content!r} ... {length} bytes" if length > len(content) else repr(content)

@@ -1,0 +1,195 @@
+"""Which offsets of a range Spark can't read: found by halving what fails, down to one offset.
+
+1. Only what Spark failed to read twice, alone, is named; and only while another offset of the same
+   partition is read well between the two tries: the broker and the cluster were there.
+2. The search is bounded. What it had no time for is named nowhere, and is still due.
+3. A record that kills its application is found too: each read is noted before it begins, and the
+   next application goes on behind the one that killed the last.
+4. `from_plain(T, to_plain(x)) == x` for the plan, the notes and the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.states import Isolation
+
+MOST_UNREADABLE: Final = 64
+MOST_PROBES: Final = 400
+
+Pieces = tuple[OffsetRange, ...]
+Read = Callable[[Pieces], str | None]
+"""Reads these offsets and keeps nothing; None when it went well, else why not."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationPlan:
+    """All that the search is told; it holds no secret."""
+
+    batch_id: str
+    topic: str
+    isolation: Isolation
+    ranges: Pieces
+    """What a landing has failed to read as a whole."""
+    logs: Pieces
+    """What the log of each partition holds now."""
+    kafka_options: Mapping[str, str]
+    output: str
+    """Full URI of the directory for the result, which must not exist."""
+    replication: int | None
+    known: tuple[str | None, ...] = ()
+    """What came of the first reads in applications before this one, as `Read` says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNote:
+    """Said before a read begins, so that it is known what an application died of."""
+
+    number: int
+    """From 0, the reads of earlier applications included."""
+    before: str | None
+    """What came of the read before it."""
+
+
+def known_after(
+    known: Sequence[str | None], notes: Iterable[ReadNote], death: str
+) -> list[str | None]:
+    """What is known after an application has died: of the last read that it began.
+
+    Nothing new where it has begun none, or where a note is missing.
+    """
+    begun = sorted(notes, key=lambda each: each.number)
+    if [each.number for each in begun] != list(range(len(known), len(known) + len(begun))):
+        return list(known)
+    came = [each.before for each in begun if each.number > len(known)]
+    return [*known, *came, *([death] if begun else [])]
+
+
+def after_known(known: Sequence[str | None], read: Read) -> Read:
+    """The same reads; what came of the first ones is known, and nothing is read for them."""
+    left = list(reversed(known))
+
+    def next_read(pieces: Pieces) -> str | None:
+        return left.pop() if left else read(pieces)
+
+    return next_read
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableOffset:
+    """One offset that Spark can't read, and why."""
+
+    partition: int
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationResult:
+    """What the search has found."""
+
+    unreadable: tuple[UnreadableOffset, ...] = ()
+    probes: int = 0
+    """Reads that it took."""
+
+
+@dataclass
+class _Search:
+    """What is known so far."""
+
+    read: Read
+    logs: Pieces
+    has_time: Callable[[], bool]
+    probes: int = 0
+    well: list[OffsetRange] = field(default_factory=list)
+    """Pieces that were read well."""
+
+    def fails(self, pieces: Pieces) -> str | None:
+        """Why the pieces can't be read; None when they can."""
+        self.probes += 1
+        reason = self.read(pieces)
+        if reason is None:
+            self.well += pieces
+        return reason
+
+    @property
+    def is_over(self) -> bool:
+        return self.probes >= MOST_PROBES or not self.has_time()
+
+    def suspects(self, ranges: Pieces) -> Iterator[OffsetRange]:
+        """Single offsets that failed once, from the lowest on; the whole has failed already.
+
+        None of a partition of which nothing is read: its leader may be away.
+        """
+        found, silent, left = 0, set[TopicPartition](), list(reversed(_halves(ranges)))
+        while left and found < MOST_UNREADABLE and not self.is_over:
+            pieces = tuple(each for each in left.pop() if each.partition not in silent)
+            if not pieces or self.fails(pieces) is None:
+                continue
+            if len(pieces) > 1 or pieces[0].span > 1:
+                left += reversed(_halves(pieces))
+            elif self.reads_beside(pieces[0]):
+                found += 1
+                yield pieces[0]
+            else:
+                silent.add(pieces[0].partition)
+
+    def reads_beside(self, suspect: OffsetRange) -> bool:
+        """True when another offset of the suspect's partition is read well now."""
+        neighbours = (each for each in self._beside(suspect) if not self.is_over)
+        return any(self.fails((each,)) is None for each in neighbours)
+
+    def _beside(self, suspect: OffsetRange) -> Iterator[OffsetRange]:
+        partition, offset = suspect.partition, suspect.from_offset
+        well = [each for each in self.well if each.partition == partition]
+        if well:
+            nearest = min(well, key=lambda each: abs(each.from_offset - offset))
+            yield OffsetRange(partition, nearest.from_offset, nearest.from_offset + 1)
+            return
+        log = next((each for each in self.logs if each.partition == partition), None)
+        if log is None:
+            return
+        for beside in (offset - 1, offset + 1, log.until_offset - 1):
+            if beside in log and beside != offset:
+                yield OffsetRange(partition, beside, beside + 1)
+
+
+def isolated(
+    ranges: Pieces,
+    logs: Pieces,
+    read: Read,
+    *,
+    has_time: Callable[[], bool] = lambda: True,
+) -> IsolationResult:
+    """The offsets that can't be read, lowest first; `ranges` have failed as a whole."""
+    search = _Search(read, logs, has_time)
+    suspects: dict[TopicPartition, list[OffsetRange]] = {}
+    for each in search.suspects(ranges):
+        suspects.setdefault(each.partition, []).append(each)
+    found: list[UnreadableOffset] = []
+    for partition, offsets in suspects.items():
+        if not search.reads_beside(offsets[0]):
+            continue
+        for each in offsets:
+            reason = search.fails((each,))
+            if reason is not None:
+                found.append(UnreadableOffset(partition.partition, each.from_offset, reason))
+    return IsolationResult(tuple(found), search.probes)
+
+
+def _halves(pieces: Pieces) -> Sequence[Pieces]:
+    """The same offsets in two parts, lower first; one part where nothing can be parted."""
+    if len(pieces) > 1:
+        middle = len(pieces) // 2
+        return pieces[:middle], pieces[middle:]
+    [whole] = pieces
+    if whole.span == 1:
+        return (pieces,)
+    middle = whole.from_offset + whole.span // 2
+    return (
+        (OffsetRange(whole.partition, whole.from_offset, middle),),
+        (OffsetRange(whole.partition, middle, whole.until_offset),),
+    )

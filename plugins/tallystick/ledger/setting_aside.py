@@ -1,0 +1,44 @@
+"""Offsets that can't be read are set aside, and given up once two people have accepted that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tallystick.domain.batch import Attempt
+from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.identities import FeedName
+from tallystick.domain.log_changes import CutClaim
+from tallystick.ledger.attempts import CAN_COMMIT, fenced, locked_batch
+from tallystick.ledger.change_rows import cut_claims
+from tallystick.ledger.connection import Transaction
+from tallystick.ledger.finding_rows import record_findings
+
+
+def set_aside(
+    transaction: Transaction,
+    attempt: Attempt,
+    cuts: Sequence[CutClaim],
+    findings: Sequence[Finding],
+) -> None:
+    """Cut the batch's claims, and keep what was found, while the attempt's token is the newest."""
+    batch = locked_batch(transaction, attempt.batch_id)
+    if batch.newest_token != attempt.token or batch.state not in CAN_COMMIT:
+        raise fenced(transaction, attempt)
+    feed = FeedName(batch.feed)
+    transaction.rows("lock_living_generations", feed=feed)
+    cut_claims(transaction, cuts, [attempt.batch_id])
+    transaction.change("abandon_empty_batches", batch_ids=[attempt.batch_id])
+    record_findings(transaction, feed, findings)
+    give_up_accepted(transaction, feed)
+
+
+def give_up_accepted(transaction: Transaction, feed: FeedName) -> None:
+    """Unreadable offsets whose finding is accepted are lost, and the frontiers go on.
+
+    The feed's generations are locked by an earlier statement.
+    """
+    code = FindingCode.UNREADABLE_RECORD.value
+    given_up = transaction.rows("give_up_accepted", feed=feed, code=code)
+    if given_up:
+        ids = sorted({row.generation_id for row in given_up})
+        transaction.change("advance_frontiers", generation_ids=ids)

@@ -1,0 +1,76 @@
+"""Reads parts of a batch and keeps nothing, to find the offsets that Spark can't read.
+
+One application does it all, so a probe costs a short job and no start. It names what failed; what
+that means is said elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.unreadable import (
+    IsolationPlan,
+    IsolationResult,
+    Pieces,
+    ReadNote,
+    after_known,
+    isolated,
+)
+from tallystick.spark.causes import record_failure_of
+from tallystick.spark.landing import kafka_options, read_from_kafka
+from tallystick.spark.text_result import write_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LONGEST_SECONDS: Final = 600.0
+# A big piece is read by several tasks at once.
+_RECORDS_PER_TASK: Final = 250_000
+
+
+def plan_of(text: str) -> IsolationPlan:
+    """The plan; ValueError when the text is none."""
+    return from_plain(IsolationPlan, json.loads(text))
+
+
+def isolate(
+    spark: SparkSession, plan: IsolationPlan, say: Callable[[str], None]
+) -> IsolationResult:
+    """The offsets of the plan that can't be read; it ends within about ten minutes.
+
+    `say` is called with a note before each read: the read may end the application.
+    """
+    ends_at = time.monotonic() + LONGEST_SECONDS
+    before: list[str | None] = list(plan.known)
+
+    def read(pieces: Pieces) -> str | None:
+        note = ReadNote(len(before), before[-1] if before else None)
+        say(json.dumps(to_plain(note)))
+        before.append(failure(pieces))
+        return before[-1]
+
+    def failure(pieces: Pieces) -> str | None:
+        options = kafka_options(
+            plan.topic, plan.isolation, pieces, plan.kafka_options, _RECORDS_PER_TASK
+        )
+        try:
+            read_from_kafka(spark, options).write.format("noop").mode("overwrite").save()
+        except Exception as error:  # noqa: BLE001 - whatever a record does to Spark
+            return record_failure_of(error)
+        return None
+
+    return isolated(
+        plan.ranges,
+        plan.logs,
+        after_known(plan.known, read),
+        has_time=lambda: time.monotonic() < ends_at,
+    )
+
+
+def write_result(spark: SparkSession, plan: IsolationPlan, result: IsolationResult) -> None:
+    """Write the result as one line of text in one file of the plan's output directory."""
+    write_text(spark, json.dumps(to_plain(result)), plan.output, plan.replication)

@@ -1,0 +1,22 @@
+"""One line of text into one file of a new directory: how an application gives its result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def write_text(spark: SparkSession, text: str, output: str, replication: int | None) -> None:
+    """Write the line; the directory must not exist."""
+    options = {
+        "mapreduce.fileoutputcommitter.algorithm.version": "1",
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "fs.hdfs.impl.disable.cache": "true",
+        "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
+    }
+    if replication is not None:
+        options["dfs.replication"] = str(replication)
+    frame = spark.createDataFrame([(text,)], "value STRING").coalesce(1)
+    frame.write.mode("error").options(**options).text(output)

@@ -1,0 +1,318 @@
+"""Asks the attempts of a batch what they hold, before anything that it claims is called lost.
+
+What they have proven is committed. Complete files are proven now, as far as the log still tells.
+The rest is left where it is, for the sweeper to put aside, and is named with the loss.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tallystick.domain.accounting import holes_in, problems_in, unexplained_in
+from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
+from tallystick.domain.findings import Finding
+from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.last_copies import ProvablePart, provable_parts
+from tallystick.domain.log_changes import (
+    Accounts,
+    Asked,
+    CutClaim,
+    LogChanges,
+    Observation,
+    log_changes,
+)
+from tallystick.domain.log_rules import change_findings, foreseen_findings
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.paths import StagingPath
+from tallystick.domain.rebuilding import named
+from tallystick.domain.second_read_rules import refused_before
+from tallystick.domain.states import RangeState
+from tallystick.domain.storage_rules import perhaps_landed
+from tallystick.errors import (
+    CommitOutcomeUnknown,
+    FileMissing,
+    IngestionError,
+    LedgerBehind,
+    LedgerUnavailable,
+    ManifestMismatch,
+    SourceChanged,
+    StorageError,
+    VerificationFailed,
+)
+from tallystick.workflows.entering import logs_of
+from tallystick.workflows.place import at
+from tallystick.workflows.published_batches import feed_roots
+from tallystick.workflows.services import Services
+from tallystick.workflows.staged_attempts import (
+    attempts_in,
+    holds_rows,
+    is_whole,
+    landing_plan,
+    proven_manifest,
+    put_aside_at,
+    staged_batches,
+)
+from tallystick.workflows.taking_over import commit_proven, take_over
+from tallystick.workflows.verification import verify_and_commit
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class InDanger:
+    """A look at the log after which claims would be lost; nothing of it is on record yet."""
+
+    accounts: Accounts
+    seen: Observation
+    changes: LogChanges
+
+    @property
+    def batches(self) -> list[BatchStatus]:
+        """Those that would lose claims."""
+        ids = self.changes.in_danger
+        return [each for each in self.accounts.unfinished if each.plan.batch_id in ids]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What asking the attempts has come to."""
+
+    committed: Sequence[BatchPlan]
+    asked: Mapping[BatchId, Asked]
+    """Batches of which nothing can be committed, by what their files say. What could not be asked
+    is in neither: its claims stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """An attempt's files that may be committed."""
+
+    staging: StagingPath
+    manifest: Manifest | None
+    """Its proof; None where the files are to be proven now."""
+    parts: tuple[ProvablePart, ...] = ()
+
+
+def ask_attempts(services: Services, danger: InDanger, owner: Owner) -> Answers:
+    """Commit what the attempts of these batches hold. A batch that can't be asked now is left out.
+
+    Raises LedgerBehind when the storage holds what would be lost, in batches that this ledger has
+    never heard of: it was restored, and a rebuild may enter them.
+    """
+    _require_none_forgotten(services, danger)
+    committed: list[BatchPlan] = []
+    asked: dict[BatchId, Asked] = {}
+    for status in danger.batches:
+        batch_id = status.plan.batch_id
+        with _asking(services, status.plan):
+            for offer in _offers(services, status, danger):
+                if _is_committed(services, status, offer, danger, owner):
+                    log.warning(
+                        "Batch %s: what %s holds can't be read again, and is committed.",
+                        batch_id,
+                        offer.staging,
+                    )
+                    break
+            now = services.ledger.batch(batch_id)
+            if now.state.is_committed:
+                committed.append(now.plan)
+            else:
+                asked[batch_id] = Asked(now.newest_token, _kept(services, status.plan))
+    return Answers(committed, asked)
+
+
+def foresee(services: Services, danger: InDanger) -> Answers:
+    """What asking would come to; changes nothing. Raises LedgerBehind as asking would."""
+    _require_none_forgotten(services, danger)
+    return _foreseen(services, danger)
+
+
+def foreseen(services: Services, accounts: Accounts, seen: Observation) -> Sequence[Finding]:
+    """What the next plan will find, as far as its attempts can be asked now; changes nothing.
+
+    UNKNOWN instead of lost where the storage holds it in batches that this ledger never heard of.
+    """
+    danger = InDanger(accounts, seen, log_changes(accounts, seen))
+    changes = danger.changes
+    if changes.in_danger:
+        changes = log_changes(accounts, seen, _foreseen(services, danger).asked)
+    found = foreseen_findings(services.feed_name, accounts.generations, changes, seen)
+    try:
+        _require_none_forgotten(services, danger)
+    except LedgerBehind as error:
+        log.warning("%s", error)
+        return perhaps_landed(found)
+    except StorageError as error:
+        log.warning("Nobody can tell if the storage holds what is missing: %s", error)
+    return found
+
+
+def _foreseen(services: Services, danger: InDanger) -> Answers:
+    committed: list[BatchPlan] = []
+    asked: dict[BatchId, Asked] = {}
+    for status in danger.batches:
+        with _asking(services, status.plan):
+            if _offers(services, status, danger):
+                committed.append(status.plan)
+            else:
+                kept = _kept(services, status.plan)
+                asked[status.plan.batch_id] = Asked(status.newest_token, kept)
+    return Answers(committed, asked)
+
+
+@contextmanager
+def _asking(services: Services, plan: BatchPlan) -> Iterator[None]:
+    """Ends the asking of one batch at an error, and says so; raises what the ledger can't answer.
+
+    Only files that can't be proven are an answer, and that is no error here.
+    """
+    try:
+        with at(services, "ask", plan):
+            yield
+    except (LedgerUnavailable, CommitOutcomeUnknown):
+        raise
+    except IngestionError as error:
+        log.warning(
+            "Batch %s can't be asked now what it holds, and keeps its claims: %s",
+            plan.batch_id,
+            error,
+        )
+
+
+def _require_none_forgotten(services: Services, danger: InDanger) -> None:
+    lost = [each.offsets for each in danger.changes.lost]
+    if not lost:
+        return
+    topic_ids = {each.topic_id for each in danger.accounts.generations.values()}
+    forgotten = [
+        each.directory
+        for each in staged_batches(services, feed_roots(services))
+        if each.plan.topic_id in topic_ids
+        and any(
+            planned.offsets.intersection(offsets)
+            for planned in each.plan.ranges
+            for offsets in lost
+        )
+    ]
+    if forgotten:
+        raise LedgerBehind(services.feed_name, forgotten)
+
+
+def _kept(services: Services, plan: BatchPlan) -> tuple[str, ...]:
+    return tuple(
+        put_aside_at(services, each)
+        for each in attempts_in(services, plan.root, plan.batch_id)
+        if holds_rows(services, each)
+    )
+
+
+def _offers(services: Services, status: BatchStatus, danger: InDanger) -> list[_Offer]:
+    """What can be committed of the batch's attempts: proofs on record first."""
+    staged = attempts_in(services, status.plan.root, status.plan.batch_id)
+    logs = logs_of(services) if staged else {}
+    standing = [each.finding for each in services.ledger.findings(services.feed_name)]
+    proofs: list[_Offer] = []
+    others: list[_Offer] = []
+    for each in staged:
+        # A proof from before a second reader saw rows that differ proves them no more.
+        is_refused = refused_before(status.plan.batch_id, {each.attempt_id}, standing)
+        manifest = None if is_refused else proven_manifest(services, each)
+        if manifest:
+            if _is_of(manifest, status.plan):
+                proofs.append(_Offer(each, named(manifest, status.plan, logs)))
+        elif parts := _parts(services, status, each, danger):
+            others.append(_Offer(each, None, parts))
+    return [*proofs, *others]
+
+
+def _is_of(manifest: Manifest, plan: BatchPlan) -> bool:
+    """True when the proof is of exactly what the batch claims now."""
+    return (
+        {each.offsets for each in manifest.plan.ranges} == {each.offsets for each in plan.ranges}
+        and manifest.plan.replaces == plan.replaces
+        and (manifest.plan.cluster_id, manifest.plan.topic_id) == (plan.cluster_id, plan.topic_id)
+    )
+
+
+def _parts(
+    services: Services, status: BatchStatus, staging: StagingPath, danger: InDanger
+) -> tuple[ProvablePart, ...]:
+    """What complete files prove of the claims; empty when they can't be committed."""
+    plan, snapshot = status.plan, danger.seen.snapshot
+    landing = landing_plan(services, staging)
+    is_same_log = (plan.cluster_id, plan.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
+    if landing is None or not is_same_log or not is_whole(services, staging):
+        return ()
+    try:
+        found = services.store.read_back(staging.data)
+    except (FileMissing, ManifestMismatch) as error:
+        log.warning("%s", error)
+        return ()
+    if problems_in(plan.ranges, found):
+        return ()
+    gaps = holes_in(plan.ranges, found)
+    rest = [
+        unexplained_in(
+            each,
+            services.broker.explain_holes(each.planned.offsets, each.holes, landing.isolation)
+            if each.holes
+            else {},
+        )
+        for each in gaps
+    ]
+    starts = {number: each.log_start_offset for number, each in snapshot.partitions.items()}
+    parts = provable_parts(gaps, rest, starts) or ()
+    is_cut = any(each.lost for each in parts)
+    return () if (is_cut and plan.is_repair) or not any(each.kept for each in parts) else parts
+
+
+def _is_committed(
+    services: Services, status: BatchStatus, offer: _Offer, danger: InDanger, owner: Owner
+) -> bool:
+    """True when the ledger has the offer, False when its files prove too little; else raises."""
+    try:
+        attempt = take_over(services, status.plan, offer.staging.attempt_id, owner)
+        if attempt is None:
+            return False
+        if offer.manifest:
+            commit_proven(services, attempt, offer.manifest)
+        else:
+            _give_up(services, attempt, offer.parts, danger, owner)
+            verify_and_commit(services, attempt, landed_by=offer.staging.attempt_id)
+    except (VerificationFailed, ManifestMismatch, FileMissing, SourceChanged) as error:
+        log.warning("%s", error)
+        return False
+    return True
+
+
+def _give_up(
+    services: Services,
+    attempt: Attempt,
+    parts: Sequence[ProvablePart],
+    danger: InDanger,
+    owner: Owner,
+) -> None:
+    """The ends of claims that nobody can prove are lost; the attempt's token keeps others away."""
+    codes = {(each.batch_id, each.generation_id): each.code for each in danger.changes.cuts}
+    cuts = tuple(
+        CutClaim(
+            attempt.batch_id,
+            each.planned.generation_id,
+            lost,
+            RangeState.LOST,
+            codes[attempt.batch_id, each.planned.generation_id],
+        )
+        for each in parts
+        for lost in each.lost
+    )
+    if not cuts:
+        return
+    changes, generations = LogChanges(cuts=cuts), danger.accounts.generations
+    with services.ledger.planning(services.feed_name, services.topic) as session:
+        made = replace(changes, cuts=session.apply(changes, None).changes.cuts)
+        session.record_findings(change_findings(services.feed_name, generations, made, danger.seen))
+        # A plan of its own, for what is found here is this run's news, whatever follows.
+        session.freeze(None, (), (), owner=owner, lease=services.lease)

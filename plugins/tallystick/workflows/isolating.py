@@ -1,0 +1,146 @@
+"""Isolate: look for the single offsets that Spark can't read, so that all others can be landed.
+
+A search that finds none, or can't be carried out, changes nothing: the landing has failed for
+another reason, and the next attempt starts anew.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
+from tallystick.domain.isolating import is_search_due, set_aside
+from tallystick.domain.ledger_rules import unreadable_record
+from tallystick.domain.paths import PLAN_NAME, RESULT_NAME, StagingPath
+from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.unreadable import IsolationPlan, IsolationResult, ReadNote, known_after
+from tallystick.errors import (
+    ApplicationFailed,
+    ManifestMismatch,
+    RecordsUnreadable,
+    SourceError,
+    SparkError,
+    StorageError,
+)
+from tallystick.ports.spark_runner import LandingOrder
+from tallystick.workflows.application_result import result_text
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+# Halving ten million offsets down to one takes 24, and each record is tried twice.
+_MOST_DEATHS: Final = 40
+_DIED: Final = "its application ended: {}"
+
+
+def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStatus) -> None:
+    """Return when no record is to blame for the failed landing, or it is too early to ask.
+
+    Nothing is set aside of a batch that has begun to expire: the next plan asks its attempts first.
+
+    `before` is the batch as it stood before this attempt. Raises RecordsUnreadable once the offsets
+    are set aside: then the batch is over, and all its other offsets are due again.
+    """
+    if not is_search_due(before):
+        return
+    try:
+        result = _searched(services, attempt)
+        snapshot = services.broker.snapshot(services.topic)
+    except (SparkError, SourceError, StorageError) as error:
+        log.warning("Unreadable offsets could not be looked for: %s", error)
+        return
+    if not result.unreadable:
+        log.info("No offset is unreadable by itself, by %d reads.", result.probes)
+        return
+    plan = services.ledger.batch(attempt.batch_id).plan
+    if _has_expired(plan, snapshot):
+        log.warning("Batch %s: the log start has passed some of it meanwhile.", plan.batch_id)
+        return
+    found = {
+        OffsetRange(TopicPartition(plan.topic, each.partition), each.offset, each.offset + 1): each
+        for each in result.unreadable
+    }
+    findings = [unreadable_record(plan, offsets, each.reason) for offsets, each in found.items()]
+    services.ledger.set_aside(attempt, set_aside(plan, found), findings)
+    raise RecordsUnreadable(
+        attempt.batch_id, [f"{offsets}: {each.reason}" for offsets, each in found.items()]
+    )
+
+
+def _has_expired(plan: BatchPlan, snapshot: BrokerSnapshot) -> bool:
+    """True when the log begins after an offset that the batch claims."""
+    return any(
+        bounds.log_start_offset > each.offsets.from_offset
+        for each in plan.ranges
+        if (bounds := snapshot.partitions.get(each.offsets.partition.partition))
+    )
+
+
+def _searched(services: Services, attempt: Attempt) -> IsolationResult:
+    """What applications of their own have found: another one for each record that kills its own."""
+    batch, store = services.ledger.batch(attempt.batch_id).plan, services.store
+    staging = StagingPath.of(batch, attempt.attempt_id)
+    snapshot = services.broker.snapshot(batch.topic)
+    logs = (
+        offset_range(
+            TopicPartition(batch.topic, partition),
+            bounds.log_start_offset,
+            bounds.readable_until(services.isolation),
+        )
+        for partition, bounds in snapshot.partitions.items()
+    )
+    plan = IsolationPlan(
+        batch_id=batch.batch_id,
+        topic=batch.topic,
+        isolation=services.isolation,
+        ranges=tuple(each.offsets for each in batch.ranges),
+        logs=tuple(each for each in logs if each),
+        kafka_options=services.kafka_options,
+        output="",
+        replication=services.feed.target.replication,
+    )
+    log.info("Batch %s has failed again: looking for offsets that can't be read.", batch.batch_id)
+    for number in range(_MOST_DEATHS):
+        place, notes = staging.isolation(number), list[ReadNote]()
+        plan = replace(plan, output=store.uri(f"{place}/{RESULT_NAME}"))
+        try:
+            return _found(services, attempt, plan, place, notes)
+        except ApplicationFailed as error:
+            known = known_after(plan.known, notes, _DIED.format(error.args[2]))
+            if len(known) == len(plan.known):
+                raise
+            log.warning("A read has ended its application, and another one goes on: %s", error)
+            plan = replace(plan, known=tuple(known))
+    return IsolationResult()
+
+
+def _found(
+    services: Services,
+    attempt: Attempt,
+    plan: IsolationPlan,
+    place: str,
+    notes: list[ReadNote],
+) -> IsolationResult:
+    """What one application has found, with a note for each read; raises ApplicationFailed."""
+    path = f"{place}/{PLAN_NAME}"
+    services.store.write(path, json.dumps(to_plain(plan)).encode())
+    order = LandingOrder(
+        services.feed_name, attempt.batch_id, attempt.attempt_id, services.store.uri(path)
+    )
+
+    def noted(text: str) -> None:
+        with suppress(ValueError):  # another process may have written into the line
+            notes.append(from_plain(ReadNote, json.loads(text)))
+
+    services.spark.isolate(order, noted=noted)
+    path, text = result_text(services.store, f"{place}/{RESULT_NAME}")
+    try:
+        return from_plain(IsolationResult, json.loads(text))
+    except ValueError as error:
+        raise ManifestMismatch(path, "the result of a search", str(error)) from error

@@ -1,0 +1,135 @@
+"""What lies in the staging directories of attempts, whoever made them. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tallystick.domain.directory_proof import proof_of
+from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
+from tallystick.domain.landing import LandingPlan
+from tallystick.domain.manifest import Manifest
+from tallystick.domain.paths import MANIFEST_NAME, QUARANTINE_NAME, STAGING_NAME, StagingPath
+from tallystick.domain.rebuilding import PublishedBatch
+from tallystick.errors import FileMissing
+from tallystick.workflows.published_manifests import directory_look
+from tallystick.workflows.services import Services
+
+# Where Spark's committer keeps what is not shown yet: gone when the application has ended well.
+_UNFINISHED = "_temporary"
+
+
+def attempts_in(services: Services, root: str, batch_id: BatchId) -> list[StagingPath]:
+    """The directories of the batch's attempts, also of those that this ledger never saw, sorted."""
+    try:
+        entries = services.store.entries(f"{root}/{STAGING_NAME}/{batch_id}")
+    except FileMissing:
+        return []
+    names = [each.name for each in entries if ID_PATTERN.fullmatch(each.name)]
+    return [StagingPath(root, batch_id, AttemptId(each)) for each in names]
+
+
+def holds_rows(services: Services, staging: StagingPath) -> bool:
+    """True when a file lies there that may hold a row, finished or not."""
+    return any(_files_with_rows(services, staging.data))
+
+
+def _files_with_rows(services: Services, directory: str) -> Iterator[str]:
+    try:
+        entries = services.store.entries(directory)
+    except FileMissing:
+        return
+    for each in entries:
+        path = f"{directory}/{each.name}"
+        if each.is_directory:
+            yield from _files_with_rows(services, path)
+        elif each.length_bytes and each.name != MANIFEST_NAME:
+            yield path
+
+
+def is_whole(services: Services, staging: StagingPath) -> bool:
+    """True when the attempt's application has ended well: nothing of its data is unfinished."""
+    try:
+        names = [each.name for each in services.store.entries(staging.data)]
+    except FileMissing:
+        return False
+    return _UNFINISHED not in names and any(each != MANIFEST_NAME for each in names)
+
+
+def landing_plan(services: Services, staging: StagingPath) -> LandingPlan | None:
+    """What the attempt's application was given; None where there is none that can be read."""
+    try:
+        return LandingPlan.from_json(services.store.read(staging.plan).decode())
+    except (FileMissing, ValueError, KeyError, TypeError):
+        return None
+
+
+def epochs_of(services: Services, staging: StagingPath) -> Mapping[int, int | None]:
+    """By partition, the leader epochs just before the attempt read; empty when nobody knows."""
+    plan = landing_plan(services, staging)
+    return plan.leader_epochs if plan else {}
+
+
+def proven_manifest(services: Services, staging: StagingPath) -> Manifest | None:
+    """The proof that lies beside the attempt's files, if these are exactly as it says.
+
+    A manifest is written only after its files were proven, so it is as good for a commit as it was
+    then, if nothing else holds the offsets.
+    """
+    try:
+        manifest = Manifest.from_json(services.store.read(staging.manifest).decode())
+    except (FileMissing, ValueError):
+        return None
+    plan = manifest.plan
+    is_ours = (plan.feed, plan.topic) == (services.feed_name, services.topic)
+    if not is_ours or (plan.batch_id, plan.root) != (staging.batch_id, staging.root):
+        return None
+    proof = proof_of(manifest, (), directory_look(services, staging.data))
+    # What is renamed must be as it was committed: length and checksum, and no file beside.
+    return manifest if proof.is_proven and not proof.notes else None
+
+
+def staged_batches(services: Services, roots: Iterable[str]) -> list[PublishedBatch]:
+    """The feed's proven batches in staging that the ledger has not committed, by newest proof.
+
+    The batch may have been committed and not published when the ledger was lost, or restored:
+    nobody can tell. One that somebody is at work on is left out.
+    """
+    found: list[PublishedBatch] = []
+    for root in sorted(set(roots)):
+        for batch_id in _uncommitted(services, root):
+            proofs = [
+                (manifest, each.attempt_id)
+                for each in attempts_in(services, root, batch_id)
+                if (manifest := proven_manifest(services, each))
+            ]
+            if proofs:
+                newest, attempt_id = max(proofs, key=lambda each: each[0].attempt.token)
+                found.append(PublishedBatch.of(newest, staged_by=attempt_id))
+    return found
+
+
+def _uncommitted(services: Services, root: str) -> list[BatchId]:
+    """Batches with a staging directory that this ledger has neither committed nor given up."""
+    try:
+        entries = services.store.entries(f"{root}/{STAGING_NAME}")
+    except FileMissing:
+        return []
+    ids = [BatchId(each.name) for each in entries if ID_PATTERN.fullmatch(each.name)]
+    if not ids:
+        return []
+    feed, ledger = services.feed_name, services.ledger
+    over = {*ledger.committed_among(feed, ids), *ledger.batches_over(feed, ids)}
+    alive = {
+        each.plan.batch_id
+        for each in ledger.accounts(feed).unfinished
+        if each.lease_seconds_left > 0
+    }
+    return [each for each in ids if each not in over | alive]
+
+
+def put_aside_at(services: Services, staging: StagingPath) -> str:
+    """Where an attempt's directory is kept when nobody will land its offsets again."""
+    return (
+        f"{staging.root}/{QUARANTINE_NAME}/{services.feed_name}/unproven"
+        f"/batch={staging.batch_id}/attempt={staging.attempt_id}"
+    )

@@ -1,0 +1,33 @@
+"""What spark-submit starts to find the offsets that can't be read: `isolate.py URI-OF-PLAN`.
+
+It decides nothing. The package comes with the application (`--py-files`). Standard output gets
+plain lines: the application's id, what is searched, a note before each read, and that it is done or
+why not. Exit code 1 means that there is no result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tallystick.spark.application import run, say
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def searched(spark: SparkSession, text: str) -> str:
+    """Carry the plan out and write its result; the line that says so."""
+    from tallystick.spark.isolating import isolate, plan_of, write_result
+
+    plan = plan_of(text)
+    say(
+        f"looking for unreadable offsets of batch {plan.batch_id}: {len(plan.ranges)} ranges of"
+        f" {plan.topic}, {sum(each.span for each in plan.ranges)} offsets"
+    )
+    result = isolate(spark, plan, lambda note: say(f"note {note}"))
+    write_result(spark, plan, result)
+    return f"found {len(result.unreadable)} unreadable offsets by {result.probes} reads"
+
+
+if __name__ == "__main__":
+    run("search", searched)

@@ -1,0 +1,121 @@
+"""What Spark can't read of a real log is set aside by the offset; all around it is landed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sandbox.stack import Sandbox
+from tallystick.domain.states import Verdict
+from tallystick.spark.submit_runner import SubmitRunner
+from tallystick.workflows.run import RunReport
+from tests.support.kafka_producers import Message, messages, produce
+from tests.support.kafka_topics import create_topic
+from tests.support.spark_place import APPLICATION, PLACE
+from tests.support.whole_way import Way
+
+NANOSECONDS = 1_795_000_000_000_000_000
+ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+
+
+@pytest.fixture
+def environ(kafka: str, hdfs: Any, ledger_dsn: str) -> Mapping[str, str]:
+    return {
+        "KAFKA_BOOTSTRAP_SERVERS": kafka,
+        "WEBHDFS_URL": hdfs.webhdfs_url,
+        "HDFS_URL": hdfs.hdfs_url,
+        "SPARK_MASTER": "local[2,4]",
+        "LEDGER_DSN": ledger_dsn,
+    }
+
+
+def told(report: RunReport) -> list[str]:
+    return [type(each).__name__ for each in report.errors]
+
+
+def test_one_time_in_nanoseconds_among_two_thousand_records_holds_up_itself_alone(
+    environ: Mapping[str, str], kafka: str, spark: SparkSession
+) -> None:
+    way = Way(create_topic(kafka, partitions=2, config=ANY_TIME), environ, spark)
+    produce(kafka, way.topic, messages(500), partition=1)
+    bad = Message(b"in nanoseconds", timestamp_ms=NANOSECONDS)
+    produce(kafka, way.topic, [*messages(1500), bad, *messages(500)], partition=0)
+
+    first, second, third = way.land(), way.land(), way.land()
+
+    assert [told(each) for each in (first, second, third)] == [
+        ["ApplicationFailed"],
+        ["RecordsUnreadable"],
+        [],
+    ]
+    around = [each for each in range(2001) if each != 1500]
+    assert [each.offset for each in way.rows() if each.partition == 0] == around
+    assert [each.offset for each in way.rows() if each.partition == 1] == list(range(500))
+    [found] = second.findings
+    assert (found.partition, found.from_offset, found.until_offset) == (0, 1500, 1501)
+    assert found.cause == (
+        "Spark can't read the record at offset 1500, and reads what is beside it:"
+        " java.lang.ArithmeticException: long overflow."
+    )
+    report = way.reconciled()
+    assert report.verdict is Verdict.UNKNOWN
+    assert [(each.code.value, each.from_offset) for each in report.findings] == [("A11", 1500)]
+
+
+def test_a_corrupt_batch_holds_up_itself_alone(
+    environ: Mapping[str, str], kafka: str, spark: SparkSession, sandbox: Sandbox
+) -> None:
+    way = Way(create_topic(kafka, partitions=1), environ, spark)
+    produce(kafka, way.topic, messages(20))
+    produce(kafka, way.topic, [Message(b"a needle in the log"), Message(b"beside it")])
+    produce(kafka, way.topic, messages(20))
+    damage(sandbox.directory, way.topic, b"a needle")
+
+    way.land()
+    second = way.land()
+    way.landed()
+
+    assert told(second) == ["RecordsUnreadable"]
+    assert [each.offset for each in way.rows()] == [*range(20), *range(22, 42)]
+    assert [(each.from_offset, each.until_offset) for each in second.findings] == [
+        (20, 21),
+        (21, 22),
+    ]
+    assert all("corrupt" in each.cause.lower() for each in second.findings)
+
+
+@pytest.mark.timeout(600)
+def test_a_record_too_big_for_the_memory_holds_up_only_what_is_fetched_with_it(
+    environ: Mapping[str, str], kafka: str, spark: SparkSession
+) -> None:
+    """Driver and executor are one process here, so nothing of the application survives it."""
+    way = Way(create_topic(kafka, partitions=1), environ, spark)
+    zeros = {"compression.type": "zstd", "message.max.bytes": 1_000_000_000}
+    produce(kafka, way.topic, messages(2))
+    produce(kafka, way.topic, [Message(bytes(150_000_000))], config=zeros)
+    produce(kafka, way.topic, messages(2))
+    small = replace(PLACE, conf={**PLACE.conf, "spark.driver.memory": "480m"})
+    runner: Any = SubmitRunner(small, application=APPLICATION, feed_conf={}, kafka_secrets={})
+
+    way.land(runner)
+    second = way.land(runner)
+    third = way.land(runner)
+
+    assert (told(second), told(third)) == (["RecordsUnreadable"], [])
+    assert [each.offset for each in way.rows()] == [3, 4]
+    # Kafka's client unpacks what comes before it together with it, so that can't be read either.
+    assert [each.from_offset for each in second.findings] == [0, 1, 2]
+
+
+def damage(directory: Path, topic: str, needle: bytes) -> None:
+    """Flip a bit of the value, as a bad disk does; its batch has a wrong checksum from then on."""
+    [log] = directory.rglob(f"{topic}-0/*.log")
+    with log.open("r+b") as file:
+        place = log.read_bytes().index(needle)
+        file.seek(place)
+        file.write(bytes([needle[0] ^ 1]))

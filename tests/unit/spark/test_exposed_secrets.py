@@ -1,0 +1,89 @@
+"""Where Kafka's secrets may be shipped: by master, deploy mode, and what the connection holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tallystick.errors import SecretsExposed
+from tallystick.spark.kafka_access import SECRETS_FILE, access_from
+from tallystick.spark.place import SparkPlace
+
+PLAIN = {"bootstrap.servers": "k:9092"}
+SASL = PLAIN | {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "vera",
+    "sasl.password": "pa55-word",
+}
+FILE = "/etc/tallystick/kafka.properties"
+LOGIN = "kafka.sasl.jaas.config"
+
+# master, deploy mode, may a secret be shipped there
+PLACES = [
+    ("local[2,4]", "client", True),
+    ("yarn", "client", True),
+    ("yarn", "cluster", True),
+    ("spark://h:7077", "client", False),
+    ("spark://h1:7077,h2:7077", "client", False),
+    ("k8s://https://h:443", "client", False),
+    ("k8s://https://h:443", "cluster", True),
+    ("mesos://h:5050", "client", False),
+]
+
+
+@pytest.mark.parametrize(("master", "mode", "may_ship"), PLACES)
+def test_a_secret_is_shipped_only_where_strangers_cannot_read_it(
+    master: str, mode: str, may_ship: bool
+) -> None:
+    place = SparkPlace(master, mode)
+    if may_ship:
+        access = access_from(place, SASL, where="connection s")
+        assert access.options[LOGIN] == f"${{file:{SECRETS_FILE}:sasl.jaas.config}}"
+        assert "pa55-word" in access.secrets["sasl.jaas.config"]
+        return
+    with pytest.raises(SecretsExposed) as caught:
+        access_from(place, SASL, where="connection s")
+    assert "connection s" in str(caught.value)
+    assert master in str(caught.value)
+    assert "tallystick kafka-secrets FEED" in str(caught.value)
+    assert "pa55-word" not in str(caught.value)
+    assert not caught.value.retry
+
+
+@pytest.mark.parametrize(("master", "mode", "may_ship"), PLACES)
+def test_a_file_that_lies_on_every_node_is_named_and_nothing_is_shipped(
+    master: str, mode: str, may_ship: bool
+) -> None:
+    access = access_from(SparkPlace(master, mode, kafka_secrets=FILE), SASL, where="connection s")
+    assert access.options[LOGIN] == f"${{file:{FILE}:sasl.jaas.config}}"
+    assert access.options["kafka.config.providers"] == "file"
+    assert access.secrets == {}
+
+
+@pytest.mark.parametrize(("master", "mode", "may_ship"), PLACES)
+def test_what_holds_no_secret_lands_everywhere(
+    tmp_path: Path, master: str, mode: str, may_ship: bool
+) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.write_text("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")
+    tls = PLAIN | {"security.protocol": "SSL", "ssl.ca.location": str(authority)}
+    assert access_from(SparkPlace(master, mode), PLAIN, where="s").secrets == {}
+    # A certificate is read by anybody who connects.
+    assert list(access_from(SparkPlace(master, mode), tls, where="s").secrets) == [
+        "ssl.truststore.certificates"
+    ]
+
+
+def test_a_clients_own_key_is_a_secret(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.write_text("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")
+    key.write_text("-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n")
+    mutual = PLAIN | {
+        "security.protocol": "SSL",
+        "ssl.certificate.location": str(certificate),
+        "ssl.key.location": str(key),
+    }
+    with pytest.raises(SecretsExposed):
+        access_from(SparkPlace("spark://h:7077"), mutual, where="connection s")

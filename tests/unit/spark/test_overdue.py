@@ -1,0 +1,75 @@
+"""An application that runs for too long is ended, and said so."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tallystick.errors import ApplicationFailed, ApplicationOverdue
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
+from tallystick.spark.command import SparkPlace
+from tallystick.spark.submit_runner import SubmitRunner
+
+ORDER = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json")
+
+
+def runner(tmp_path: Path, script: str, *, longest: float) -> SubmitRunner:
+    """A runner whose spark-submit is this script; it writes its process id first."""
+    program = tmp_path / "spark-submit"
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\n{script}\n")
+    program.chmod(0o755)
+    return SubmitRunner(
+        SparkPlace("local[1]", spark_submit=str(program)),
+        application=tmp_path / "land.py",
+        feed_conf={},
+        kafka_secrets={},
+        longest=timedelta(seconds=longest),
+    )
+
+
+def is_alive(tmp_path: Path) -> bool:
+    try:
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+HANGS = "echo 'tallystick: application app-1'; sleep 600"
+
+
+def test_a_landing_that_hangs_is_ended_and_fails_with_an_error_of_its_own(tmp_path: Path) -> None:
+    hanging = runner(tmp_path, HANGS, longest=1.5)
+    begun = time.monotonic()
+
+    with pytest.raises(ApplicationOverdue) as caught:
+        hanging.run(ORDER, started=lambda _: None)
+
+    assert time.monotonic() - begun < 30
+    assert not is_alive(tmp_path)
+    assert "batch batch1: Spark application app-1 ran for longer than 0:00:01.5" in str(
+        caught.value
+    )
+    assert caught.value.retry
+
+
+def test_a_search_and_a_scrub_that_hang_are_ended_too(tmp_path: Path) -> None:
+    hanging = runner(tmp_path, HANGS, longest=1.5)
+
+    with pytest.raises(ApplicationOverdue, match="batch batch1"):
+        hanging.isolate(ORDER, noted=lambda _: None)
+    with pytest.raises(ApplicationOverdue, match="scrub scrub1"):
+        hanging.scrub(ScrubOrder("orders", "scrub1", "hdfs://nn/scrub.json"))
+
+
+def test_an_application_that_fails_in_time_has_failed(tmp_path: Path) -> None:
+    with pytest.raises(ApplicationFailed, match="exit code 3"):
+        runner(tmp_path, "exit 3", longest=60).run(ORDER, started=lambda _: None)
+
+
+def test_an_application_that_ends_in_time_is_well(tmp_path: Path) -> None:
+    runner(tmp_path, "exit 0", longest=60).run(ORDER, started=lambda _: None)

@@ -1,0 +1,152 @@
+"""A few slices of a file, read by pages: the same records as a plain read, for less."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.second_read import SeenRecord
+from tallystick.errors import FileMissing, ManifestMismatch
+from tallystick.storage.local_directory import LocalFileStore
+from tests.support.landed_rows import Row, a_row, damaged, page_bytes, write
+
+HEADERS = (None, [], [("a", b"1")], [("a", None), ("a", b""), ("", b"\xff")])
+
+
+def rows(count: int, *, partition: int = 0, first: int = 0) -> list[Row]:
+    """Every third offset is a hole; keys, values and headers are null in turn."""
+    return [
+        a_row(
+            first + 3 * (n // 2) + n % 2,
+            partition=partition,
+            value=None if n % 7 == 0 else b"%d " % n + os.urandom(20),
+            key=None if n % 3 else b"k%d" % (n % 40),
+            headers=HEADERS[n % 4],
+            timestamp_type=n % 2,
+        )
+        for n in range(count)
+    ]
+
+
+ROWS = [*rows(4_000), *rows(3_000, partition=1, first=500)]
+SMALL_PAGES = {"write_page_index": True, "data_page_size": 4_000, "row_group_size": 2_500}
+
+
+def seen(row: Row) -> SeenRecord:
+    partition, offset, micros, kind, key, value, headers = row
+    return SeenRecord.of(
+        partition=partition,
+        offset=offset,
+        timestamp_ms=micros // 1000,
+        timestamp_type=kind,
+        key=key,
+        value=value,
+        headers=headers or (),
+    )
+
+
+def a_slice(partition: int, from_offset: int, until_offset: int) -> OffsetRange:
+    return OffsetRange(TopicPartition("orders", partition), from_offset, until_offset)
+
+
+def expected(slices: Sequence[OffsetRange]) -> list[tuple[int, SeenRecord]]:
+    return [
+        (row[0], seen(row))
+        for row in ROWS
+        if any(row[0] == each.partition.partition and row[1] in each for each in slices)
+    ]
+
+
+class CountingStore(LocalFileStore):
+    fetched = 0
+
+    def read_range(self, path: str, position: int, length: int) -> bytes:
+        self.fetched += length
+        return super().read_range(path, position, length)
+
+
+SLICES = [
+    [a_slice(0, 0, 8)],
+    [a_slice(0, 5_990, 6_000)],
+    [a_slice(0, 2, 3)],
+    [
+        a_slice(0, 3_000, 3_900),
+        a_slice(0, 100, 110),
+        a_slice(1, 500, 501),
+        a_slice(1, 4_999, 9_999),
+    ],
+    [a_slice(2, 0, 10)],
+    [],
+]
+
+
+@pytest.mark.parametrize("slices", SLICES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        SMALL_PAGES,
+        SMALL_PAGES | {"data_page_version": "2.0"},
+        SMALL_PAGES | {"use_dictionary": False, "compression": "snappy"},
+        {"row_group_size": 2_500},
+    ],
+    ids=["pages", "version 2", "no dictionary", "no index"],
+)
+def test_the_records_of_slices_are_those_of_a_plain_read(
+    tmp_path: Path, options: dict[str, Any], slices: list[OffsetRange]
+) -> None:
+    store = LocalFileStore(tmp_path)
+    write(tmp_path / "d/p.parquet", ROWS, **options)
+
+    for by_pages in (True, False):
+        found = list(store.landed_slices("/d", "p.parquet", slices, by_pages=by_pages))
+        assert found == expected(slices)
+
+
+def test_only_the_pages_of_a_slice_are_fetched(tmp_path: Path) -> None:
+    big = [a_row(n, value=os.urandom(2_000)) for n in range(4_000)]
+    sizes = {"data_page_size": 50_000, "write_batch_size": 10}
+    path = write(tmp_path / "d/p.parquet", big, write_page_index=True, **sizes)
+    store = CountingStore(tmp_path)
+
+    found = list(store.landed_slices("/d", "p.parquet", [a_slice(0, 2_000, 2_008)]))
+
+    assert [record.offset for _, record in found] == list(range(2_000, 2_008))
+    assert store.fetched < path.stat().st_size / 5
+
+
+def test_a_damaged_page_is_told_whichever_way_it_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "d/p.parquet", ROWS[:2_000], write_page_index=True)
+    damaged(path, page_bytes(path, "value"))
+    for by_pages in (True, False):
+        with pytest.raises(ManifestMismatch):
+            list(
+                LocalFileStore(tmp_path).landed_slices(
+                    "/d", "p.parquet", [a_slice(0, 2_990, 3_000)], by_pages=by_pages
+                )
+            )
+
+
+def test_a_file_that_is_gone_or_none_is_told(tmp_path: Path) -> None:
+    store = LocalFileStore(tmp_path)
+    write(tmp_path / "d/p.parquet", ROWS[:10])
+    with pytest.raises(FileMissing):
+        list(store.landed_slices("/d", "q.parquet", [a_slice(0, 0, 5)]))
+    (tmp_path / "d/p.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ManifestMismatch):
+        list(store.landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)]))
+
+
+def test_an_index_that_points_elsewhere_is_no_record(tmp_path: Path) -> None:
+    """Where the index is wrong, an error is raised or the coordinates show it: never silence."""
+    path = write(tmp_path / "d/p.parquet", ROWS[:2_000], **SMALL_PAGES)
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).has_offset_index
+    cut = path.read_bytes()
+    path.write_bytes(cut[:-500])
+    with pytest.raises(ManifestMismatch):
+        list(LocalFileStore(tmp_path).landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)]))

@@ -1,0 +1,138 @@
+"""Landings that hang, that only fail, that do not come: none of them is OK."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.states import Verdict
+from tallystick.settings.feed import SparkSettings
+from tallystick.workflows.heartbeat import held
+from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.run import land_feed
+from tallystick.workflows.services import Services
+from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
+from tests.support.story import FEED, Story
+
+OWNER = Owner("one")
+WHY = "no executors"
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    broker = ScriptedBroker("orders", partitions=1)
+    broker.logs[0].append(Kind.RECORD, 10)
+    return Story(ledger_databases(), tmp_path, broker)
+
+
+def failing(story: Story) -> Services:
+    """Services whose Spark reads nothing at all."""
+    services = story.services()
+    spark = ScriptedSpark(story.broker, services.store)
+    spark.unreadable = {(0, offset): WHY for offset in range(100)}
+    return replace(services, spark=spark)
+
+
+def test_a_partition_of_which_nothing_is_landed_while_records_wait_is_not_ok(story: Story) -> None:
+    services = story.services(lease=timedelta(minutes=1))
+    plan_feed(services, None, OWNER)
+
+    report = reconcile(services)
+
+    assert [each.verdict for each in report.partitions] == [Verdict.UNKNOWN]
+    assert report.verdict is Verdict.UNKNOWN
+    assert report.has_failed
+
+
+def test_an_empty_partition_is_ok(ledger_databases: Callable[[], str], tmp_path: Path) -> None:
+    story = Story(ledger_databases(), tmp_path, ScriptedBroker("orders", partitions=1))
+    land_feed(story.services(), None, OWNER)
+
+    assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
+
+
+def test_a_batch_that_failed_three_times_is_told_with_the_last_reason(story: Story) -> None:
+    services = failing(story)
+    for _ in range(2):
+        land_feed(services, None, OWNER)
+    assert [each.code.value for each in reconcile(services).findings] == []
+    land_feed(services, None, OWNER)
+
+    [found] = reconcile(services).findings
+
+    assert (found.code.value, found.verdict) == ("N4", Verdict.UNKNOWN)
+    assert (found.partition, found.from_offset, found.until_offset) == (0, 0, 10)
+    assert "was tried 3 times, and failed each time. The last reason:" in found.cause
+    assert WHY in found.cause
+
+
+def test_a_failing_batch_that_is_landed_at_last_is_told_no_more(story: Story) -> None:
+    services = failing(story)
+    for _ in range(3):
+        land_feed(services, None, OWNER)
+    reconcile(services)
+
+    land_feed(story.services(), None, OWNER)
+
+    healed = reconcile(story.services())
+    assert (healed.verdict, healed.findings) == (Verdict.PROVEN_OK, ())
+
+
+def test_a_try_is_counted_once_and_a_living_one_is_no_failure(story: Story) -> None:
+    services = story.services(lease=timedelta(minutes=1))
+    [batch] = plan_feed(services, None, OWNER).batches
+    for number in range(3):
+        services.ledger.begin_attempt(
+            batch.batch_id,
+            attempt_id=AttemptId(f"{number:016x}"),
+            owner=OWNER,
+            lease=services.lease,
+        )
+
+    [tried] = services.ledger.tried(FEED)
+
+    assert (tried.failures, tried.last_failure, tried.holder) == (2, "", OWNER)
+    assert tried.held_seconds is not None
+    assert 0 <= tried.held_seconds < 60
+
+
+def test_a_feed_is_idle_since_its_last_run_and_not_while_a_batch_is_held(story: Story) -> None:
+    assert story.services().ledger.idle(FEED) is None
+    services = story.services(lease=timedelta(minutes=1))
+    plan_feed(services, None, OWNER)
+    at_work = services.ledger.idle(FEED)
+    land_feed(services, None, OWNER)
+    after = services.ledger.idle(FEED)
+
+    assert at_work is not None
+    assert at_work < timedelta()
+    assert after is not None
+    assert timedelta() <= after < timedelta(minutes=1)
+
+
+def test_the_lease_of_an_attempt_that_hangs_is_renewed_no_more(story: Story) -> None:
+    services = story.services(lease=timedelta(seconds=2))
+    feed = services.feed.model_copy(
+        update={"spark": SparkSettings(max_application_time=timedelta(seconds=1))}
+    )
+    services = replace(services, feed=feed)
+    [batch] = plan_feed(services, None, OWNER).batches
+    attempt = services.ledger.begin_attempt(
+        batch.batch_id, attempt_id=AttemptId("a" * 16), owner=OWNER, lease=services.lease
+    )
+    assert attempt
+
+    with held(services, attempt):
+        time.sleep(2.5)
+        was_held = services.ledger.batch(batch.batch_id).holder
+        time.sleep(5)
+        is_held = services.ledger.batch(batch.batch_id).holder
+
+    assert (was_held, is_held) == (OWNER, None)

@@ -1,0 +1,406 @@
+"""The second reader: a sample before each commit, batches in turn afterwards (level L4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.sameness import SAME, LogCheck
+from tallystick.domain.second_read import SliceRead
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import Isolation, Verdict
+from tallystick.errors import BrokerUnavailable, VerificationFailed
+from tallystick.workflows import landing, observing, proving, second_reading
+from tallystick.workflows.landing import land_batch
+from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.publishing import publish
+from tallystick.workflows.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.repairing import repair_feed
+from tallystick.workflows.run import land_feed
+from tallystick.workflows.services import Services
+from tallystick.workflows.verification import verify_and_commit
+from tests.support.scripted_broker import Kind, Log, ScriptedBroker, ScriptedReader
+from tests.support.story import FEED, Story
+
+OWNER = Owner("test")
+C3, LOSS, UNKNOWN = FindingCode.ROWS_DIFFER, Verdict.PROVEN_LOSS, Verdict.UNKNOWN
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    return Story(ledger_databases(), tmp_path, ScriptedBroker("orders", partitions=1))
+
+
+@pytest.fixture
+def log(story: Story) -> Log:
+    return story.broker.logs[0]
+
+
+@dataclass
+class Reader:
+    """The scripted reader, with something happening before, or instead."""
+
+    inner: ScriptedReader
+    before: Callable[[], None] = lambda: None
+    seen: list[OffsetRange] = field(default_factory=list)
+
+    def read(self, slices: Sequence[OffsetRange], isolation: Isolation) -> Sequence[SliceRead]:
+        self.before()
+        self.seen += slices
+        return self.inner.read(slices, isolation)
+
+
+def with_reader(story: Story, before: Callable[[], None] = lambda: None) -> tuple[Services, Reader]:
+    reader = Reader(ScriptedReader(story.broker), before)
+    return replace(story.services(), second_reader=reader), reader
+
+
+def with_settings(services: Services, **settings: Any) -> Services:
+    changed = services.feed.reconcile.model_copy(update=settings)
+    return replace(services, feed=services.feed.model_copy(update={"reconcile": changed}))
+
+
+def land(story: Story, services: Services | None = None) -> None:
+    report = land_feed(services or story.services(), None, OWNER)
+    assert not report.errors
+
+
+def looked(story: Story, services: Services | None = None, **settings: Any) -> ReconcileReport:
+    return reconcile(with_settings(services or story.services(), **settings), Level.L4)
+
+
+def differing(findings: Sequence[Finding]) -> list[tuple[Any, ...]]:
+    return [
+        (each.verdict, each.generation, each.partition, each.from_offset, each.until_offset)
+        for each in findings
+        if each.code is C3
+    ]
+
+
+def recorded(story: Story) -> list[tuple[Any, ...]]:
+    return differing([each.finding for each in story.services().ledger.findings(FEED)])
+
+
+def samples(story: Story) -> list[dict[str, Any]]:
+    with psycopg.connect(story.dsn) as hand:
+        rows = hand.execute(
+            "SELECT sample, is_clean, is_complete FROM batch_check WHERE level = 'L4'"
+            " ORDER BY check_id"
+        ).fetchall()
+    return [{**sample, "is_clean": a, "is_complete": b} for sample, a, b in rows]
+
+
+def rewritten(log: Log, *offsets: int) -> None:
+    """What the log holds there is another record now: nobody can tell how."""
+    for each in offsets:
+        log.entries[each] = replace(log.entries[each], value=b"another")
+
+
+def test_a_sample_is_compared_before_each_commit_and_is_on_record(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 1_000)
+    services, reader = with_reader(story)
+    [outcome] = land_feed(services, None, OWNER).batches
+
+    assert outcome.commit is not None
+    taken = outcome.commit.sample
+    assert taken is not None
+    assert taken.offsets == sum(each.span for each in reader.seen) <= 200
+    assert taken.not_compared is None
+    assert (reader.seen[0].from_offset, reader.seen[-1].until_offset) == (0, 1_000)
+    [kept] = samples(story)
+    assert (kept["turn"], kept["offsets"], kept["is_clean"]) == (0, taken.offsets, True)
+
+
+def test_a_row_that_differs_before_the_commit_stops_it_and_is_named(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 10)
+    services, _ = with_reader(story, before=lambda: rewritten(log, 3, 9))
+
+    [outcome] = land_feed(services, None, OWNER).batches
+
+    assert isinstance(outcome.error, VerificationFailed)
+    assert "2 of 10 compared offsets differ, 3 to 9" in str(outcome.error)
+    assert story.published_offsets() == {}
+    assert recorded(story) == [(UNKNOWN, 1, 0, 0, 10)]
+    [stored] = story.services().ledger.findings(FEED)
+    assert stored.finding.level is Level.L4
+    [first, second] = stored.finding.evidence["records"]  # type: ignore[misc]
+    assert (first["offset"], second["offset"]) == (3, 9)
+    assert first["landed"]["hash"] != first["served"]["hash"]
+    assert (first["landed"]["value"], first["served"]["value"]) == ("b'v3'", "b'another'")
+    assert samples(story) == []
+
+
+def test_the_finding_of_an_attempt_ends_when_its_offsets_are_landed(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 10)
+    services, _ = with_reader(story, before=lambda: rewritten(log, 3))
+    land_feed(services, None, OWNER)
+    assert differing(looked(story).findings) == [(UNKNOWN, 1, 0, 0, 10)], "it lasts"
+
+    land(story)
+
+    assert looked(story).verdict is Verdict.PROVEN_OK
+    assert recorded(story) == []
+    assert story.published_offsets() == {0: list(range(10))}
+
+
+def test_a_run_tells_what_its_attempt_has_read_wrongly(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 10)
+    services, _ = with_reader(story, before=lambda: rewritten(log, 3))
+    assert differing(land_feed(services, None, OWNER).findings) == [(UNKNOWN, 1, 0, 0, 10)]
+
+
+def unheard() -> None:
+    raise BrokerUnavailable("scripted", "it is away")
+
+
+def test_a_sample_that_cannot_be_taken_is_said_and_stops_nothing(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 10)
+    services, _ = with_reader(story, before=unheard)
+
+    [outcome] = land_feed(services, None, OWNER).batches
+
+    assert outcome.commit is not None
+    assert outcome.commit.sample is not None
+    assert outcome.commit.sample.offsets == 0
+    assert "it is away" in (outcome.commit.sample.not_compared or "")
+    [kept] = samples(story)
+    assert (kept["is_clean"], kept["is_complete"]) == (False, False)
+    assert story.published_offsets() == {0: list(range(10))}
+
+
+def test_what_expired_between_landing_and_sample_is_no_difference(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 10)
+
+    def expire() -> None:
+        log.log_start_offset = 5
+
+    services, _ = with_reader(story, before=expire)
+    [outcome] = land_feed(services, None, OWNER).batches
+    assert outcome.commit is not None
+    assert outcome.commit.sample is not None
+    assert outcome.commit.sample.offsets == 5
+
+
+def test_what_was_cleaned_since_is_a_difference_only_where_nothing_is_cleaned(
+    story: Story, log: Log
+) -> None:
+    log.append(Kind.RECORD, 10)
+    land(story)
+    log.entries[4].kind = Kind.COMPACTED
+    story.broker.is_compacted = True
+    assert differing(looked(story).findings) == []
+    story.broker.is_compacted = False
+    assert differing(looked(story).findings) == [(LOSS, 1, 0, 0, 10)]
+
+
+def test_markers_and_aborted_records_are_nothing_on_both_sides(story: Story, log: Log) -> None:
+    for kind, count in ((Kind.RECORD, 5), (Kind.ABORTED, 3), (Kind.CONTROL, 1), (Kind.RECORD, 4)):
+        log.append(kind, count)
+    log.append(Kind.CONTROL, 1)
+    land(story)
+    report = looked(story)
+    assert report.verdict is Verdict.PROVEN_OK
+    assert report.second_read is not None
+    assert (report.second_read.offsets, report.second_read.batches) == (14, 1)
+    assert report.levels == tuple(Level)
+
+
+def test_a_record_that_the_broker_shows_and_nobody_landed_is_a_loss(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 5)
+    log.append(Kind.ABORTED, 3)
+    land(story)
+    log.entries[6].kind = Kind.RECORD
+    assert differing(looked(story).findings) == [(LOSS, 1, 0, 0, 8)]
+    [stored] = story.services().ledger.findings(FEED)
+    [only] = stored.finding.evidence["records"]  # type: ignore[misc]
+    assert (only["offset"], only["landed"], only["served"]["value"]) == (6, None, "b'v6'")
+
+
+def test_a_committed_row_that_differs_is_a_loss_until_it_is_equal_again(
+    story: Story, log: Log
+) -> None:
+    log.append(Kind.RECORD, 10)
+    land(story)
+    before = log.entries[9]
+    rewritten(log, 9)
+
+    first = looked(story)
+    assert differing(first.findings) == [(LOSS, 1, 0, 0, 10)]
+    assert first.verdict is LOSS
+    assert differing(looked(story).findings) == [(LOSS, 1, 0, 0, 10)]
+    assert len(recorded(story)) == 1
+
+    assert reconcile(story.services(), Level.L3).verdict is LOSS, "who does not look ends nothing"
+    log.entries[9] = before
+    assert looked(story).verdict is Verdict.PROVEN_OK
+    assert recorded(story) == []
+
+
+def test_a_repair_lands_the_logs_own_records_in_place_of_the_others(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 10)
+    land(story)
+    rewritten(log, 3)
+    looked(story)
+    [number] = [each.finding_id for each in story.services().ledger.findings(FEED)]
+
+    repair_feed(story.services(), [number], OWNER)
+
+    assert recorded(story) == []
+    assert looked(story).verdict is Verdict.PROVEN_OK
+    assert story.published_offsets() == {0: list(range(10))}
+
+
+def test_what_a_waiver_has_accepted_keeps_its_evidence_in_other_samples(
+    story: Story, log: Log
+) -> None:
+    log.append(Kind.RECORD, 100_000)
+    land(story)
+    rewritten(log, 0, *range(50_000, 60_000))
+
+    def evidence() -> Any:
+        [stored] = story.services().ledger.findings(FEED)
+        return stored.finding.evidence
+
+    looked(story, second_reader=2_000)
+    first = evidence()
+    looked(story, second_reader=2_000)
+    assert evidence() == first
+    rewritten(log, 0)
+    log.entries[0] = replace(log.entries[0], value=b"a third one")
+    looked(story, second_reader=2_000)
+    assert evidence() != first
+
+
+def test_batches_come_round_oldest_look_first_within_the_budget(story: Story, log: Log) -> None:
+    for _ in range(4):
+        log.append(Kind.RECORD, 3_000)
+        land(story)
+    seen: list[list[int]] = []
+    for _ in range(4):
+        services, reader = with_reader(story)
+        report = looked(story, services, second_reader=2_000)
+        assert report.second_read is not None
+        assert (report.second_read.batches, report.second_read.left_due) == (1, 3)
+        seen.append(sorted({each.from_offset // 3_000 for each in reader.seen}))
+        assert 1_000 <= report.second_read.offsets <= 2_000
+    assert seen == [[0], [1], [2], [3]]
+
+
+def test_another_turn_reads_other_slices_of_the_same_batch(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 50_000)
+    land(story)
+    services, first = with_reader(story)
+    looked(story, services, second_reader=2_000)
+    services, second = with_reader(story)
+    looked(story, services, second_reader=2_000)
+    assert first.seen != second.seen
+    for reader in (first, second):
+        assert (reader.seen[0].from_offset, reader.seen[-1].until_offset) == (0, 50_000)
+    assert [each["turn"] for each in samples(story)] == [0, 1, 2]
+
+
+def test_only_what_the_broker_still_has_is_compared(story: Story, log: Log) -> None:
+    for _ in range(2):
+        log.append(Kind.RECORD, 10)
+        land(story)
+    log.log_start_offset = 15
+    services, reader = with_reader(story)
+    report = looked(story, services)
+    assert report.second_read is not None
+    assert [(each.from_offset, each.until_offset) for each in reader.seen] == [(15, 20)]
+    assert (report.second_read.batches, report.second_read.left_due) == (1, 0)
+
+
+def test_a_silent_broker_is_unknown_and_ends_nothing(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 10)
+    land(story)
+    rewritten(log, 3)
+    looked(story)
+
+    services, _ = with_reader(story, before=unheard)
+    report = looked(story, services)
+
+    assert not report.is_complete
+    told = {(each.code, each.level) for each in report.findings if each.verdict is UNKNOWN}
+    assert told == {(FindingCode.COULD_NOT_TELL, Level.L4)}
+    assert recorded(story) == [(LOSS, 1, 0, 0, 10)]
+
+
+def test_off_is_off(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 10)
+    services = replace(story.services(), second_reader=None)
+    [outcome] = land_feed(services, None, OWNER).batches
+    assert outcome.commit is not None
+    assert outcome.commit.sample is None
+    report = reconcile(services, Level.L4)
+    assert report.second_read is None
+    assert Level.L4 not in report.levels
+    assert samples(story) == []
+
+
+def without_the_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks if a log is still the one that was seen is told that it is."""
+
+    def all_the_same(
+        services: Services, snapshot: BrokerSnapshot, accounts: Iterable[GenerationAccount]
+    ) -> Mapping[int, LogCheck]:
+        return {each.partition.partition: SAME for each in accounts}
+
+    for asking in (landing, proving, observing, second_reading):
+        monkeypatch.setattr(asking, "checked_logs", all_the_same)
+
+
+@pytest.mark.parametrize("cut_at", [40, 45, 49])
+def test_a_log_cut_between_plan_and_commit_is_found_by_the_second_reader_alone(
+    story: Story, log: Log, monkeypatch: pytest.MonkeyPatch, cut_at: int
+) -> None:
+    """Rows of the dead log are in files, the records of the new one in none."""
+    log.append(Kind.RECORD, 50)
+    land(story)
+    log.append(Kind.RECORD, 50)
+    services = story.services(lease=timedelta(minutes=1))
+    [batch] = plan_feed(services, None, OWNER).batches
+    log.cut(cut_at)
+    log.append(Kind.RECORD, 200, value=b"NEW-LOG-")
+    without_the_witness(monkeypatch)
+    attempt = land_batch(services, batch.batch_id, AttemptId("1" * 16), OWNER)
+    assert attempt is not None
+    verify_and_commit(services, attempt)
+    publish(services, batch.batch_id)
+    land(story)
+    assert reconcile(story.services(), Level.L3).verdict is Verdict.PROVEN_OK, "nobody else sees it"
+
+    report = looked(story)
+
+    assert report.verdict is LOSS
+    assert differing(report.findings) == [(LOSS, 1, 0, 0, 50)]
+    [found] = [each for each in report.findings if each.code is C3]
+    assert f"{50 - cut_at} of 50 compared offsets differ" in found.cause
+
+
+def test_a_log_cut_while_it_is_read_is_found_before_the_commit_by_the_second_reader_alone(
+    story: Story, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.append(Kind.RECORD, 50)
+
+    def cut() -> None:
+        log.cut(30)
+        log.append(Kind.RECORD, 200, value=b"NEW-LOG-")
+
+    without_the_witness(monkeypatch)
+    services, _ = with_reader(story, before=cut)
+    [outcome] = land_feed(services, None, OWNER).batches
+
+    assert isinstance(outcome.error, VerificationFailed)
+    assert "20 of 50 compared offsets differ, 30 to 49" in str(outcome.error)
+    assert story.published_offsets() == {}

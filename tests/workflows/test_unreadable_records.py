@@ -1,0 +1,270 @@
+"""One record that Spark can't read holds up nothing but itself, and is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.findings import Finding
+from tallystick.domain.identities import Owner
+from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.waivers import Waiver
+from tallystick.errors import ApplicationFailed, RecordsUnreadable
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import dry_repair, repair_feed
+from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.services import Services
+from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
+from tests.support.story import FEED, Story
+
+OWNER = Owner("one")
+WHY = "ArithmeticException: long overflow"
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    broker = ScriptedBroker("orders")
+    for log in broker.logs.values():
+        log.append(Kind.RECORD, 100)
+    return Story(ledger_databases(), tmp_path, broker)
+
+
+def blind_to(story: Story, *places: tuple[int, int], **plan: int) -> Services:
+    """Services whose Spark can't read the records at these places."""
+    services = story.services(**plan)
+    spark = ScriptedSpark(story.broker, services.store)
+    spark.unreadable = dict.fromkeys(places, WHY)
+    return replace(services, spark=spark)
+
+
+def landed(services: Services, runs: int = 1) -> RunReport:
+    return [land_feed(services, None, OWNER) for _ in range(runs)][-1]
+
+
+def told(report: RunReport) -> list[str]:
+    return [type(each).__name__ for each in report.errors]
+
+
+def all_but(*missing: int, until: int = 100) -> list[int]:
+    return [each for each in range(until) if each not in missing]
+
+
+def unreadable(services: Services) -> dict[int, Finding]:
+    return {
+        each.finding_id: each.finding
+        for each in services.ledger.findings(FEED)
+        if each.finding.code.value == "A11"
+    }
+
+
+def test_all_around_an_unreadable_record_is_landed_by_the_first_run_after_two_failures(
+    story: Story,
+) -> None:
+    services = blind_to(story, (0, 77))
+
+    first, second, third = (land_feed(services, None, OWNER) for _ in range(3))
+
+    assert [told(each) for each in (first, second, third)] == [
+        ["ApplicationFailed"],
+        ["RecordsUnreadable"],
+        [],
+    ]
+    assert story.published_offsets() == {0: all_but(77), 1: all_but()}
+    assert str(second.errors[0]).endswith(
+        f"Spark can't read orders-0 [77, 78): {WHY}. The next run lands the other offsets of the"
+        " batch. The runbook says under A11 what can be done about these."
+    )
+
+
+def test_the_one_offset_is_a_finding_of_the_run_with_sparks_reason(story: Story) -> None:
+    report = landed(blind_to(story, (0, 77)), 2)
+
+    [found] = report.findings
+    assert (found.code.value, found.verdict, found.partition) == ("A11", Verdict.UNKNOWN, 0)
+    assert (found.from_offset, found.until_offset) == (77, 78)
+    assert found.evidence["reason"] == WHY
+    assert f"Spark can't read the record at offset 77, and reads what is beside it: {WHY}" in str(
+        found
+    )
+
+
+def test_a_partition_with_an_unreadable_record_is_never_ok(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+
+    report = reconcile(services)
+
+    assert report.verdict is Verdict.UNKNOWN
+    assert [(each.account.frontier, each.verdict) for each in report.partitions] == [
+        (77, Verdict.UNKNOWN),
+        (100, Verdict.PROVEN_OK),
+    ]
+    assert len(unreadable(services)) == 1
+
+
+def test_neighbours_first_and_last_offsets_can_be_unreadable_too(story: Story) -> None:
+    services = blind_to(story, (0, 0), (0, 50), (0, 51), (0, 99), (1, 3))
+
+    landed(services, 3)
+
+    assert story.published_offsets() == {0: all_but(0, 50, 51, 99), 1: all_but(3)}
+    assert len(unreadable(services)) == 5
+
+
+def test_what_comes_after_it_is_landed_by_every_run(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+    story.broker.logs[0].append(Kind.RECORD, 10)
+
+    assert told(landed(services)) == []
+    assert story.published_offsets()[0] == all_but(77, until=110)
+
+
+def test_a_partition_of_which_nothing_can_be_read_names_no_record(story: Story) -> None:
+    """Its leader may be away: no single record is to blame."""
+    services = blind_to(story, *((0, each) for each in range(100)))
+
+    reports = [land_feed(services, None, OWNER) for _ in range(6)]
+
+    assert not any("RecordsUnreadable" in told(each) for each in reports)
+    assert unreadable(services) == {}
+    assert story.published_offsets() == {1: all_but()}
+
+
+def test_a_record_that_ends_every_application_which_reads_it_is_named_too(story: Story) -> None:
+    """Too big for the memory: where driver and executors are one process, nothing survives it."""
+    services = blind_to(story)
+    services.spark.deadly = {(0, 77)}  # type: ignore[attr-defined]
+
+    second = landed(services, 2)
+    landed(services)
+
+    assert told(second) == ["RecordsUnreadable"]
+    [found] = unreadable(services).values()
+    assert (found.from_offset, found.until_offset) == (77, 78)
+    assert found.evidence["reason"] == "its application ended: exit code 52: OutOfMemoryError"
+    assert story.published_offsets() == {0: all_but(77), 1: all_but()}
+
+
+def test_a_search_that_fails_changes_nothing(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+
+    def broken(order: object, **noted: object) -> None:
+        raise ApplicationFailed("batch", "local", "no executors")
+
+    services.spark.isolate = broken  # type: ignore[method-assign,assignment]
+
+    assert told(landed(services, 2)) == ["ApplicationFailed"]
+    assert unreadable(services) == {}
+
+
+def test_a_repair_lands_a_record_that_can_be_read_again(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+    [number] = unreadable(services)
+
+    report = repair_feed(story.services(), [number], OWNER)
+
+    assert report.errors == ()
+    assert list(report.closed) == [number]
+    assert story.published_offsets() == {0: all_but(), 1: all_but()}
+    healed = reconcile(story.services())
+    assert (healed.verdict, healed.findings) == (Verdict.PROVEN_OK, ())
+
+
+def test_a_dry_repair_says_what_it_would_try_and_changes_nothing(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+    [number] = unreadable(services)
+
+    plan = dry_repair(services, [number]).plan
+
+    assert [(each.finding_id, str(each.planned.offsets)) for each in plan.read_again] == [
+        (number, "orders-0 [77, 78)")
+    ]
+    assert story.published_offsets()[0] == all_but(77)
+
+
+def test_a_repair_of_everything_tries_no_unreadable_record(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+
+    report = repair_feed(services, [], OWNER)
+
+    assert (report.plan.read_again, len(report.not_mended)) == ((), 1)
+
+
+def test_a_record_that_still_can_not_be_read_is_set_aside_again_at_once(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+    [number] = unreadable(services)
+
+    report = repair_feed(services, [number], OWNER)
+
+    assert [type(each) for each in report.errors] == [RecordsUnreadable]
+    assert report.closed == {}
+    assert list(unreadable(services)) == [number]
+    assert told(landed(services)) == []
+
+
+def given_up(services: Services, number: int) -> None:
+    services.ledger.waive(
+        Waiver(number, "a test record", "ann", "bob", datetime.now(UTC) + timedelta(days=1))
+    )
+
+
+def test_two_people_may_give_it_up_and_the_frontier_goes_on(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+    [number] = unreadable(services)
+
+    given_up(services, number)
+
+    report = reconcile(services)
+    assert [each.account.frontier for each in report.partitions] == [100, 100]
+    assert [(each.code.value, each.verdict) for each in report.findings] == [
+        ("A11", Verdict.WAIVED)
+    ]
+    assert [(str(offsets), code) for _, offsets, code in services.ledger.lost(FEED)] == [
+        ("orders-0 [77, 78)", "A11")
+    ]
+    [refused] = repair_feed(services, [number], OWNER).not_mended
+    assert "given up" in refused.reason
+
+
+def test_what_was_accepted_before_it_was_tried_again_is_given_up(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+    [number] = unreadable(services)
+    spark, blind = services.spark.isolate, []
+
+    def accepted_meanwhile(order: object, **noted: object) -> None:
+        spark(order, **noted)  # type: ignore[arg-type]
+        if not blind:
+            blind.append(True)
+            given_up(services, number)
+
+    services.spark.isolate = accepted_meanwhile  # type: ignore[method-assign,assignment]
+    repair_feed(services, [number], OWNER)
+
+    assert services.ledger.accounts(FEED).generations[0].frontier == 100
+    [stored] = services.ledger.findings(FEED)
+    assert stored.state is FindingState.WAIVED
+
+
+def test_an_unreadable_record_that_expires_is_lost_with_the_cause(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+    story.broker.logs[0].log_start_offset = 90
+
+    report = landed(services)
+
+    assert [(each.code.value, each.from_offset, each.until_offset) for each in report.findings] == [
+        ("A1", 77, 78)
+    ]
+    reconcile(services)
+    assert unreadable(services) == {}

@@ -1,0 +1,218 @@
+"""What stands open is said by everybody: reconcile, the list of findings, repair, and each run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from secrets import token_hex
+
+import pytest
+
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.identities import Owner
+from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.waivers import Waiver
+from tallystick.errors import CheckFailed
+from tallystick.ports.findings import StoredFinding
+from tallystick.workflows.checking import open_beside, require_clean
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import dry_repair
+from tallystick.workflows.run import RunReport, land_feed
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story, a_landed_story
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """Two partitions with ten landed records each, and ten more that nobody has read."""
+    story = a_landed_story(ledger_databases(), tmp_path, 10)
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    return story
+
+
+def land(story: Story) -> RunReport:
+    """A run of its own each time: what another run has found is no news."""
+    return land_feed(story.services(), None, Owner(token_hex(4)))
+
+
+def standing(story: Story) -> list[StoredFinding]:
+    return list(story.services().ledger.findings(FEED))
+
+
+def places(stored: list[StoredFinding]) -> list[tuple[str, int | None, int | None]]:
+    return [(x.finding.code.value, x.finding.from_offset, x.finding.until_offset) for x in stored]
+
+
+def test_a_loss_that_reconcile_states_is_on_record_with_a_number_at_once(story: Story) -> None:
+    story.broker.logs[0].log_start_offset = 15
+
+    [told] = reconcile(story.services()).findings
+
+    assert told.verdict is Verdict.PROVEN_LOSS
+    [stored] = standing(story)
+    assert stored.finding.key == told.key
+    assert stored.state is FindingState.OPEN
+    [left] = dry_repair(story.services(), ()).plan.not_mended
+    assert left.finding_id == stored.finding_id
+    assert "can be had nowhere any more" in left.reason
+
+
+def test_the_plan_that_records_a_foreseen_loss_states_it_anew(story: Story) -> None:
+    story.broker.logs[0].log_start_offset = 15
+    reconcile(story.services())
+    [foreseen] = standing(story)
+
+    report = land(story)
+
+    assert [each.key for each in report.findings] == [foreseen.finding.key]
+    [recorded] = standing(story)
+    assert not recorded.finding.is_foreseen
+    assert recorded.finding_id != foreseen.finding_id
+    before = story.services().ledger.finding(foreseen.finding_id)
+    assert before
+    assert before.state is FindingState.SUPERSEDED
+    assert [each.key for each in reconcile(story.services()).findings] == [recorded.finding.key]
+    assert standing(story)[0].finding_id == recorded.finding_id
+
+
+def test_a_loss_that_has_grown_since_it_was_foreseen_is_told_once(story: Story) -> None:
+    story.broker.logs[0].log_start_offset = 15
+    reconcile(story.services())
+    [foreseen] = standing(story)
+    story.broker.logs[0].log_start_offset = 17
+
+    land(story)
+
+    assert places(standing(story)) == [("A1", 10, 17)]
+    ended = story.services().ledger.finding(foreseen.finding_id)
+    assert ended
+    assert ended.state is FindingState.REMEDIED
+    assert "does not foresee it any more" in str(ended.closed_by)
+
+
+def test_what_is_not_foreseen_any_more_ends_with_the_next_look(story: Story) -> None:
+    story.broker.logs[0].log_start_offset = 15
+    reconcile(story.services())
+    story.broker.logs[0].log_start_offset = 0
+
+    assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
+    assert standing(story) == []
+
+
+def test_a_look_without_the_partition_ends_nothing_that_was_foreseen(story: Story) -> None:
+    story.broker.logs[0].log_start_offset = 15
+    reconcile(story.services())
+    story.broker.leaderless = {0}
+
+    land(story)
+    reconcile(story.services())
+
+    assert ("A1", 10, 15) in places(standing(story))
+
+
+def test_a_foreseen_loss_stays_accepted_until_a_plan_records_it(story: Story) -> None:
+    story.broker.logs[0].log_start_offset = 15
+    reconcile(story.services())
+    [foreseen] = standing(story)
+    until = datetime.now(UTC) + timedelta(days=1)
+    story.services().ledger.waive(Waiver(foreseen.finding_id, "known", "ada", "grace", until))
+
+    [told] = reconcile(story.services()).findings
+    assert told.verdict is Verdict.WAIVED
+
+    [news] = land(story).findings
+    assert news.verdict is Verdict.PROVEN_LOSS
+
+
+def test_a_late_look_takes_nothing_from_what_a_plan_has_recorded(story: Story) -> None:
+    """A reconcile that asked before the plan, and answers after it."""
+    story.broker.logs[0].log_start_offset = 15
+    reconcile(story.services())
+    [foreseen] = standing(story)
+    land(story)
+    [recorded] = standing(story)
+
+    story.services().ledger.record_findings(FEED, [foreseen.finding])
+
+    [still] = standing(story)
+    assert still.finding_id == recorded.finding_id
+    assert still.finding.evidence == recorded.finding.evidence
+
+
+@pytest.mark.parametrize("grown", [0, 20], ids=["cut", "cut and grown again"])
+def test_a_cut_that_reconcile_states_is_one_finding_before_and_after_the_plan(
+    story: Story, grown: int
+) -> None:
+    log = story.broker.logs[0]
+    land(story)
+    log.cut(12)
+    log.append(Kind.RECORD, grown)
+
+    reconcile(story.services())
+    [foreseen] = standing(story)
+    named = dry_repair(story.services(), [foreseen.finding_id])
+    assert [each.reason for each in named.plan.not_mended] == [
+        "this partition has not stopped; the next run looks at it again."
+    ]
+
+    land(story)
+    [recorded] = standing(story)
+    assert recorded.finding.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+    assert dry_repair(story.services(), [recorded.finding_id]).plan.new_generations
+
+
+def test_a_recreated_topic_is_told_once_before_and_after_the_plan(story: Story) -> None:
+    reconcile(story.services())
+    story.broker.recreate()
+    reconcile(story.services())
+    foreseen = places(standing(story))
+
+    land(story)
+    reconcile(story.services())
+
+    assert sorted(places(standing(story)), key=str) == sorted(foreseen, key=str)
+    assert {each.finding.code for each in standing(story)} == {FindingCode.RECREATED}
+    assert not any(each.finding.is_foreseen for each in standing(story))
+
+
+def test_a_run_that_finds_nothing_new_says_what_stands_open(
+    story: Story, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    assert land(story).findings == []
+    assert "nothing new at levels L0 and L1; no finding stands open from before." in caplog.text
+    story.broker.logs[0].append(Kind.RECORD, 10)
+    story.broker.logs[0].log_start_offset = 25
+    land(story)
+    caplog.clear()
+
+    report = land(story)
+
+    assert report.findings == [], "an old loss does not fail every later run"
+    [stored] = open_beside(report.findings, report.on_record)
+    assert "nothing new at levels L0 and L1; 1 finding(s) stand open from before." in caplog.text
+    assert f"finding {stored.finding_id}: orders-0 [20, 25) A1 PROVEN_LOSS" in caplog.text
+
+
+def test_a_run_names_what_it_found_by_number(
+    story: Story, caplog: pytest.LogCaptureFixture
+) -> None:
+    story.broker.logs[0].log_start_offset = 15
+    report = land(story)
+    [stored] = report.on_record
+    assert f"Found: finding {stored.finding_id}: orders-0 [10, 15) A1" in caplog.text
+    assert open_beside(report.findings, report.on_record) == []
+    with pytest.raises(CheckFailed, match=rf"finding {stored.finding_id}: orders-0 \[10, 15\) A1"):
+        require_clean(FEED, report.findings, report.on_record)
+
+
+def test_what_two_people_have_accepted_does_not_stand_open(story: Story) -> None:
+    story.broker.logs[0].log_start_offset = 15
+    [stored] = land(story).on_record
+    until = datetime.now(UTC) + timedelta(days=1)
+    story.services().ledger.waive(Waiver(stored.finding_id, "known", "ada", "grace", until))
+    report = land(story)
+    assert open_beside(report.findings, report.on_record) == []
