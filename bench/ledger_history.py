@@ -134,7 +134,7 @@ def _ask(dsn: str, admin_dsn: str) -> None:
     assert found is not None
     print(f"offset_range: {found[0]:,} rows, {found[1] / 1e6:.0f} MB with its indexes")
     ledger = PostgresLedger(dsn)
-    total = 0.0
+    total, answer = 0.0, None
     for name, question in (
         ("accounts, as a plan asks", lambda: ledger.accounts(FEED)),
         ("sound ranges, as L1 asks", lambda: ledger.unsound(FEED)),
@@ -146,6 +146,7 @@ def _ask(dsn: str, admin_dsn: str) -> None:
         seconds, answer = _timed(question)
         total += seconds
         print(f"  {name:<26}{seconds:6.2f} s")
+    assert answer is not None
     text = answer.to_json()
     assert (answer.complete_up_to, sum(each.gap_offsets for each in answer.partitions)) == (
         END + timedelta(seconds=5), 0

@@ -73,10 +73,10 @@ def _compare(spark: SparkSession, plan: ScrubPlan, arguments: argparse.Namespace
     cpus: dict[str, list[float]] = {way: [] for way in ways}
     for pair in range(arguments.pairs + arguments.warm_ups):
         for way in list(ways) if pair % 2 else reversed(ways):
-            wall, cpu = time.perf_counter(), _cpu_seconds(jvm)
+            wall_before, cpu_before = time.perf_counter(), _cpu_seconds(jvm)
             ways[way]()
-            walls[way].append(time.perf_counter() - wall)
-            cpus[way].append(_cpu_seconds(jvm) - cpu)
+            walls[way].append(time.perf_counter() - wall_before)
+            cpus[way].append(_cpu_seconds(jvm) - cpu_before)
         label = "warm-up" if pair < arguments.warm_ups else f"pair {pair - arguments.warm_ups + 1}"
         costs = ", ".join(f"{w} {walls[w][-1]:.2f} s {cpus[w][-1]:.2f} CPU-s" for w in ways)
         print(f"{label:>8}: {costs}, load {os.getloadavg()[0]:.1f}", flush=True)

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
 from bench import landing_overhead as landing
 from tallystick.domain.batch import Attempt
-from tallystick.domain.identities import FeedName
+from tallystick.domain.identities import AttemptId, FeedName
 from tallystick.domain.manifest import Manifest
 from tallystick.ports.scrubs import TakenSample
 from tallystick.settings.connections import connection_in
@@ -62,17 +62,20 @@ def _landed(name: str, environ: Mapping[str, str], records: int) -> float:
     """The sample's share of the landing's CPU, its own included."""
     taken: list[tuple[float, float, int]] = []
 
-    def measured(services: Services, attempt: Attempt, manifest: Manifest) -> TakenSample | None:
+    def measured(
+        services: Services, attempt: Attempt, manifest: Manifest, landed_by: AttemptId
+    ) -> TakenSample | None:
         wall, cpu = time.perf_counter(), time.process_time()
-        found = take_sample(services, attempt, manifest)
+        found = take_sample(services, attempt, manifest, landed_by)
         if found is None or found.not_compared:
             raise SystemExit(f"no sample: {found}")
         taken.append((time.perf_counter() - wall, time.process_time() - cpu, found.offsets))
         return found
 
-    verification.take_sample = measured  # type: ignore[assignment]
+    setattr(verification, "take_sample", measured)  # noqa: B010 (it is not exported from there)
     cost = landing._workflow(name, environ, records)
-    wall, cpu, offsets = (sum(column) for column in zip(*taken, strict=True))
+    wall, cpu = sum(each[0] for each in taken), sum(each[1] for each in taken)
+    offsets = sum(each[2] for each in taken)
     print(
         f"{name}: {cost.cpu_seconds:.1f} CPU-s, {cost.wall_seconds:.1f} s; of it the sample"
         f" {cpu:.3f} CPU-s, {wall:.2f} s, {offsets} offsets in {len(taken)} batch(es):"

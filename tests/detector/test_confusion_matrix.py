@@ -26,8 +26,10 @@ from tests.support.detector_faults import (
     ledger_behind,
     left_behind,
     recreated,
+    refused,
     repeated,
     short,
+    unreadable,
     without_manifest,
     written_past_the_schema,
 )
@@ -76,6 +78,8 @@ def scene(
             frozen,
             repeated,
             without_manifest,
+            refused,
+            unreadable,
         )
     ]
     expiring.settle()

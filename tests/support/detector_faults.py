@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tallystick.domain.attempt_rules import FAILING_AFTER
 from tallystick.domain.identities import Owner
 from tallystick.domain.landing import LandingPlan, Scan
 from tallystick.domain.paths import MANIFEST_NAME
@@ -81,7 +82,12 @@ class Faulty:
         TransactionalProducer(servers, topic).commit(messages(3), partition=self.ABORTED).abort(
             messages(4), partition=self.ABORTED
         ).commit(messages(2), partition=self.ABORTED)
-        self.scene.landed(self.way, runner=SessionRunner(self.scene.spark, told=uncommitted))
+        # Beside a second reader it would not be committed: see `refused`.
+        self.scene.landed(
+            self.way,
+            runner=SessionRunner(self.scene.spark, told=uncommitted),
+            feed=self.way.feed(reconcile={"second_reader": "off"}),
+        )
         for partition, count in ((self.PHANTOM, 6), (self.CHANGED, 7), (self.COPIED, 8)):
             produce(servers, topic, messages(count), partition=partition)
             self.scene.landed(self.way)
@@ -194,10 +200,38 @@ def recreated(scene: Scene) -> Way:
 def short(scene: Scene) -> Way:
     way = scene.way("short")
     produce(scene.servers, way.topic, messages(10))
-    report = way.land(SessionRunner(scene.spark, told=shortened))
-    assert [type(each) for each in report.errors] == [VerificationFailed]
-    scene.heard(way, report.findings)
+    for _ in range(FAILING_AFTER):
+        report = way.land(SessionRunner(scene.spark, told=shortened))
+        [error] = report.errors
+        assert isinstance(error, VerificationFailed)
+        scene.heard(way, report.findings)
     scene.inject(way, "A7", UNKNOWN, 0, 6, 10)
+    scene.inject(way, "N4", UNKNOWN, 0, 0, 10, subject=error.args[0])
+    return way
+
+
+def refused(scene: Scene) -> Way:
+    """A job that reads aborted records, beside a second reader that does not."""
+    way = scene.way("refused")
+    TransactionalProducer(scene.servers, way.topic).commit(messages(3)).abort(messages(4)).commit(
+        messages(2)
+    )
+    report = way.land(SessionRunner(scene.spark, told=uncommitted))
+    [error] = report.errors
+    assert isinstance(error, VerificationFailed)
+    scene.heard(way, report.findings)
+    scene.inject(way, "C3", UNKNOWN, 0, 0, 12, subject=f"batch {error.args[0]}")
+    return way
+
+
+def unreadable(scene: Scene) -> Way:
+    """A producer that has sent one time in nanoseconds."""
+    way = scene.way("unreadable", config=ANY_TIME)
+    bad = Message(b"in nanoseconds", timestamp_ms=1_795_000_000_000_000_000)
+    produce(scene.servers, way.topic, [*messages(6), bad, *messages(3)])
+    for _ in range(3):
+        scene.heard(way, way.land().findings)
+    scene.inject(way, "A11", UNKNOWN, 0, 6, 7)
     return way
 
 

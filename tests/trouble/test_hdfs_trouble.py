@@ -59,7 +59,7 @@ def test_hdfs_is_down_at_plan(scene: Scene) -> None:
         error = scene.fails()
     assert type(error) is StorageUnavailable
     assert error.retry
-    scene.tells(error, "at plan", f"{scene.root}/{scene.name}", "takes no connections")
+    scene.tells(error, "at plan", f"{scene.root}/", "takes no connections")
     scene.recovers()
 
 

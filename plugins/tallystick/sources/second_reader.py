@@ -152,6 +152,7 @@ class LibrdkafkaReader:
         self._patience = patience_seconds
         self._consumers: dict[Isolation, Any] = {}
         self._last_trouble = ""
+        self._refusal: Any = None
 
     def __repr__(self) -> str:
         return f"LibrdkafkaReader({self._servers!r})"
@@ -214,9 +215,17 @@ class LibrdkafkaReader:
                 **_SETTINGS,
                 "isolation.level": isolation.value,
                 "socket.timeout.ms": max(2_000, int(self._patience * 1000)),
+                # Without this the library keeps a refused log-in for its own log.
+                "error_cb": self._hear,
             }
             self._consumers[isolation] = Consumer(settings)
         return self._consumers[isolation]
+
+    def _hear(self, error: Any) -> None:
+        """What the library says of its connections, while it is polled."""
+        self._last_trouble = error.str()
+        if error.code() in _REFUSALS:
+            self._refusal = error
 
     def _read_all(self, consumer: Any, readings: Sequence[_Reading]) -> None:
         """Of each partition one slice after the other, all partitions at once.
@@ -235,6 +244,9 @@ class LibrdkafkaReader:
             if is_late or now - heard_at > self._patience:
                 return
             message = consumer.poll(min(_POLL_SECONDS, self._patience))
+            if self._refusal is not None:
+                refusal, self._refusal = self._refusal, None
+                self._require_allowed(refusal, "?")
             if message is not None and self._is_taken(consumer, message, waiting):
                 heard_at = now
 
