@@ -17,9 +17,10 @@ from tallystick.domain.log_changes import LogChanges
 from tallystick.errors import LedgerRefused, SchemaOutOfDate
 from tallystick.ledger.exporting import TABLES
 from tallystick.ledger.migrations import migrate, status
+from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ledger.statements import migrations, statements
 from tests.support.ledger_server import LedgerServer
-from tests.support.ledger_story import FEED, LedgerStory, finding_of
+from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
 
 WANTED = len(migrations())
 
@@ -105,6 +106,34 @@ def test_a_batch_of_before_has_the_window_of_its_plan(
     with psycopg.connect(dsn) as hand:
         found = hand.execute("SELECT window_from, window_until FROM batch ORDER BY 1").fetchall()
     assert found == [(six, six + timedelta(hours=1)), (None, None)]
+
+
+def test_looks_of_before_come_in_their_order_and_none_from_the_future(
+    ledger_server: LedgerServer, empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = ledger_server.dsn(empty)
+    earlier = tuple(each for each in migrations() if each.name < "0011_order_of_looks")
+    with monkeypatch.context() as before:
+        before.setattr("tallystick.ledger.migrations.migrations", lambda: earlier)
+        migrate(dsn)
+    ledger_server.execute(empty, "INSERT INTO feed (feed, topic) VALUES ('orders', 'orders')")
+    seen = ["2026-11-01T06:00Z", "2026-11-01T05:00Z", "9999-01-01T00:00Z", "2026-11-01T07:00Z"]
+    for taken_at in seen:
+        ledger_server.execute(
+            empty,
+            "INSERT INTO broker_snapshot (feed, taken_at, cluster_id, topic, topic_id,"
+            " is_compacted, partitions, log_start_offsets, high_watermarks, last_stable_offsets,"
+            f" leader_epochs) VALUES ('orders', '{taken_at}', 'c', 'orders', 't', false, '{{}}',"
+            " '{}', '{}', '{}', '{}')",
+        )
+    migrate(dsn)
+    ledger = PostgresLedger(dsn)
+    places = ledger.look_places(FEED)
+    assert [each.snapshot_id for each in places] == [2, 1, 4, 3]
+    assert places[-1].taken_at <= ledger.clock()
+    ledger.record_look(FEED, snapshot_of({}))
+    assert ledger.look_places(FEED)[-1].snapshot_id == 5
+    ledger.close()
 
 
 def test_a_role_without_the_right_is_told_what_an_administrator_does(

@@ -10,7 +10,8 @@ times play no part: they are labels, and they lie.
    nothing of the feed: unknown, never complete.
 3. A log is clean only behind earlier logs of its partition that are clean to their ends.
 4. The feed is complete up to the least of its partitions.
-5. A look with a doubt proves nothing, and still shows what is short.
+5. A look with a doubt proves nothing, and still shows what is short. So does one whose machine has
+   a clock ahead of the ledger's: nobody knows which of both is right.
 6. A stopped log is clean up to its cut at most, even if two people have accepted what was cut: what
    it has held since is landed by nobody.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -27,6 +28,8 @@ from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.states import Verdict
 
+# Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
+CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
 _CUTS: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 
 
@@ -35,7 +38,7 @@ class Look:
     """The high watermarks that one snapshot showed."""
 
     taken_at: datetime
-    """Before the broker was asked."""
+    """Before the broker was asked; never later than the ledger's clock was then."""
     topic_id: str
     partitions: Sequence[int]
     """Ascending."""
@@ -45,6 +48,20 @@ class Look:
     """Partitions that could not be asked."""
     doubt: str | None = None
     """Why it proves nothing, as a sentence; None for a look that does."""
+
+
+def doubt_of_clock(asked_at: datetime, recorded_at: datetime) -> str | None:
+    """Why a look proves nothing whose asker's clock was ahead of the ledger's when it was kept.
+
+    A clock that is behind proves less, and never too much.
+    """
+    ahead = asked_at - recorded_at
+    if ahead <= CLOCKS_MAY_DIFFER:
+        return None
+    return (
+        "the look proves nothing, for the clock of the machine that asked the broker was"
+        f" {ahead.total_seconds():.0f} s ahead of the ledger's. Set the one that is wrong."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +295,7 @@ def completeness_of(
     findings: Sequence[Finding],
     looks: Iterable[Look],
 ) -> Completeness:
-    """What the looks prove, newest first; they are read no further than needed.
+    """What the looks prove, those first that began last; they are read no further than needed.
 
     `generations` are all lives of each partition, oldest first. A partition that looks show, and
     none before a certain one, did not exist then, unless it had no leader: nothing of it is

@@ -16,21 +16,32 @@ from tallystick.domain.states import RangeState
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import SplitClaims, split_claims
-from tallystick.ledger.rows import claims_of
+from tallystick.ledger.rows import claims_of, in_utc
 from tallystick.ledger.texts import evidence_json
+from tallystick.ports.reports import LookBegun
 
 
-def record_snapshot(transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot) -> int:
+def begun_look(transaction: Transaction) -> LookBegun:
+    """A look that begins now."""
+    begun = transaction.one("begin_look")
+    return LookBegun(int(begun.look_number), in_utc(begun.begun_at))
+
+
+def record_snapshot(
+    transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot, begun: LookBegun
+) -> int:
     """The id under which the snapshot is kept."""
-    recorded = transaction.one("record_snapshot", feed=feed, **snapshot_columns(snapshot))
+    recorded = transaction.one("record_snapshot", feed=feed, **snapshot_columns(snapshot, begun))
     return int(recorded.snapshot_id)
 
 
-def snapshot_columns(snapshot: BrokerSnapshot) -> dict[str, object]:
+def snapshot_columns(snapshot: BrokerSnapshot, begun: LookBegun) -> dict[str, object]:
     """The snapshot as the columns of its row."""
     partitions = sorted(snapshot.partitions)
     bounds = [snapshot.partitions[each] for each in partitions]
     return {
+        "look_number": begun.look_number,
+        "begun_at": begun.begun_at,
         "taken_at": snapshot.taken_at,
         "cluster_id": snapshot.cluster_id,
         "topic": snapshot.topic,

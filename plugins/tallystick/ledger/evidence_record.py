@@ -45,7 +45,7 @@ class PostgresEvidence:
             )
         for row in rows:
             found[row.partition].append(
-                PastBounds(in_utc(row.taken_at), row.high_watermark, row.last_stable_offset)
+                PastBounds(in_utc(row.looked_at), row.high_watermark, row.last_stable_offset)
             )
         return dict(found)
 

@@ -17,12 +17,13 @@ from tallystick.domain.log_changes import Accounts, LogChanges
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.window import Window
 from tallystick.errors import ConfigurationError
-from tallystick.ledger.change_rows import apply_changes, record_snapshot
+from tallystick.ledger.change_rows import apply_changes, begun_look, record_snapshot
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
 from tallystick.ledger.plan_rows import frozen_plan, make_plan
 from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
 from tallystick.ports.ledger import Applied, FrozenPlan
+from tallystick.ports.reports import LookBegun
 
 
 def read_accounts(transaction: Transaction, feed: FeedName) -> Accounts:
@@ -41,10 +42,10 @@ def read_accounts(transaction: Transaction, feed: FeedName) -> Accounts:
 class PostgresPlanningSession:
     """Fulfils `PlanningSession`; lives as long as its transaction."""
 
-    def __init__(self, transaction: Transaction, feed: FeedName, planned_at: datetime) -> None:
+    def __init__(self, transaction: Transaction, feed: FeedName, begun: LookBegun) -> None:
         self._transaction = transaction
         self._feed = feed
-        self._planned_at = planned_at
+        self._begun = begun
         self._snapshot_id: int | None = None
 
     @classmethod
@@ -62,7 +63,7 @@ class PostgresPlanningSession:
         if known != topic:
             accepted = f"{known}, which this feed has landed so far; give another topic a new feed"
             raise ConfigurationError("source.topic", topic, accepted, where=f"feed {feed}")
-        return cls(transaction, feed, in_utc(transaction.one("clock").instant))
+        return cls(transaction, feed, begun_look(transaction))
 
     def open_plan(self, window: Window | None) -> FrozenPlan | None:
         """The newest plan of this window while one of its batches can still be landed, else None.
@@ -96,7 +97,9 @@ class PostgresPlanningSession:
     def apply(self, changes: LogChanges, snapshot: BrokerSnapshot | None) -> Applied:
         """Record the snapshot, then change what the log has changed."""
         if snapshot:
-            self._snapshot_id = record_snapshot(self._transaction, self._feed, snapshot)
+            self._snapshot_id = record_snapshot(
+                self._transaction, self._feed, snapshot, self._begun
+            )
         made = apply_changes(self._transaction, self._feed, changes, snapshot)
         return Applied(self.accounts(), replace(changes, cuts=made))
 
@@ -124,7 +127,7 @@ class PostgresPlanningSession:
             window_until=window.until_instant if window else None,
             owner=owner,
             snapshot_id=self._snapshot_id,
-            planned_at=self._planned_at,
+            planned_at=self._begun.begun_at,
         )
         make_plan(
             self._transaction,
@@ -136,4 +139,4 @@ class PostgresPlanningSession:
             owner=owner,
             lease=lease,
         )
-        return frozen_plan(self._transaction, plan.plan_id, self._planned_at)
+        return frozen_plan(self._transaction, plan.plan_id, self._begun.begun_at)

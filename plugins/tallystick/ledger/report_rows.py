@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from tallystick.domain.completeness import Look
+from tallystick.domain.completeness import Look, doubt_of_clock
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import FeedName, GenerationId
 from tallystick.domain.report_document import ReportDocument
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import HoleClass
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.change_rows import see, snapshot_columns
+from tallystick.ledger.change_rows import begun_look, see, snapshot_columns
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import storable
@@ -22,6 +22,7 @@ from tallystick.ports.reports import (
     AgeTotals,
     LandedTotals,
     LogTotals,
+    LookBegun,
     LookPlace,
     LookSums,
     ShownBounds,
@@ -37,12 +38,18 @@ class PostgresReports:
 
     _connection: LedgerConnection
 
+    def begin_look(self) -> LookBegun:
+        """The next look."""
+        with self._connection.writing() as transaction:
+            return begun_look(transaction)
+
     def record_look(
         self,
         feed: FeedName,
         snapshot: BrokerSnapshot,
         doubt: str | None = None,
         *,
+        begun: LookBegun | None = None,
         unchanged: Collection[GenerationAccount] = (),
     ) -> None:
         """Keep what the broker said to a reconcile, and hand the witnesses of whole logs over."""
@@ -51,7 +58,7 @@ class PostgresReports:
                 "record_look",
                 feed=feed,
                 doubt=None if doubt is None else storable(doubt),
-                **snapshot_columns(snapshot),
+                **snapshot_columns(snapshot, begun or begun_look(transaction)),
             )
             # Who plans at this moment asks the same witnesses, and hands them over.
             if not unchanged or not transaction.rows("try_planning_lock", feed=feed):
@@ -66,10 +73,10 @@ class PostgresReports:
             see(transaction, feed, snapshot, [row.partition for row in rows])
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
-        """All looks, oldest first."""
+        """All looks, in the order in which they began."""
         with self._connection.reading() as transaction:
             rows = transaction.rows("look_places", feed=feed)
-        return [LookPlace(row.snapshot_id, in_utc(row.taken_at)) for row in rows]
+        return [LookPlace(row.snapshot_id, in_utc(row.looked_at)) for row in rows]
 
     def looks(self, snapshot_ids: Sequence[int]) -> Sequence[Look]:
         """These looks, in the order asked for."""
@@ -106,7 +113,7 @@ class PostgresReports:
         if row is None:
             return None
         return ShownBounds(
-            taken_at=in_utc(row.taken_at),
+            taken_at=in_utc(row.looked_at),
             topic_id=row.topic_id,
             retention_ms=row.retention_ms,
             log_start_offsets=dict(zip(row.partitions, row.log_start_offsets, strict=True)),
@@ -174,7 +181,7 @@ class PostgresReports:
         return int(stored.report_id)
 
     def report_at(self, feed: FeedName, instant: datetime | None) -> ReportDocument | None:
-        """The newest report at or before the instant."""
+        """The report that was kept last, of those at or before the instant."""
         with self._connection.reading() as transaction:
             row = transaction.row("newest_report", feed=feed, until=instant)
         if row is None:
@@ -188,12 +195,12 @@ class PostgresReports:
 
 def _look(row: Any) -> Look:
     return Look(
-        taken_at=in_utc(row.taken_at),
+        taken_at=in_utc(row.looked_at),
         topic_id=row.topic_id,
         partitions=array("q", row.partitions),
         high_watermarks=array("q", row.high_watermarks),
         leaderless=frozenset(row.leaderless),
-        doubt=row.doubt,
+        doubt=row.doubt or doubt_of_clock(row.taken_at, row.recorded_at),
     )
 
 

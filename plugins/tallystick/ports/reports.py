@@ -24,6 +24,17 @@ class LookPlace:
 
     snapshot_id: int
     taken_at: datetime
+    """Never later than the ledger's clock was when the look began."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookBegun:
+    """A look at the broker that begins now, as the ledger saw it."""
+
+    look_number: int
+    """Its place in the order of all looks, whenever they end."""
+    begun_at: datetime
+    """By the ledger's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +113,22 @@ class LandedTotals:
 class ReportsRecord(Protocol):
     """The part of the ledger that reports come from, and go into; raises what `Ledger` raises."""
 
+    def begin_look(self) -> LookBegun:
+        """To be asked before the broker is."""
+        ...
+
     def record_look(
         self,
         feed: FeedName,
         snapshot: BrokerSnapshot,
         doubt: str | None = None,
         *,
+        begun: LookBegun | None = None,
         unchanged: Collection[GenerationAccount] = (),
     ) -> None:
         """Keep what the broker said to a reconcile; nothing, for a feed that was never planned.
+
+        Without `begun` the look counts as begun when it is kept.
 
         `doubt` says why nothing is proven to be complete up to this look. `unchanged` are the open
         generations whose witness this look asked, and held: their logs' new witness is this look,
@@ -119,7 +137,7 @@ class ReportsRecord(Protocol):
         ...
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
-        """All looks, oldest first."""
+        """All looks, in the order in which they began."""
         ...
 
     def looks(self, snapshot_ids: Sequence[int]) -> Sequence[Look]:
@@ -159,5 +177,8 @@ class ReportsRecord(Protocol):
         ...
 
     def report_at(self, feed: FeedName, instant: datetime | None) -> ReportDocument | None:
-        """The newest report taken at or before the instant, or of all; None if there is none."""
+        """The report that was kept last, of those taken at or before an instant; None without one.
+
+        No asker's clock can make a report older or newer than another one.
+        """
         ...

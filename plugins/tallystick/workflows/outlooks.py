@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 def terms(services: Services) -> Terms:
     """By what the feed is judged now."""
-    feed, now = services.feed, services.clock.now()
+    feed, now = services.feed, services.present()
     return Terms(
         isolation=services.isolation,
         warn_time_to_loss=feed.reconcile.warn_time_to_loss,

@@ -33,6 +33,7 @@ from tallystick.domain.waivers import as_accepted
 from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.proofs import CommittedDirectory, LandedCounts
+from tallystick.ports.reports import LookBegun
 from tallystick.workflows.aborted_check import aborted_findings
 from tallystick.workflows.asking import foreseen
 from tallystick.workflows.observing import observe
@@ -135,8 +136,8 @@ def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
 
 
 def _compared(services: Services, level: Level) -> ReconcileReport:
-    taken_at, feed = services.clock.now(), services.feed_name
-    begun_at = services.ledger.clock()
+    feed, begun_at = services.feed_name, services.ledger.clock()
+    taken_at = min(services.clock.now(), begun_at)
     accounts = services.ledger.accounts(feed)
     directories = services.ledger.directories(feed)
     silent: list[Finding] = []
@@ -190,6 +191,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
             feed,
             look.seen.snapshot,
             _doubt(look, silent),
+            begun=look.begun,
             unchanged=look.unchanged,
         )
     heard = Heard(
@@ -307,6 +309,7 @@ def _benign(
 class _Look:
     """One look at the broker, beside the accounts that it was compared with."""
 
+    begun: LookBegun
     accounts: Accounts
     seen: Observation
     foreseen: Sequence[Finding]
@@ -355,9 +358,11 @@ def _look_at_broker(
 def _one_look(
     services: Services, accounts: Accounts, directories: Sequence[CommittedDirectory]
 ) -> _Look:
-    feed, known, seen = services.feed_name, accounts.generations, observe(services, accounts)
+    feed, known, begun = services.feed_name, accounts.generations, services.ledger.begin_look()
+    seen = observe(services, accounts)
     around = outlook(services, known, seen.snapshot)
     return _Look(
+        begun,
         accounts,
         seen,
         foreseen=foreseen(services, accounts, seen),

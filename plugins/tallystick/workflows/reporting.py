@@ -187,10 +187,8 @@ def _completeness(
 
 
 def _newest_looks(ledger: Ledger, feed: FeedName) -> Iterator[Look]:
-    """The newest looks, newest first; fetched as they are needed."""
-    # A reconcile enters its look when it ends: plans that began later may have entered theirs.
-    places = sorted(ledger.look_places(feed), key=lambda each: each.taken_at)
-    newest = [each.snapshot_id for each in places][: -MOST_LOOKS - 1 : -1]
+    """The looks that began last, newest first; fetched as they are needed."""
+    newest = [each.snapshot_id for each in ledger.look_places(feed)][: -MOST_LOOKS - 1 : -1]
     for begin in range(0, len(newest), _LOOKS_AT_ONCE):
         yield from ledger.looks(newest[begin : begin + _LOOKS_AT_ONCE])
 

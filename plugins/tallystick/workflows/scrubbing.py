@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.findings import Finding, FindingCode, Level
@@ -125,9 +125,9 @@ def _result(services: Services, batches: Sequence[StandingBatch]) -> ScrubResult
 
     Raises SparkError or StorageError.
     """
-    store, now = services.store, services.clock.now()
+    store, now = services.store, services.present()
     place = ScrubPath.new(services.root, services.feed_name, now, services.new_id())
-    _sweep(services, place)
+    _sweep(services, place, now)
     plan = ScrubPlan(
         scrub_id=place.scrub_id,
         files=tuple(each for batch in batches for each in files_to_read(batch, store.uri)),
@@ -158,13 +158,12 @@ def _written(services: Services, place: ScrubPath) -> ScrubResult:
         raise ManifestMismatch(path, "the result of a scrub", str(error)) from error
 
 
-def _sweep(services: Services, place: ScrubPath) -> None:
+def _sweep(services: Services, place: ScrubPath, now: datetime) -> None:
     """Delete what scrubs that were killed have left behind."""
     try:
         entries = services.store.entries(place.parent)
     except FileMissing:
         return
-    now = services.clock.now()
     for each in entries:
         made_at = ScrubPath.made_at(each.name)
         if made_at and now - made_at > _LEFT_BEHIND_AFTER:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.identities import FeedName
@@ -42,6 +42,13 @@ class Services:
     """Another Kafka client; None where the feed wants none."""
     lease: timedelta = LEASE
     """How long an attempt holds its batch without a sign of life."""
+
+    def present(self) -> datetime:
+        """Now, and never later than by the ledger's clock: ours may be days ahead.
+
+        Not inside a planning session, which has the ledger's connection.
+        """
+        return min(self.clock.now(), self.ledger.clock())
 
     @property
     def feed_name(self) -> FeedName:

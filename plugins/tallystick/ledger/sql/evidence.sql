@@ -2,20 +2,20 @@
 -- What looks at one life of the topic showed of some partitions, oldest first: the newest ones, and
 -- the first of every hour for some time before, however many there were since.
 WITH known AS (
-       SELECT snapshot_id, taken_at FROM broker_snapshot
+       SELECT snapshot_id, look_number, looked_at FROM broker_snapshot
         WHERE feed = :feed AND topic_id = :topic_id),
-     newest AS (SELECT snapshot_id FROM known ORDER BY snapshot_id DESC LIMIT :most),
+     newest AS (SELECT snapshot_id FROM known ORDER BY look_number DESC LIMIT :most),
      hourly AS (
-       SELECT DISTINCT ON (date_trunc('hour', taken_at)) snapshot_id FROM known
-        WHERE taken_at > (SELECT max(taken_at) FROM known) - :reach::interval
-        ORDER BY date_trunc('hour', taken_at), snapshot_id)
-SELECT s.taken_at, shown.partition, shown.high_watermark, shown.last_stable_offset
+       SELECT DISTINCT ON (date_trunc('hour', looked_at)) snapshot_id FROM known
+        WHERE looked_at > (SELECT max(looked_at) FROM known) - :reach::interval
+        ORDER BY date_trunc('hour', looked_at), look_number)
+SELECT s.looked_at, shown.partition, shown.high_watermark, shown.last_stable_offset
   FROM broker_snapshot s
  CROSS JOIN LATERAL unnest(s.partitions, s.high_watermarks, s.last_stable_offsets)
        AS shown(partition, high_watermark, last_stable_offset)
  WHERE s.snapshot_id IN (SELECT snapshot_id FROM newest UNION SELECT snapshot_id FROM hourly)
    AND shown.partition = ANY(:partitions::integer[])
- ORDER BY s.taken_at, s.snapshot_id;
+ ORDER BY s.looked_at, s.look_number;
 
 -- name: has_overlap_constraint
 -- If the schema's own constraint against overlaps stands: then no two rows overlap.

@@ -10,6 +10,10 @@ SELECT topic FROM feed WHERE feed = :feed FOR NO KEY UPDATE;
 -- The ledger's clock now.
 SELECT clock_timestamp() AS instant;
 
+-- name: begin_look
+-- A look's place in the order of all, and the ledger's clock, before the broker is asked.
+SELECT nextval('look_number') AS look_number, clock_timestamp() AS begun_at;
+
 -- name: newest_generations
 -- The newest generation of every partition, with its tail.
 -- One statement: a commit between two could move a range out of both answers.
@@ -65,11 +69,11 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
 -- name: record_snapshot
 -- Keep what the broker said, before anything is decided on it.
 INSERT INTO broker_snapshot
-  (feed, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms, partitions,
-   log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless)
+  (feed, look_number, begun_at, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms,
+   partitions, log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless)
 VALUES
-  (:feed, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted, :retention_ms,
-   :partitions::integer[], :log_start_offsets::bigint[], :high_watermarks::bigint[],
+  (:feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted,
+   :retention_ms, :partitions::integer[], :log_start_offsets::bigint[], :high_watermarks::bigint[],
    :last_stable_offsets::bigint[], :leader_epochs::integer[], :leaderless::integer[])
 RETURNING snapshot_id;
 

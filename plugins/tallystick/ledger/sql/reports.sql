@@ -1,21 +1,23 @@
 -- name: record_look
 -- Keep what the broker said to a reconcile; a feed that was never planned has no row to keep it under.
 INSERT INTO broker_snapshot
-  (feed, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms, partitions,
-   log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless, doubt)
-SELECT f.feed, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted, :retention_ms,
-       :partitions::integer[], :log_start_offsets::bigint[], :high_watermarks::bigint[],
-       :last_stable_offsets::bigint[], :leader_epochs::integer[], :leaderless::integer[],
-       :doubt::text
+  (feed, look_number, begun_at, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms,
+   partitions, log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless,
+   doubt)
+SELECT f.feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted,
+       :retention_ms, :partitions::integer[], :log_start_offsets::bigint[],
+       :high_watermarks::bigint[], :last_stable_offsets::bigint[], :leader_epochs::integer[],
+       :leaderless::integer[], :doubt::text
   FROM feed f WHERE f.feed = :feed;
 
 -- name: look_places
--- When the broker was looked at, oldest first.
-SELECT snapshot_id, taken_at FROM broker_snapshot WHERE feed = :feed ORDER BY snapshot_id;
+-- When the broker was looked at, in the order in which the looks began.
+SELECT snapshot_id, looked_at FROM broker_snapshot WHERE feed = :feed ORDER BY look_number;
 
 -- name: looks
 -- The high watermarks of these looks; the partitions of each ascend.
-SELECT snapshot_id, taken_at, topic_id, partitions, high_watermarks, leaderless, doubt
+SELECT snapshot_id, looked_at, taken_at, recorded_at, topic_id, partitions, high_watermarks,
+       leaderless, doubt
   FROM broker_snapshot WHERE snapshot_id = ANY(:snapshot_ids::bigint[]);
 
 -- name: look_sums
@@ -33,9 +35,9 @@ SELECT s.snapshot_id, s.topic_id, s.recorded_at, cardinality(s.leaderless) AS le
 
 -- name: newest_bounds
 -- All that the newest look showed.
-SELECT taken_at, topic_id, retention_ms, partitions, log_start_offsets, last_stable_offsets,
+SELECT looked_at, topic_id, retention_ms, partitions, log_start_offsets, last_stable_offsets,
        high_watermarks
-  FROM broker_snapshot WHERE feed = :feed ORDER BY snapshot_id DESC LIMIT 1;
+  FROM broker_snapshot WHERE feed = :feed ORDER BY look_number DESC LIMIT 1;
 
 -- name: log_totals
 -- What each generation's ranges add up to; what a repair has retracted counts no more.
@@ -60,7 +62,7 @@ SELECT g.generation_id, g.frontier - g.first_offset - coalesce(totals.below, 0) 
 WITH placed AS (
        SELECT b.batch_id,
               CASE WHEN b.window_from IS NULL
-                   THEN width_bucket(coalesce(s.taken_at, b.label) - interval '1 microsecond',
+                   THEN width_bucket(coalesce(s.looked_at, b.label) - interval '1 microsecond',
                                      :looks_at::timestamptz[]) + 1
                    ELSE width_bucket(b.label, :edges::timestamptz[]) END AS stretch
          FROM batch b JOIN plan p USING (plan_id)
@@ -75,7 +77,7 @@ SELECT h.generation_id, stretch, h.class::text AS hole_class, sum(h.hole_count):
 -- What was landed for the windows that begin between the edges, without files that were retracted;
 -- a batch without a window counts before the first of these looks that is not older than its own.
 SELECT CASE WHEN b.window_from IS NULL
-            THEN width_bucket(coalesce(s.taken_at, b.label) - interval '1 microsecond',
+            THEN width_bucket(coalesce(s.looked_at, b.label) - interval '1 microsecond',
                               :looks_at::timestamptz[]) + 1
             ELSE width_bucket(b.label, :edges::timestamptz[]) END AS stretch,
        count(*) AS batches,
@@ -146,7 +148,8 @@ VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :document)
 RETURNING report_id;
 
 -- name: newest_report
--- The newest report; at or before an instant, where one is given.
+-- The report that was kept last; of those at or before an instant, where one is given. None is taken
+-- for later than this ledger's clock was when it was kept.
 SELECT report_id, document FROM report
- WHERE feed = :feed AND (:until::timestamptz IS NULL OR taken_at <= :until)
- ORDER BY taken_at DESC, report_id DESC LIMIT 1;
+ WHERE feed = :feed AND (:until::timestamptz IS NULL OR least(taken_at, recorded_at) <= :until)
+ ORDER BY report_id DESC LIMIT 1;
