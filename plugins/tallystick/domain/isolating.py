@@ -6,6 +6,9 @@ tried twice and is held by nobody is halved, until the sick partition has a batc
 repair is given up instead: it lands nothing that is not committed already. A try that did not come
 as far as Spark does not count: HDFS or the ledger was away, and no partition is to blame.
 
+A partition that can't be read now, for want of a leader or behind a high watermark that lags, keeps
+its claim: an attempt may hold it. The others of its batch are released, and landed without it.
+
 Where it is Spark that fails, single offsets may be to blame: they are looked for when a batch fails
 for the second time, or at once where it holds one offset only.
 """
@@ -20,13 +23,14 @@ from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.log_changes import Accounts, CutClaim
 from tallystick.domain.ranges import OffsetRange, subtract
-from tallystick.domain.states import RangeState
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import Isolation, RangeState
 
 _TRIES_TOGETHER: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Halves:
+class TakenApart:
     """Claims to release, and which partitions must not share a batch in the next plan."""
 
     cuts: Sequence[CutClaim] = ()
@@ -34,13 +38,24 @@ class Halves:
     """By partition: a number; partitions with different numbers go into different batches."""
 
 
-def halves_of_failing(accounts: Accounts, cut_already: Sequence[CutClaim]) -> Halves:
+def taken_apart(
+    accounts: Accounts,
+    snapshot: BrokerSnapshot,
+    isolation: Isolation,
+    cut_already: Sequence[CutClaim],
+) -> TakenApart:
     """What to take apart; a batch that loses claims for another reason is left to that."""
     busy = {each.batch_id for each in cut_already}
     cuts: list[CutClaim] = []
     groups: dict[int, int] = {}
     for batch in accounts.unfinished:
-        if batch.plan.batch_id in busy or not _fails_again_and_again(batch):
+        if batch.plan.batch_id in busy or batch.lease_seconds_left > 0:
+            continue
+        readable = [each for each in batch.plan.ranges if _is_readable(each, snapshot, isolation)]
+        if len(readable) < len(batch.plan.ranges) and not batch.plan.is_repair:
+            cuts += [_released(batch.plan, each, FindingCode.COULD_NOT_TELL) for each in readable]
+            continue
+        if not _fails_again_and_again(batch):
             continue
         if batch.plan.is_repair:
             cuts += [_released(batch.plan, each) for each in batch.plan.ranges]
@@ -50,7 +65,7 @@ def halves_of_failing(accounts: Accounts, cut_already: Sequence[CutClaim]) -> Ha
         for number, planned in enumerate(batch.plan.ranges):
             groups[planned.offsets.partition.partition] = group + (number >= middle)
             cuts.append(_released(batch.plan, planned))
-    return Halves(tuple(cuts), groups)
+    return TakenApart(tuple(cuts), groups)
 
 
 def is_search_due(before: BatchStatus) -> bool:
@@ -81,17 +96,20 @@ def set_aside(plan: BatchPlan, unreadable: Collection[OffsetRange]) -> tuple[Cut
     return tuple(cuts)
 
 
-def _released(plan: BatchPlan, planned: PlannedRange) -> CutClaim:
+def _released(
+    plan: BatchPlan, planned: PlannedRange, code: FindingCode = FindingCode.SHORT_READ
+) -> CutClaim:
     return CutClaim(
-        plan.batch_id,
-        planned.generation_id,
-        planned.offsets,
-        RangeState.RELEASED,
-        FindingCode.SHORT_READ,
+        plan.batch_id, planned.generation_id, planned.offsets, RangeState.RELEASED, code
     )
 
 
+def _is_readable(planned: PlannedRange, snapshot: BrokerSnapshot, isolation: Isolation) -> bool:
+    """True when its leader serves all of the range now, as far as bounds can tell."""
+    bounds = snapshot.partitions.get(planned.offsets.partition.partition)
+    return bounds is not None and planned.offsets.until_offset <= bounds.readable_until(isolation)
+
+
 def _fails_again_and_again(batch: BatchStatus) -> bool:
-    is_free = batch.lease_seconds_left <= 0
     can_be_parted = batch.plan.is_repair or len(batch.plan.ranges) > 1
-    return is_free and batch.applications >= _TRIES_TOGETHER and can_be_parted
+    return batch.applications >= _TRIES_TOGETHER and can_be_parted

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.ranges import OffsetRange, TopicPartition, union_of
 from tallystick.domain.states import Isolation
 
 FORMAT: Final = "tallystick-landing-1"
@@ -59,6 +59,11 @@ class LandingPlan:
     def file_prefix(self) -> str:
         """Beginning of every file's name: says which batch and attempt wrote it."""
         return f"{self.batch_id}-{self.attempt_id}"
+
+    @property
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        """All that is read, sorted; what a scan or two share of a partition is one range."""
+        return union_of(each for scan in self.scans for each in scan.ranges)
 
     def to_json(self) -> str:
         """The plan as text, on one line."""

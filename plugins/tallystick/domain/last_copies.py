@@ -27,17 +27,24 @@ class AtRisk:
 
     offsets: OffsetRange
     state: RangeState
-    """CLAIMED, RELEASED, UNREADABLE or LOST."""
+    """CLAIMED, RELEASED, UNREADABLE or LOST; LOST, too, where another claim of them was."""
     log: GenerationState
     cluster_id: str
     topic_id: str
 
-    def is_due(self, snapshot: BrokerSnapshot | None) -> bool:
-        """True when some batch can still read them from the broker, as far as bounds can tell."""
+    replaces: bool = False
+    """True for what a repair has claimed: it is committed, so no plan asks for it."""
+
+    def is_given_up(self, snapshot: BrokerSnapshot | None) -> bool:
+        """True when no batch will land them any more.
+
+        What the log has lost is given up once a plan says so, for that plan asks for these files.
+        """
         if self.state is RangeState.LOST or self.log is not GenerationState.OPEN:
-            return False
-        if snapshot is None:
             return True
+        return self.replaces and snapshot is not None and not self._may_be_in(snapshot)
+
+    def _may_be_in(self, snapshot: BrokerSnapshot) -> bool:
         bounds = snapshot.partitions.get(self.offsets.partition.partition)
         is_same = (snapshot.cluster_id, snapshot.topic_id) == (self.cluster_id, self.topic_id)
         return is_same and (bounds is None or bounds.log_start_offset <= self.offsets.from_offset)
@@ -47,14 +54,34 @@ class AtRisk:
 
         A log is cut at a change of leaders only: under the same epoch it is the same.
         """
+        if snapshot is None or self.is_given_up(snapshot):
+            return False
         partition = self.offsets.partition.partition
-        bounds = snapshot.partitions.get(partition) if snapshot else None
+        bounds = snapshot.partitions.get(partition)
         return (
             bounds is not None
-            and self.is_due(snapshot)
+            and self._may_be_in(snapshot)
             and self.offsets.until_offset <= bounds.high_watermark
             and bounds.leader_epoch is not None
             and bounds.leader_epoch == epochs.get(partition)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFiles:
+    """What an attempt has in staging, or in quarantine, that no commit holds."""
+
+    place: str
+    """Where it is kept, or will be as soon as its batch is over."""
+    topic_id: str | None
+    """None when the ledger has never heard of the batch."""
+    offsets: tuple[OffsetRange, ...] | None
+    """What its application was told to read; None when nobody knows."""
+
+    def may_hold(self, topic_id: str, offsets: OffsetRange) -> bool:
+        """True when some of these offsets of this log may be among them."""
+        return self.topic_id in (None, topic_id) and (
+            self.offsets is None or any(each.intersection(offsets) for each in self.offsets)
         )
 
 
@@ -95,7 +122,7 @@ def fate_of(
     """
     if not files.holds_rows or not at_risk:
         return Fate.DELETED
-    if is_over and not all(each.is_due(snapshot) for each in at_risk):
+    if is_over and any(each.is_given_up(snapshot) for each in at_risk):
         return Fate.PUT_ASIDE
     # What is whole may be proven once the log has lost it; what the log has now may expire soon.
     is_in_log = all(each.is_in_log(snapshot, files.epochs) for each in at_risk)

@@ -23,6 +23,7 @@ from tallystick.domain.batch import BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, FencingToken, GenerationId
+from tallystick.domain.last_copies import KeptFiles
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, subtract
 from tallystick.domain.sameness import UNKNOWN, LogCheck, Sameness
 from tallystick.domain.snapshot import BatchHead, BrokerSnapshot
@@ -66,6 +67,8 @@ class EndedGeneration:
     generation_id: GenerationId
     code: FindingCode
     reason: str
+    kept: tuple[str, ...] = ()
+    """Where files of attempts are kept that may hold what was not landed, or was cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +97,20 @@ class CutClaim:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of asking a batch's attempts, when none of them could be committed."""
+    """What came of asking the attempts that may hold what would be lost."""
 
-    token: FencingToken
-    """The newest token then: with a newer one the answer counts for nothing."""
-    kept: tuple[str, ...]
-    """Where the files are kept that they hold."""
+    tokens: Mapping[BatchId, FencingToken] = field(default_factory=dict)
+    """Batches of which nothing can be committed, by their newest token then: with a newer one the
+    answer counts for nothing. What could not be asked is not among them: its claims stand."""
+    kept: Sequence[KeptFiles] = ()
+    """What attempts of any batch hold, and no commit does."""
+    may_land: tuple[OffsetRange, ...] = ()
+    """Of files whose batch claims them no more, and that can't be asked now; where nothing is to be
+    changed, also of those that would be committed. They are not lost yet."""
+
+    def kept_for(self, account: GenerationAccount, offsets: OffsetRange) -> tuple[str, ...]:
+        """Where files are kept that may hold these offsets."""
+        return tuple(each.place for each in self.kept if each.may_hold(account.topic_id, offsets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +198,10 @@ class Observation:
     """By partition, where the log start has passed the frontier: the batch it begins with now."""
 
 
-def log_changes(
-    accounts: Accounts, seen: Observation, asked: Mapping[BatchId, Asked] | None = None
-) -> LogChanges:
+def log_changes(accounts: Accounts, seen: Observation, asked: Asked | None = None) -> LogChanges:
     """What the ledger must change before it plans, partition by partition.
 
-    `asked` are the batches whose attempts were asked what they hold, in vain. None: what would
-    change if no attempt held anything.
+    `asked` is what the attempts have answered. None: what would change if none held anything.
     """
     changes = _Collected(accounts, seen, asked)
     is_first_plan = not accounts.generations
@@ -238,9 +246,7 @@ def _is_another_log(account: GenerationAccount, snapshot: BrokerSnapshot) -> boo
 class _Collected:
     """The changes while they are gathered, one generation after the other."""
 
-    def __init__(
-        self, accounts: Accounts, seen: Observation, asked: Mapping[BatchId, Asked] | None
-    ) -> None:
+    def __init__(self, accounts: Accounts, seen: Observation, asked: Asked | None) -> None:
         self.seen = seen
         self._asked = asked
         self.opened: list[OpenedGeneration] = []
@@ -254,9 +260,7 @@ class _Collected:
             if batch.plan.is_repair:
                 continue
             for planned in batch.plan.ranges:
-                claim = _Claim(
-                    batch.plan.batch_id, planned.offsets, self._may_hold(batch), self._kept(batch)
-                )
+                claim = _Claim(batch.plan.batch_id, planned.offsets, self._may_hold(batch))
                 self._claims[planned.generation_id].append(claim)
 
     def _may_hold(self, batch: BatchStatus) -> bool:
@@ -265,12 +269,14 @@ class _Collected:
             return True
         if self._asked is None:
             return False
-        answer = self._asked.get(batch.plan.batch_id)
-        return answer is None or answer.token != batch.newest_token
+        return self._asked.tokens.get(batch.plan.batch_id) != batch.newest_token
 
-    def _kept(self, batch: BatchStatus) -> tuple[str, ...]:
-        answer = (self._asked or {}).get(batch.plan.batch_id)
-        return answer.kept if answer else ()
+    def _may_land(self, offsets: OffsetRange) -> bool:
+        may_land = self._asked.may_land if self._asked else ()
+        return any(each.intersection(offsets) for each in may_land)
+
+    def _kept(self, account: GenerationAccount, offsets: OffsetRange) -> tuple[str, ...]:
+        return self._asked.kept_for(account, offsets) if self._asked else ()
 
     def frozen(self) -> LogChanges:
         """The changes as a value."""
@@ -298,7 +304,6 @@ class _Collected:
                     planned.offsets,
                     RangeState.RELEASED,
                     code,
-                    self._kept(repair),
                 )
 
     def _why_unreadable(
@@ -382,7 +387,13 @@ class _Collected:
         self._lose(account, until, FindingCode.RECREATED, evidence, claims)
 
     def _stop(self, account: GenerationAccount, code: FindingCode, reason: str) -> None:
-        self.stopped.append(EndedGeneration(account.generation_id, code, reason))
+        number = account.partition.partition
+        bounds, check = self.seen.snapshot.partitions[number], self.seen.logs.get(number, UNKNOWN)
+        ends = [account.frontier, bounds.high_watermark]
+        first = min(ends if check.cut_at is None else [*ends, check.cut_at])
+        gone = offset_range(account.partition, first, account.readable_before)
+        kept = self._kept(account, gone) if gone else ()
+        self.stopped.append(EndedGeneration(account.generation_id, code, reason, kept))
         for claim in self._claims[account.generation_id]:
             self.cuts.append(claim.cut(account, claim.offsets, RangeState.RELEASED, code))
 
@@ -400,14 +411,17 @@ class _Collected:
         """
         for claim in cuttable:
             gone = claim.offsets.clipped(0, until_offset)
-            if gone:
-                self.cuts.append(claim.cut(account, gone, RangeState.LOST, code))
+            if gone and not self._may_land(gone):
+                cut = claim.cut(account, gone, RangeState.LOST, code)
+                self.cuts.append(replace(cut, kept=self._kept(account, gone)))
         whole = offset_range(account.partition, account.frontier, until_offset)
         if whole:
-            self.lost.extend(
-                LostRange(account.generation_id, each, code, evidence)
-                for each in subtract(whole, set(account.beyond).difference(account.unreadable))
-            )
+            may_land = self._asked.may_land if self._asked else ()
+            standing = set(account.beyond).difference(account.unreadable)
+            for each in subtract(whole, [*standing, *may_land]):
+                kept = self._kept(account, each)
+                told = {**evidence, "kept": list(kept)} if kept else evidence
+                self.lost.append(LostRange(account.generation_id, each, code, told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +432,6 @@ class _Claim:
     offsets: OffsetRange
     may_be_held: bool
     """True while an attempt may hold these offsets."""
-    kept: tuple[str, ...]
 
     def cut(
         self,
@@ -427,4 +440,4 @@ class _Claim:
         becomes: RangeState,
         code: FindingCode,
     ) -> CutClaim:
-        return CutClaim(self.batch_id, account.generation_id, offsets, becomes, code, self.kept)
+        return CutClaim(self.batch_id, account.generation_id, offsets, becomes, code)

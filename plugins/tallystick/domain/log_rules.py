@@ -13,7 +13,13 @@ from typing import Final
 from tallystick.domain.findings import Finding, FindingCode, Level, finding, foreseen
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import GenerationId
-from tallystick.domain.log_changes import CutClaim, LogChanges, Observation, OpenedGeneration
+from tallystick.domain.log_changes import (
+    CutClaim,
+    EndedGeneration,
+    LogChanges,
+    Observation,
+    OpenedGeneration,
+)
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.sameness import UNKNOWN, Sameness
 from tallystick.domain.states import Verdict
@@ -100,8 +106,7 @@ def change_findings(
         for generation_id, offsets, code, evidence in gone
     ]
     stopped = [
-        stopped_finding(feed, by_id[each.generation_id], seen, each.code, each.reason)
-        for each in changes.stopped
+        stopped_finding(feed, by_id[each.generation_id], seen, each) for each in changes.stopped
     ]
     closed = [
         finding(
@@ -167,15 +172,14 @@ def stopped_finding(
     feed: str,
     account: GenerationAccount,
     seen: Observation,
-    code: FindingCode,
-    reason: str,
+    stopped: EndedGeneration,
 ) -> Finding:
     """A partition whose log was cut: it stops, all others go on.
 
     Where the log has grown since, the leader epochs say where it was cut; without them all that is
     known is that the last landed record was.
     """
-    partition = account.partition.partition
+    partition, code = account.partition.partition, stopped.code
     bounds, cut_at = (
         seen.snapshot.partitions.get(partition),
         seen.logs.get(partition, UNKNOWN).cut_at,
@@ -191,6 +195,13 @@ def stopped_finding(
         if from_offset is not None and from_offset < until
         else None
     )
+    evidence = {
+        "reason": stopped.reason,
+        "landed_until": account.frontier,
+        # Below it the log is as it was, by its epochs; not named where they can't tell.
+        **({} if cut_at is None else {"cut_at": cut_at}),
+        **({"kept": list(stopped.kept)} if stopped.kept else {}),
+    }
     return finding(
         feed,
         account,
@@ -198,17 +209,13 @@ def stopped_finding(
         code,
         Verdict.PROVEN_LOSS,
         level=Level.L1,
-        cause=f"the log was cut: {reason}.",
+        cause=f"the log was cut: {stopped.reason}.",
         next_step=(
-            "This partition has stopped, all others go on. Its landed rows are kept."
-            f" When you know what happened, name this finding: ./tallystick repair {feed} NUMBER"
+            f"{_kept_in(evidence)}This partition has stopped, all others go on. Its landed rows are"
+            " kept. When you know what happened, name this finding:"
+            f" ./tallystick repair {feed} NUMBER"
         ),
-        evidence={
-            "reason": reason,
-            "landed_until": account.frontier,
-            # Below it the log is as it was, by its epochs; not named where they can't tell.
-            **({} if cut_at is None else {"cut_at": cut_at}),
-        },
+        evidence=evidence,
     )
 
 

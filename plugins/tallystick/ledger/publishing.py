@@ -80,6 +80,7 @@ def offsets_at_risk(
             GenerationState(row.log_state),
             row.cluster_id,
             row.topic_id,
+            row.replaces,
         )
         found.setdefault(BatchId(row.batch_id), []).append(risk)
     return found

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from tallystick.domain.accounting import holes_in, problems_in, unexplained_in
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
-from tallystick.domain.findings import Finding
-from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.identities import BatchId, FencingToken, Owner
 from tallystick.domain.last_copies import ProvablePart, provable_parts
 from tallystick.domain.log_changes import (
     Accounts,
@@ -27,6 +28,7 @@ from tallystick.domain.log_changes import (
 from tallystick.domain.log_rules import change_findings, foreseen_findings
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import StagingPath
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.rebuilding import named
 from tallystick.domain.second_read_rules import refused_before
 from tallystick.domain.states import RangeState
@@ -42,17 +44,17 @@ from tallystick.errors import (
     StorageError,
     VerificationFailed,
 )
+from tallystick.workflows.claiming_again import FreeFiles, claimed_again, free_files
 from tallystick.workflows.entering import logs_of
+from tallystick.workflows.kept_files import kept_files
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import feed_roots
 from tallystick.workflows.services import Services
 from tallystick.workflows.staged_attempts import (
     attempts_in,
-    holds_rows,
     is_whole,
     landing_plan,
     proven_manifest,
-    put_aside_at,
     staged_batches,
 )
 from tallystick.workflows.taking_over import commit_proven, take_over
@@ -75,15 +77,25 @@ class InDanger:
         ids = self.changes.in_danger
         return [each for each in self.accounts.unfinished if each.plan.batch_id in ids]
 
+    @property
+    def is_to_be_asked(self) -> bool:
+        """True where something would be lost, or is cut: what attempts hold of it is named then."""
+        return bool(self.batches or self.changes.lost or self.changes.stopped)
+
+    @property
+    def lost(self) -> list[OffsetRange]:
+        """The offsets that would be lost."""
+        cut = [each.offsets for each in self.changes.cuts if each.becomes is RangeState.LOST]
+        return [*(each.offsets for each in self.changes.lost), *cut]
+
 
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What asking the attempts has come to."""
 
     committed: Sequence[BatchPlan]
-    asked: Mapping[BatchId, Asked]
-    """Batches of which nothing can be committed, by what their files say. What could not be asked
-    is in neither: its claims stand."""
+    asked: Asked
+    """What the attempts of all other batches say that could be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +116,32 @@ def ask_attempts(services: Services, danger: InDanger, owner: Owner) -> Answers:
     """
     _require_none_forgotten(services, danger)
     committed: list[BatchPlan] = []
-    asked: dict[BatchId, Asked] = {}
-    for status in danger.batches:
-        batch_id = status.plan.batch_id
+    tokens: dict[BatchId, FencingToken] = {}
+    unasked: list[OffsetRange] = []
+    for status in chain(danger.batches, _claimed_again(services, danger, tokens, unasked, owner)):
         with _asking(services, status.plan):
-            for offer in _offers(services, status, danger):
-                if _is_committed(services, status, offer, danger, owner):
-                    log.warning(
-                        "Batch %s: what %s holds can't be read again, and is committed.",
-                        batch_id,
-                        offer.staging,
-                    )
-                    break
-            now = services.ledger.batch(batch_id)
+            now = _asked(services, status, danger, owner)
             if now.state.is_committed:
                 committed.append(now.plan)
             else:
-                asked[batch_id] = Asked(now.newest_token, _kept(services, status.plan))
-    return Answers(committed, asked)
+                tokens[now.plan.batch_id] = now.newest_token
+    return Answers(committed, Asked(tokens, kept_files(services), tuple(unasked)))
 
 
-def foresee(services: Services, danger: InDanger) -> Answers:
+def _asked(services: Services, status: BatchStatus, danger: InDanger, owner: Owner) -> BatchStatus:
+    """The batch as it stands when its attempts were asked: committed, if one of them may be."""
+    for offer in _offers(services, status, danger):
+        if _is_committed(services, status, offer, danger, owner):
+            log.warning(
+                "Batch %s: what %s holds can't be read again, and is committed.",
+                status.plan.batch_id,
+                offer.staging,
+            )
+            break
+    return services.ledger.batch(status.plan.batch_id)
+
+
+def foresee(services: Services, danger: InDanger) -> Asked:
     """What asking would come to; changes nothing. Raises LedgerBehind as asking would."""
     _require_none_forgotten(services, danger)
     return _foreseen(services, danger)
@@ -137,8 +154,12 @@ def foreseen(services: Services, accounts: Accounts, seen: Observation) -> Seque
     """
     danger = InDanger(accounts, seen, log_changes(accounts, seen))
     changes = danger.changes
-    if changes.in_danger:
-        changes = log_changes(accounts, seen, _foreseen(services, danger).asked)
+    if danger.is_to_be_asked:
+        try:
+            changes = log_changes(accounts, seen, _foreseen(services, danger))
+        except StorageError as error:
+            log.warning("Nobody can tell what attempts hold of what is missing: %s", error)
+            changes = log_changes(accounts, seen, Asked())
     found = foreseen_findings(services.feed_name, accounts.generations, changes, seen)
     try:
         _require_none_forgotten(services, danger)
@@ -150,17 +171,68 @@ def foreseen(services: Services, accounts: Accounts, seen: Observation) -> Seque
     return found
 
 
-def _foreseen(services: Services, danger: InDanger) -> Answers:
-    committed: list[BatchPlan] = []
-    asked: dict[BatchId, Asked] = {}
+def _foreseen(services: Services, danger: InDanger) -> Asked:
+    tokens: dict[BatchId, FencingToken] = {}
     for status in danger.batches:
         with _asking(services, status.plan):
-            if _offers(services, status, danger):
-                committed.append(status.plan)
-            else:
-                kept = _kept(services, status.plan)
-                asked[status.plan.batch_id] = Asked(status.newest_token, kept)
-    return Answers(committed, asked)
+            if not _offers(services, status, danger):
+                tokens[status.plan.batch_id] = status.newest_token
+    may_land: list[OffsetRange] = []
+    provable = _provable(services, danger, danger.accounts, tokens, may_land)
+    may_land += [offsets for free in provable for offsets in free.offsets]
+    return Asked(tokens, kept_files(services), tuple(may_land))
+
+
+def _claimed_again(
+    services: Services,
+    danger: InDanger,
+    tokens: Mapping[BatchId, FencingToken],
+    unasked: list[OffsetRange],
+    owner: Owner,
+) -> Iterator[BatchStatus]:
+    """Batches of their own for files of batches that were taken apart, or given up.
+
+    Begun when the batches in danger were asked: `tokens` are those that have nothing to commit.
+    """
+    accounts = services.ledger.accounts(services.feed_name)
+    for free in _provable(services, danger, accounts, tokens, unasked):
+        claimed: list[BatchStatus] = []
+        with _or_unasked(services, free, unasked):
+            claimed += claimed_again(services, free, _standing(danger, tokens), owner)
+        yield from claimed
+
+
+def _provable(
+    services: Services,
+    danger: InDanger,
+    accounts: Accounts,
+    tokens: Mapping[BatchId, FencingToken],
+    unasked: list[OffsetRange],
+) -> list[FreeFiles]:
+    """Files of such batches that can be committed; what can't be asked now goes to `unasked`."""
+    found: list[FreeFiles] = []
+    for free in free_files(services, danger.lost, accounts, _standing(danger, tokens)):
+        with _or_unasked(services, free, unasked):
+            is_proven = proven_manifest(services, free.staging) is not None
+            if is_proven or _parts(services, free.plan, free.staging, danger):
+                found.append(free)
+    return found
+
+
+def _standing(danger: InDanger, tokens: Mapping[BatchId, FencingToken]) -> frozenset[BatchId]:
+    """The batches in danger whose attempts could not be asked."""
+    return danger.changes.in_danger - tokens.keys()
+
+
+@contextmanager
+def _or_unasked(services: Services, free: FreeFiles, unasked: list[OffsetRange]) -> Iterator[None]:
+    """Asks such files; where that can't be done now, their offsets are noted."""
+    is_asked = False
+    with _asking(services, free.plan):
+        yield
+        is_asked = True
+    if not is_asked:
+        unasked += free.offsets
 
 
 @contextmanager
@@ -201,14 +273,6 @@ def _require_none_forgotten(services: Services, danger: InDanger) -> None:
         raise LedgerBehind(services.feed_name, forgotten)
 
 
-def _kept(services: Services, plan: BatchPlan) -> tuple[str, ...]:
-    return tuple(
-        put_aside_at(services, each)
-        for each in attempts_in(services, plan.root, plan.batch_id)
-        if holds_rows(services, each)
-    )
-
-
 def _offers(services: Services, status: BatchStatus, danger: InDanger) -> list[_Offer]:
     """What can be committed of the batch's attempts: proofs on record first."""
     staged = attempts_in(services, status.plan.root, status.plan.batch_id)
@@ -223,7 +287,7 @@ def _offers(services: Services, status: BatchStatus, danger: InDanger) -> list[_
         if manifest:
             if _is_of(manifest, status.plan):
                 proofs.append(_Offer(each, named(manifest, status.plan, logs)))
-        elif parts := _parts(services, status, each, danger):
+        elif parts := _parts(services, status.plan, each, danger):
             others.append(_Offer(each, None, parts))
     return [*proofs, *others]
 
@@ -238,10 +302,10 @@ def _is_of(manifest: Manifest, plan: BatchPlan) -> bool:
 
 
 def _parts(
-    services: Services, status: BatchStatus, staging: StagingPath, danger: InDanger
+    services: Services, plan: BatchPlan, staging: StagingPath, danger: InDanger
 ) -> tuple[ProvablePart, ...]:
     """What complete files prove of the claims; empty when they can't be committed."""
-    plan, snapshot = status.plan, danger.seen.snapshot
+    snapshot = danger.seen.snapshot
     landing = landing_plan(services, staging)
     is_same_log = (plan.cluster_id, plan.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
     if landing is None or not is_same_log or not is_whole(services, staging):
@@ -296,23 +360,25 @@ def _give_up(
     owner: Owner,
 ) -> None:
     """The ends of claims that nobody can prove are lost; the attempt's token keeps others away."""
-    codes = {(each.batch_id, each.generation_id): each.code for each in danger.changes.cuts}
+    changes = danger.changes
+    codes = {each.generation_id: each.code for each in changes.lost}
+    codes |= {each.generation_id: each.code for each in changes.cuts}
     cuts = tuple(
         CutClaim(
             attempt.batch_id,
             each.planned.generation_id,
             lost,
             RangeState.LOST,
-            codes[attempt.batch_id, each.planned.generation_id],
+            codes.get(each.planned.generation_id, FindingCode.EXPIRED),
         )
         for each in parts
         for lost in each.lost
     )
     if not cuts:
         return
-    changes, generations = LogChanges(cuts=cuts), danger.accounts.generations
+    wanted, generations = LogChanges(cuts=cuts), danger.accounts.generations
     with services.ledger.planning(services.feed_name, services.topic) as session:
-        made = replace(changes, cuts=session.apply(changes, None).changes.cuts)
+        made = replace(wanted, cuts=session.apply(wanted, None).changes.cuts)
         session.record_findings(change_findings(services.feed_name, generations, made, danger.seen))
         # A plan of its own, for what is found here is this run's news, whatever follows.
         session.freeze(None, (), (), owner=owner, lease=services.lease)

@@ -14,7 +14,7 @@ from datetime import datetime
 from tallystick.domain.batch import BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId, Owner, PlanId
-from tallystick.domain.isolating import halves_of_failing
+from tallystick.domain.isolating import taken_apart
 from tallystick.domain.log_changes import Accounts, Asked, LogChanges, Observation, log_changes
 from tallystick.domain.log_rules import change_findings
 from tallystick.domain.planning import PlanLimits, RunPlan, due_offsets, plan_run
@@ -102,7 +102,7 @@ def _planned(
     services: Services,
     window: Window | None,
     owner: Owner,
-    asked: Mapping[BatchId, Asked] | None,
+    asked: Asked | None,
 ) -> PlanReport | InDanger:
     """The plan; what is in danger instead, and nothing is changed, if no attempt was asked yet."""
     with (
@@ -117,8 +117,9 @@ def _planned(
             accounts = session.accounts()
             seen = observe(services, accounts)
             changes = log_changes(accounts, seen, asked)
-            if asked is None and (changes.in_danger or changes.lost):
-                return InDanger(accounts, seen, changes)
+            danger = InDanger(accounts, seen, changes)
+            if asked is None and danger.is_to_be_asked:
+                return danger
             report = _frozen(services, session, window, owner, accounts, seen, changes)
     if earlier:
         report = replace(report, planned_at=min(earlier, report.planned_at))
@@ -151,8 +152,9 @@ def _frozen(
 ) -> PlanReport:
     """The plan after a look at the log; the window's own one where it is still open then."""
     # Claims that the log has lost are not released, also where an attempt may hold them still.
-    halves = halves_of_failing(accounts, log_changes(accounts, seen).cuts)
-    wanted = replace(changes, cuts=(*changes.cuts, *halves.cuts))
+    in_danger = log_changes(accounts, seen).cuts
+    apart = taken_apart(accounts, seen.snapshot, services.isolation, in_danger)
+    wanted = replace(changes, cuts=(*changes.cuts, *apart.cuts))
     applied = session.apply(wanted, seen.snapshot)
     cuts = ends_of(services, window, seen.snapshot)
     findings = (
@@ -166,7 +168,7 @@ def _frozen(
             # The plan may be another run's: without one of its own, this run could forget them.
             session.freeze(None, (), (), owner=owner, lease=services.lease)
         return _resumed(services, window, still_open)
-    run = _run_plan(services, applied.accounts, seen, window, cuts, halves.groups)
+    run = _run_plan(services, applied.accounts, seen, window, cuts, apart.groups)
     batches = _named(services, run, seen, window)
     warnings = _warnings(services, window, batches)
     for each in warnings:
@@ -200,9 +202,9 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
         accounts = services.ledger.accounts(services.feed_name)
         seen = observe(services, accounts)
         changes = log_changes(accounts, seen)
-        if changes.in_danger or changes.lost:
-            answers = foresee(services, InDanger(accounts, seen, changes))
-            changes = log_changes(accounts, seen, answers.asked)
+        danger = InDanger(accounts, seen, changes)
+        if danger.is_to_be_asked:
+            changes = log_changes(accounts, seen, foresee(services, danger))
         cuts = ends_of(services, window, seen.snapshot)
         after = changes.foreseen(accounts)
         findings = (

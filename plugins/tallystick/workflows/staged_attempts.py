@@ -8,7 +8,13 @@ from tallystick.domain.directory_proof import proof_of
 from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
 from tallystick.domain.landing import LandingPlan
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import MANIFEST_NAME, QUARANTINE_NAME, STAGING_NAME, StagingPath
+from tallystick.domain.paths import (
+    MANIFEST_NAME,
+    PLAN_NAME,
+    QUARANTINE_NAME,
+    STAGING_NAME,
+    StagingPath,
+)
 from tallystick.domain.rebuilding import PublishedBatch
 from tallystick.errors import FileMissing
 from tallystick.workflows.published_manifests import directory_look
@@ -16,6 +22,7 @@ from tallystick.workflows.services import Services
 
 # Where Spark's committer keeps what is not shown yet: gone when the application has ended well.
 _UNFINISHED = "_temporary"
+_BATCH = "batch="
 
 
 def attempts_in(services: Services, root: str, batch_id: BatchId) -> list[StagingPath]:
@@ -57,8 +64,12 @@ def is_whole(services: Services, staging: StagingPath) -> bool:
 
 def landing_plan(services: Services, staging: StagingPath) -> LandingPlan | None:
     """What the attempt's application was given; None where there is none that can be read."""
+    return _plan_at(services, staging.plan)
+
+
+def _plan_at(services: Services, path: str) -> LandingPlan | None:
     try:
-        return LandingPlan.from_json(services.store.read(staging.plan).decode())
+        return LandingPlan.from_json(services.store.read(path).decode())
     except (FileMissing, ValueError, KeyError, TypeError):
         return None
 
@@ -129,7 +140,26 @@ def _uncommitted(services: Services, root: str) -> list[BatchId]:
 
 def put_aside_at(services: Services, staging: StagingPath) -> str:
     """Where an attempt's directory is kept when nobody will land its offsets again."""
-    return (
-        f"{staging.root}/{QUARANTINE_NAME}/{services.feed_name}/unproven"
-        f"/batch={staging.batch_id}/attempt={staging.attempt_id}"
-    )
+    unproven = _unproven(services, staging.root)
+    return f"{unproven}/{_BATCH}{staging.batch_id}/attempt={staging.attempt_id}"
+
+
+def unproven_in(services: Services, root: str) -> Iterator[tuple[str, BatchId, LandingPlan | None]]:
+    """What was put aside there: each attempt's directory, its batch, and what it was told."""
+    unproven = _unproven(services, root)
+    for batch in _directories(services, unproven):
+        for attempt in _directories(services, f"{unproven}/{batch}"):
+            place = f"{unproven}/{batch}/{attempt}"
+            landing = _plan_at(services, f"{place}/{PLAN_NAME}")
+            yield place, BatchId(batch.removeprefix(_BATCH)), landing
+
+
+def _unproven(services: Services, root: str) -> str:
+    return f"{root}/{QUARANTINE_NAME}/{services.feed_name}/unproven"
+
+
+def _directories(services: Services, path: str) -> list[str]:
+    try:
+        return [each.name for each in services.store.entries(path) if each.is_directory]
+    except FileMissing:
+        return []

@@ -9,6 +9,7 @@ import pytest
 
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import FencingToken
+from tallystick.domain.last_copies import KeptFiles
 from tallystick.domain.log_changes import (
     Accounts,
     Asked,
@@ -18,7 +19,15 @@ from tallystick.domain.log_changes import (
 )
 from tallystick.domain.log_rules import change_findings
 from tallystick.domain.sameness import SAME
-from tests.support.builders import a_range, a_snapshot, a_status, an_account, bounds, planned
+from tests.support.builders import (
+    TOPIC_ID,
+    a_range,
+    a_snapshot,
+    a_status,
+    an_account,
+    bounds,
+    planned,
+)
 
 ACCOUNT = an_account(frontier=5, beyond=[(5, 9)], anchor_offset=4)
 BATCH = a_status(planned(5, 9))
@@ -27,8 +36,7 @@ SEEN = Observation(a_snapshot({0: bounds(8, 12)}), {0: SAME}, {})
 
 def changes_when(asked: Asked | None) -> LogChanges:
     """Of a dead batch that claims [5, 9), of which the log has [8, 9)."""
-    answers = {BATCH.plan.batch_id: asked} if asked else {}
-    return log_changes(Accounts({0: ACCOUNT}, [BATCH]), SEEN, answers)
+    return log_changes(Accounts({0: ACCOUNT}, [BATCH]), SEEN, asked or Asked())
 
 
 def told(changes: LogChanges) -> Finding:
@@ -36,12 +44,16 @@ def told(changes: LogChanges) -> Finding:
     return found
 
 
+def answer(*kept: KeptFiles) -> Asked:
+    return Asked({BATCH.plan.batch_id: FencingToken(0)}, kept)
+
+
 @pytest.mark.parametrize(
     ("asked", "is_lost"),
     [
         (None, False),
-        (Asked(FencingToken(0), ()), True),
-        (Asked(FencingToken(1), ()), False),
+        (Asked({BATCH.plan.batch_id: FencingToken(0)}), True),
+        (Asked({BATCH.plan.batch_id: FencingToken(1)}), False),
     ],
     ids=["not asked", "asked", "an attempt has begun since it was asked"],
 )
@@ -56,13 +68,24 @@ def test_no_claim_is_lost_before_its_attempts_were_asked(
 
 
 def test_a_loss_names_where_files_are_kept_that_may_hold_it() -> None:
-    found = told(changes_when(Asked(FencingToken(0), ("/kept/here",))))
+    found = told(changes_when(answer(KeptFiles("/kept/here", TOPIC_ID, (a_range(4, 6),)))))
     assert found.evidence["kept"] == ["/kept/here"]
     assert "are kept in /kept/here" in found.next_step
     assert found.cause.endswith("or before what was read was proven.")
 
 
-def test_a_loss_of_which_nothing_is_kept_says_nothing_of_files() -> None:
-    found = told(changes_when(Asked(FencingToken(0), ())))
+@pytest.mark.parametrize(
+    "other",
+    [
+        None,
+        KeptFiles("/kept/here", TOPIC_ID, (a_range(3, 5),)),
+        KeptFiles("/kept/here", TOPIC_ID, (a_range(8, 9),)),
+        KeptFiles("/kept/here", TOPIC_ID, (a_range(5, 8, partition=1),)),
+        KeptFiles("/kept/here", "another-life", (a_range(5, 8),)),
+    ],
+    ids=["nothing", "before", "after", "another partition", "another log"],
+)
+def test_a_loss_of_which_nothing_is_kept_says_nothing_of_files(other: KeptFiles | None) -> None:
+    found = told(changes_when(answer(*filter(None, [other]))))
     assert "kept" not in found.evidence
     assert found.cause == "the log start passed these offsets before they were read."

@@ -14,7 +14,7 @@ from tallystick.domain.batch import BatchStatus, WaitingBatch
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId
-from tallystick.domain.log_changes import Accounts, Observation, log_changes
+from tallystick.domain.log_changes import Accounts, EndedGeneration, Observation, log_changes
 from tallystick.domain.log_rules import (
     change_findings,
     lost_finding,
@@ -113,15 +113,13 @@ CUT_AT_4 = stopped_finding(
     FEED,
     LANDED,
     Observation(a_snapshot({0: bounds(0, 4)}), {}, {}),
-    FindingCode.TRUNCATED,
-    "then",
+    EndedGeneration(LANDED.generation_id, FindingCode.TRUNCATED, "then"),
 )
 GREW_AGAIN = stopped_finding(
     FEED,
     LANDED,
     Observation(a_snapshot({0: bounds(0, 9)}), {}, {}),
-    FindingCode.OVERWRITTEN,
-    "then",
+    EndedGeneration(LANDED.generation_id, FindingCode.OVERWRITTEN, "then"),
 )
 NO_ANCHOR = replace(GREW_AGAIN, verdict=Verdict.UNKNOWN, from_offset=None, until_offset=None)
 TAIL = replace(NO_ANCHOR, code=FindingCode.RECREATED)

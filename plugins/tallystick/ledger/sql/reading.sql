@@ -81,8 +81,14 @@ SELECT batch_id FROM batch
 -- name: offsets_at_risk
 -- What these batches have claimed and no commit holds. The offsets of a repair are committed already,
 -- to files that may be gone: they are at risk until each of these files was replaced. What was lost
--- with such a file no attempt has held; what could not be read, an earlier one may have.
-SELECT r.batch_id, r.state::text AS state, g.state::text AS log_state, g.topic, g.partition,
+-- with such a file no attempt has held; what could not be read, an earlier one may have. What a batch
+-- has released may be lost by now, for another batch or for none.
+SELECT r.batch_id,
+       CASE WHEN EXISTS (SELECT FROM offset_range gone
+                          WHERE gone.generation_id = r.generation_id AND gone.state = 'lost'
+                            AND gone.offsets && part)
+            THEN 'lost' ELSE r.state::text END AS state,
+       r.replaces, g.state::text AS log_state, g.topic, g.partition,
        g.cluster_id, g.topic_id, lower(part) AS from_offset, upper(part) AS until_offset
   FROM offset_range r JOIN generation g USING (generation_id)
  CROSS JOIN LATERAL unnest(
