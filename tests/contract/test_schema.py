@@ -367,6 +367,7 @@ APPEND_ONLY = (
     "file_slice",
     "replaced_file",
     "file_retraction",
+    "commit_link",
     "waiver",
     "file_fingerprint",
     "batch_check",

@@ -49,6 +49,7 @@ def commit(transaction: Transaction, attempt: Attempt) -> CommitAnswer:
     _commit_holes(transaction, manifest)
     _move_anchors(transaction, manifest)
     transaction.change("end_attempt_committed", attempt_id=attempt.attempt_id)
+    link(transaction, manifest)
     return CommitAnswer.COMMITTED
 
 
@@ -63,6 +64,12 @@ def outcome_of(transaction: Transaction, attempt_id: AttemptId) -> CommitAnswer 
         return None
     batch = locked_batch(transaction, attempt.batch_id)
     return CommitAnswer.ALREADY_COMMITTED if batch.committed_by == attempt_id else None
+
+
+def link(transaction: Transaction, manifest: Manifest) -> None:
+    """Bind the commit to its manifest and to all commits of the feed before it."""
+    transaction.rows("lock_chain", feed=manifest.plan.feed)
+    transaction.change("link_commit", batch_id=manifest.plan.batch_id)
 
 
 def _verified_manifest(transaction: Transaction, attempt: Attempt, batch: Any) -> Manifest:

@@ -36,6 +36,7 @@ TABLES: Final = (
     "hole",
     "replaced_file",
     "file_retraction",
+    "commit_link",
     "finding",
     "waiver",
     "batch_check",

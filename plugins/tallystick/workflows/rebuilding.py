@@ -52,6 +52,8 @@ NOT_IN_MANIFESTS = (
     "Snapshots of the broker, and how far each log was seen to reach.",
     "Fingerprints, and when a batch was last checked: every batch counts as never checked.",
     "Attempts that failed or were at work, plans, owners of leases, and the order of the commits.",
+    "The chain of commits: a new one begins over the manifests as they are now. If one was changed"
+    " or removed before, only an older export can show it.",
     "If a proven batch in staging had been committed: it is entered and published where nothing"
     " else holds its offsets.",
 )

@@ -148,6 +148,25 @@ UPDATE generation g
  WHERE g.generation_id = seen.generation_id
    AND (g.read_until IS NULL OR g.read_until < seen.read_until);
 
+-- name: lock_chain
+-- Wait until no other commit of this feed is adding its link. The last lock that a commit takes, so
+-- nobody waits in a circle; it ends with the transaction.
+SELECT pg_advisory_xact_lock(hashtextextended('commit_link of ' || :feed, 0));
+
+-- name: link_commit
+-- Bind the commit to its manifest and to all commits of the feed before it.
+INSERT INTO commit_link (feed, position, batch_id, manifest_sha256, previous, digest)
+SELECT b.feed, coalesce(head.position, 0) + 1, b.batch_id, v.sha256, before.digest,
+       pg_catalog.sha256(before.digest || v.sha256)
+  FROM batch b
+  JOIN verification v USING (batch_id, verification_id)
+  LEFT JOIN LATERAL (
+       SELECT l.position, l.digest FROM commit_link l
+        WHERE l.feed = b.feed ORDER BY l.position DESC LIMIT 1) head ON true
+ CROSS JOIN LATERAL (
+       SELECT coalesce(head.digest, pg_catalog.sha256(convert_to(b.feed, 'UTF8'))) AS digest) before
+ WHERE b.batch_id = :batch_id;
+
 -- name: end_attempt_committed
 -- The attempt committed its batch.
 UPDATE attempt SET ended_at = clock_timestamp(), outcome = 'committed'

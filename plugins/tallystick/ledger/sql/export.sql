@@ -92,6 +92,12 @@ SELECT row_to_json(t)::text AS line FROM file_retraction t JOIN batch b ON b.bat
  WHERE :feed::text IS NULL OR b.feed = :feed
  ORDER BY b.commit_number, t.batch_id, t.name COLLATE "C";
 
+-- name: export_commit_link
+-- The chain of commits, from its beginning.
+SELECT row_to_json(t)::text AS line FROM commit_link t
+ WHERE :feed::text IS NULL OR feed = :feed
+ ORDER BY feed, position;
+
 -- name: export_finding
 -- Findings of every state, in the order in which they were first seen.
 SELECT row_to_json(t)::text AS line FROM finding t
