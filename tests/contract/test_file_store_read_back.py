@@ -103,13 +103,13 @@ def test_a_directory_without_files_holds_nothing(store: FileStore, root: str) ->
 
 
 def test_what_readers_skip_is_skipped(store: FileStore, root: str) -> None:
-    for name in ("_SUCCESS", "_tally.json", ".p.crc", "p.parquet._COPYING_", "_temporary/0/x"):
+    for name in ("_SUCCESS", "_tally.json", ".p.crc", "_temporary/0/x"):
         store.write(f"{root}/{name}", b"no Parquet")
     store.write(f"{root}/p.parquet", parquet_of(rows_of({0: [1]})))
     assert [file.name for file in store.read_back(root).files] == ["p.parquet"]
 
 
-@pytest.mark.parametrize("name", ["q.parquet.tmp", "_x=1.parquet"])
+@pytest.mark.parametrize("name", ["q.parquet.tmp", "_x=1.parquet", "q.parquet._COPYING_"])
 def test_a_landed_file_counts_under_any_name_that_readers_see(
     store: FileStore, root: str, name: str
 ) -> None:

@@ -135,11 +135,12 @@ def test_a_stray_copy_of_transactions_is_one_finding_a_partition_with_its_exact_
     assert [each.finding_id for each in story.services().ledger.findings(FEED)] == before
 
 
-def test_a_file_that_is_still_being_written_by_a_copy_is_left_alone(story: Story) -> None:
+def test_a_file_that_is_still_being_written_by_a_copy_is_told_and_left_alone(story: Story) -> None:
+    """Spark skips it, other readers don't. What it will hold nobody can tell yet."""
     [file] = files(story)
     part = file.parent / "restored.parquet._COPYING_"
     part.write_bytes(file.read_bytes()[:100])
-    assert found(story) == []
+    assert [each.code for each in found(story)] == [FindingCode.STRAY_FILE]
     repair_feed(story.services(), (), OWNER)
     assert part.exists()
 

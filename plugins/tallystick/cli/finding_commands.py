@@ -23,6 +23,7 @@ from tallystick.cli.finding_documents import (
     ExplainDocument,
     FindingsDocument,
     LandAgainPart,
+    MoveBackPart,
     NewGenerationPart,
     NotMendedPart,
     PutAsidePart,
@@ -185,6 +186,10 @@ def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: boo
         put_aside=[
             PutAsidePart(path=each.path, quarantine=each.quarantine, finding=each.finding_id)
             for each in (report.plan.put_aside if dry_run else report.put_aside)
+        ],
+        move_back=[
+            MoveBackPart(path=each.path, target=each.target, finding=each.finding_id)
+            for each in report.plan.move_back
         ],
         end_with_strays=[
             EndsWithStrayPart(finding=each.finding_id, stray=each.stray_id)

@@ -84,6 +84,14 @@ class PutAsidePart(Part):
     finding: int
 
 
+class MoveBackPart(Part):
+    """A committed file that somebody has moved, and that goes back to its place."""
+
+    path: str
+    target: str
+    finding: int
+
+
 class EndsWithStrayPart(Part):
     """A finding about rows that a stray file holds too, and the stray's finding."""
 
@@ -150,6 +158,7 @@ class RepairDocument(Document):
     is_dry_run: bool
     land_again: Sequence[LandAgainPart]
     put_aside: Sequence[PutAsidePart]
+    move_back: Sequence[MoveBackPart]
     end_with_strays: Sequence[EndsWithStrayPart]
     write_manifests: Sequence[WriteManifestPart]
     new_generations: Sequence[NewGenerationPart]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tallystick.domain.batch import BatchPlan, CommittedFile, PlannedRange
 from tallystick.domain.findings import Finding, FindingCode
@@ -29,6 +29,14 @@ class NumberedFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedFile:
+    """A committed file that is missing, where it lies, and where it belongs."""
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class RepairFacts:
     """All that the decision rests on."""
 
@@ -51,6 +59,12 @@ class RepairFacts:
     """True when the findings were named: a new generation may be opened, a file given up."""
     is_ledger_behind: bool
     """True while the ledger lacks published batches: what it calls a stray may be of one."""
+    elsewhere: Mapping[CommittedFile, MovedFile] = field(default_factory=dict)
+    """Missing files that lie in another place."""
+    perhaps_at: Mapping[CommittedFile, str] = field(default_factory=dict)
+    """Missing files of which a stray may hold rows, each with the stray's path."""
+    sole_copies: Mapping[str, str] = field(default_factory=dict)
+    """By path: why a stray may be the only copy of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +86,15 @@ class PutAside:
 
     path: str
     quarantine: str
+    finding_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoveBack:
+    """A committed file that somebody has moved: it goes where readers are sent."""
+
+    path: str
+    target: str
     finding_id: int
 
 
@@ -130,6 +153,7 @@ class RepairPlan:
 
     land_again: Sequence[LandAgain] = ()
     put_aside: Sequence[PutAside] = ()
+    move_back: Sequence[MoveBack] = ()
     end_with_strays: Sequence[EndsWithStray] = ()
     write_manifests: Sequence[WriteManifest] = ()
     new_generations: Sequence[NewGeneration] = ()

@@ -5,10 +5,14 @@
 2. A file that is there is replaced only as a whole: it may hold rows that can be had nowhere else.
    What is missing with its file, and gone from the broker too, becomes a loss on record; where the
    broker has nothing of a missing file, only on an operator's word: the finding named.
-3. A stray file is moved out of the readers' directories, and kept; none while the ledger is behind.
+3. A stray file is moved out of the readers' directories, and kept; none while the ledger is behind,
+   and one that may be the only copy of its rows only when its finding is named. So is a directory
+   without a manifest.
 4. A manifest that is gone is written anew: what it says, the ledger has.
 5. A record that Spark could not read is asked for again on an operator's word.
-6. A new generation of a log that was cut is opened only on an operator's word: the finding named.
+6. A committed file that lies elsewhere is moved back when its finding is named; it is never landed
+   again, nor given up. Nor is one of which a stray may hold rows that the broker has no more.
+7. A new generation of a log that was cut is opened only on an operator's word: the finding named.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from tallystick.domain.reading_again import read_again
 from tallystick.domain.repair_plan import (
     EndsWithStray,
     LandAgain,
+    MoveBack,
     NewGeneration,
     NotMended,
     NumberedFinding,
@@ -41,6 +46,7 @@ from tallystick.domain.repair_plan import (
 )
 from tallystick.domain.shared_offsets import sharing_offsets
 from tallystick.domain.states import Verdict
+from tallystick.domain.storage_rules import is_bare
 
 # Findings about rows of committed files: the file is what can be replaced.
 _OF_FILES: Final = frozenset(
@@ -56,6 +62,15 @@ _PERHAPS_FORGOTTEN: Final = (
     "the ledger lacks published batches (A10), and the file may be of one of them, and hold the"
     " only copy of its rows: ./tallystick ledger rebuild {feed}, then repair."
 )
+_PERHAPS_AT: Final = (
+    "the stray file {path} may hold rows of this one that the broker has no more: nothing is called"
+    " lost before it is known what it is. If it is this file, written anew, put it in its place:"
+    " two people may accept what has changed (C1). If not, name the stray's finding first (A9)."
+)
+_MOVED: Final = (
+    "{path} is this file, by length and checksum. Move it back: hdfs dfs -mv {path} {target}."
+    " Or name this finding's number, and it is moved."
+)
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
 _GIVEN_UP_BY_NAME: Final = (
     "the broker has none of these offsets any more. Look for the file first (HDFS trash, snapshots,"
@@ -64,6 +79,7 @@ _GIVEN_UP_BY_NAME: Final = (
 )
 BESIDE_STRAY: Final = "the other copy is a stray file: its finding A9 moves it."
 NOT_WRITTEN: Final = "no manifest was written: its directory is gone, or an error says why."
+_BY_NUMBER: Final = "It may be the only copy, so it is moved when this finding is named."
 _CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 
 
@@ -74,6 +90,7 @@ class _Drafts:
     files: dict[CommittedFile, list[int]] = field(default_factory=dict)
     """Damaged or missing ones, each with the findings about it."""
     put_aside: list[PutAside] = field(default_factory=list)
+    move_back: list[MoveBack] = field(default_factory=list)
     beside_strays: dict[int, str] = field(default_factory=dict)
     """Findings about rows that are in a stray file, too, each with its path."""
     write_manifests: list[WriteManifest] = field(default_factory=list)
@@ -135,6 +152,7 @@ def plan_repair(
     return RepairPlan(
         land_again=joined[:most_batches],
         put_aside=tuple(drafts.put_aside),
+        move_back=tuple(drafts.move_back),
         end_with_strays=end_with_strays,
         write_manifests=tuple(drafts.write_manifests),
         new_generations=tuple(drafts.new_generations),
@@ -152,10 +170,11 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
         case FindingCode.LANDED_TWICE if "path" in found.evidence:
             drafts.beside_strays[number] = str(found.evidence["path"])
         case code if _may_replace(code, facts) and _files_named(found, facts):
-            for file in _files_named(found, facts):
-                drafts.files.setdefault(file, []).append(number)
+            _replace_files(numbered, facts, drafts)
         case FindingCode.STRAY_FILE:
             drafts.put(_put_aside(numbered, facts))
+        case FindingCode.LEDGER_BEHIND:
+            drafts.put(_put_bare_aside(numbered, facts))
         case FindingCode.UNFINISHED_BATCH if "manifest" in found.evidence:
             drafts.write_manifests.append(WriteManifest(str(found.evidence["manifest"]), number))
         case FindingCode.UNFINISHED_BATCH:
@@ -177,7 +196,31 @@ def _put_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | NotM
     if facts.is_ledger_behind:
         reason = _PERHAPS_FORGOTTEN.format(feed=numbered.finding.feed)
         return NotMended(numbered.finding_id, reason)
-    return stray_of(numbered, facts.roots)
+    stray = stray_of(numbered, facts.roots)
+    why = facts.sole_copies.get(stray.path) if isinstance(stray, PutAside) else None
+    if why and not facts.is_operators_word:
+        return NotMended(numbered.finding_id, f"{why} {_BY_NUMBER}")
+    return stray
+
+
+def _put_bare_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | NotMended:
+    """A directory that the ledger does not know is moved only if it is bare, and was named."""
+    if is_bare(numbered.finding) and facts.is_operators_word:
+        return stray_of(numbered, facts.roots)
+    return NotMended(numbered.finding_id, numbered.finding.next_step)
+
+
+def _replace_files(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> None:
+    """The files that the finding is about: landed again, or moved back where they lie elsewhere."""
+    number = numbered.finding_id
+    for file in _files_named(numbered.finding, facts):
+        moved = facts.elsewhere.get(file)
+        if moved is None:
+            drafts.files.setdefault(file, []).append(number)
+        elif facts.is_operators_word:
+            drafts.move_back.append(MoveBack(moved.path, moved.target, number))
+        else:
+            drafts.refuse([number], _MOVED.format(path=moved.path, target=moved.target))
 
 
 def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:
@@ -321,9 +364,11 @@ def _landing_again(
             " holds them: it is left as it is. Two people may accept what was found:"
             " ./tallystick waive --help"
         )
+    gone = _gone(manifest.plan, landed.slices, readable)
+    if gone and file in facts.perhaps_at:
+        return _PERHAPS_AT.format(path=facts.perhaps_at[file])
     if not readable and not facts.is_operators_word:
         return _GIVEN_UP_BY_NAME
-    gone = _gone(manifest.plan, landed.slices, readable)
     if gone and file not in facts.missing:
         return (
             "the broker has a part of these offsets only, and the file, as far as it can be read,"
@@ -416,5 +461,4 @@ _WHY_NOT: Final[Mapping[FindingCode, str]] = {
     " (./tallystick waive --help).",
     FindingCode.RECREATED: "the old log is gone, with what nobody had read; two people may accept"
     " it (./tallystick waive --help).",
-    FindingCode.LEDGER_BEHIND: "the ledger is behind: ./tallystick ledger rebuild FEED.",
 }

@@ -49,7 +49,7 @@ def rows_given_up(
 
 
 def _given_up(repair: Manifest, old: Manifest, landed: LandedFile) -> Iterator[RowsGivenUp]:
-    for partition, rows in sorted(_rows_of(old, landed).items()):
+    for partition, rows in sorted(rows_of_file(old, landed).items()):
         left, cleaned = rows, OffsetRuns()
         for each in repair.ranges:
             if each.planned.offsets.partition == partition:
@@ -62,7 +62,7 @@ def _given_up(repair: Manifest, old: Manifest, landed: LandedFile) -> Iterator[R
             yield RowsGivenUp(file, partition, left, cleaned)
 
 
-def _rows_of(manifest: Manifest, file: LandedFile) -> dict[TopicPartition, OffsetRuns]:
+def rows_of_file(manifest: Manifest, file: LandedFile) -> dict[TopicPartition, OffsetRuns]:
     """The offsets with a row in the file, as it was committed."""
     found: dict[TopicPartition, OffsetRuns] = {}
     for held in file.slices:

@@ -166,7 +166,7 @@ RULES: Final[tuple[Rule, ...]] = (
         {_BROKER: Ending.ACCEPTANCE, _STORAGE: Ending.LISTING, _SCAN: Ending.FULL_READ},
         (_LOSS, _UNKNOWN),
         "a range of holes alone has no file; a batch on its way from staging",
-        "landed again while the broker has it; given up when named",
+        "landed again while the broker has it; moved back, or given up, when named",
     ),
     Rule(
         FindingCode.STRAY_FILE,
@@ -174,8 +174,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "the listing against committed files",
         {_STORAGE: Ending.LISTING},
         (_SUSPECTED,),
-        "names that readers skip; staging; a batch that was committed meanwhile",
-        "moved to quarantine",
+        "names that every reader skips; staging; a batch that was committed meanwhile; a committed"
+        " file that was moved",
+        "moved to quarantine; by its number where it may be the only copy of its rows",
     ),
     Rule(
         FindingCode.LEDGER_BEHIND,

@@ -1,8 +1,9 @@
 """The ledger's files against what really lies in HDFS, both ways: level L2, and at publishing.
 
 1. A committed file that is missing, shorter, or has another checksum is named with its ranges.
-2. A file in a readers' directory that no committed batch owns is a stray; nothing is deleted here.
-3. A manifest that names a commit which the ledger doesn't know means that the ledger is behind.
+2. A missing file that lies elsewhere, by length and checksum, is that file: no row is lost.
+3. A manifest that names a commit which the ledger doesn't know means that the ledger is behind; so
+   does a batch's directory without one, with rows that it doesn't know.
 4. A published directory without its manifest is no loss: it is told before the ledger is lost too.
 5. Rows that such a commit may hold are not called lost: a repair may have landed them again, or a
    run whose commit is forgotten.
@@ -10,7 +11,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,8 +20,6 @@ from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import MANIFEST_NAME
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import BoundedRuns
 from tallystick.domain.states import Verdict
 
 
@@ -37,17 +35,14 @@ class StoredFile:
 
 
 def is_read(name: str) -> bool:
-    """True for an entry that Spark and Hive read when they are given the directory.
+    """True for an entry that any reader reads when it is given the directory.
 
-    They skip names that begin with `.`, or with `_` unless it holds a `=` (a partition column). A
-    suffix hides nothing but `._COPYING_`: `hdfs dfs -put` is at work on it, and Spark skips it
-    (HadoopFSUtils.shouldFilterOutPathName).
+    All skip names that begin with `.`, or with `_`, but Spark takes `_a=1` for a partition column.
+    No suffix hides a file: Spark alone skips `._COPYING_`, which `hdfs dfs -put` writes and leaves
+    behind when it is killed (HadoopFSUtils.shouldFilterOutPathName); Hive, Trino and pyarrow read
+    it.
     """
-    return not (
-        name.startswith(".")
-        or (name.startswith("_") and "=" not in name)
-        or name.endswith("._COPYING_")
-    )
+    return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +78,21 @@ def unlike_manifest(
 
 
 def missing_or_changed(
-    manifest: Manifest, directory: str, stored: Mapping[str, StoredFile]
+    manifest: Manifest,
+    directory: str,
+    stored: Mapping[str, StoredFile],
+    elsewhere: Mapping[str, str] | None = None,
 ) -> Iterator[Finding]:
-    """One finding for each slice of each file that is not as it was when it was committed."""
+    """One finding for each slice of each file that is not as it was when it was committed.
+
+    `elsewhere` are the paths at which missing files were found, by name.
+    """
     for file in manifest.files:
         found = stored.get(file.name)
-        if found is None:
+        moved = (elsewhere or {}).get(file.name)
+        if found is None and moved:
+            yield from _moved(manifest, file, f"{directory}/{file.name}", moved)
+        elif found is None:
             yield from _per_slice(
                 manifest,
                 file,
@@ -124,6 +128,20 @@ def missing_or_changed(
             )
 
 
+def _moved(manifest: Manifest, file: LandedFile, path: str, lies_at: str) -> Iterator[Finding]:
+    step = (
+        f"Move it back: hdfs dfs -mv {lies_at} {path}. Or name this finding's number, and it is"
+        f" moved: ./tallystick repair {manifest.plan.feed} NUMBER"
+    )
+    cause = (
+        f"committed rows are not where readers are sent: {path} is missing, and {lies_at} is that"
+        " file, by length and checksum."
+    )
+    missing = FindingCode.PHANTOM_COMMIT
+    for each in _per_slice(manifest, file, missing, Verdict.UNKNOWN, cause):
+        yield replace(each, next_step=step, evidence={**each.evidence, "lies_at": lies_at})
+
+
 def _per_slice(
     manifest: Manifest, file: LandedFile, code: FindingCode, verdict: Verdict, cause: str
 ) -> Iterator[Finding]:
@@ -151,48 +169,15 @@ def _per_slice(
         )
 
 
-def stray_files(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding, ...]:
-    """Files under a readers' path that no committed batch owns: a reader may count rows twice."""
+def ledger_behind(
+    feed: str, topic: str, paths: Sequence[str], bare: Sequence[str] = ()
+) -> tuple[Finding, ...]:
+    """Published batches that the ledger has never heard of: it was lost, or restored.
+
+    `bare` are directories of batches that have lost their manifest.
+    """
     return tuple(
-        _of_path(
-            feed,
-            topic,
-            path,
-            FindingCode.STRAY_FILE,
-            Verdict.SUSPECTED,
-            f"{path} is under a path that readers read, and no committed batch owns it.",
-            f"Find out who wrote it; ./tallystick repair {feed} moves it aside, and keeps it.",
-        )
-        for path in paths
-    )
-
-
-def landed_inside(feed: str, topic: str, others: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Directories of other feeds within this one's, each with the other feed's name."""
-    return tuple(
-        replace(
-            _of_path(
-                feed,
-                topic,
-                directory,
-                FindingCode.STRAY_FILE,
-                Verdict.SUSPECTED,
-                f"feed {other} lands in {directory}, under a path that readers of feed {feed} read:"
-                " they find its rows too.",
-                f"Give feed {other} a target.root outside of this feed's directory. What it has"
-                " landed is its own: no repair of this feed moves it.",
-                named_as="directory",
-            ),
-            evidence={"directory": directory, "other_feed": other},
-        )
-        for directory, other in sorted(others.items())
-    )
-
-
-def ledger_behind(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding, ...]:
-    """Published batches that the ledger has never heard of: it was lost, or restored."""
-    return tuple(
-        _of_path(
+        of_path(
             feed,
             topic,
             path,
@@ -202,7 +187,29 @@ def ledger_behind(feed: str, topic: str, paths: Sequence[str]) -> tuple[Finding,
             f"Nothing is landed until this is mended: ./tallystick ledger rebuild {feed}",
         )
         for path in paths
+    ) + tuple(
+        of_path(
+            feed,
+            topic,
+            path,
+            FindingCode.LEDGER_BEHIND,
+            Verdict.UNKNOWN,
+            f"{path} has no {MANIFEST_NAME}, and holds rows that the ledger does not know: a batch"
+            " that it has forgotten, or files that were put there.",
+            "Nothing is landed until this is mended. What the files hold can be entered:"
+            f" ./tallystick ledger rebuild {feed} --without-manifest. What is no batch is moved"
+            f" aside, and kept, by this finding's number: ./tallystick repair {feed} NUMBER",
+            evidence={"is_bare": True},
+        )
+        for path in bare
     )
+
+
+def is_bare(finding: Finding) -> bool:
+    """True for a finding about a batch's directory that the ledger does not know, and that has no
+    manifest.
+    """
+    return finding.code is FindingCode.LEDGER_BEHIND and "is_bare" in finding.evidence
 
 
 def without_manifest(feed: str, topic: str, directories: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -210,7 +217,7 @@ def without_manifest(feed: str, topic: str, directories: Mapping[str, str]) -> t
     their commits.
     """
     return tuple(
-        _of_path(
+        of_path(
             feed,
             topic,
             f"{each}/{MANIFEST_NAME}",
@@ -286,7 +293,7 @@ def _forgotten(found: Finding, plan: BatchPlan) -> Finding:
     )
 
 
-def _of_path(
+def of_path(
     feed: str,
     topic: str,
     path: str,
@@ -295,7 +302,9 @@ def _of_path(
     cause: str,
     next_step: str,
     named_as: str = "path",
+    evidence: Mapping[str, object] | None = None,
 ) -> Finding:
+    """A finding about a file or a directory of the feed."""
     return Finding(
         code=code,
         verdict=verdict,
@@ -304,75 +313,15 @@ def _of_path(
         topic=topic,
         cause=cause,
         next_step=next_step,
-        evidence={named_as: path},
+        evidence={named_as: path, **(evidence or {})},
         subject=path,
     )
-
-
-def stray_rows_twice(
-    feed: str,
-    topic: str,
-    path: str,
-    held: Mapping[int, OffsetRuns],
-    committed: Mapping[int, OffsetRuns],
-) -> tuple[Finding, ...]:
-    """The offsets of a stray file that are committed too: who reads the directories has them twice.
-
-    `held` are the file's offsets by partition; `committed` are those of the generation in whose
-    directory it lies. What is lost, or only claimed, is in no other file: it is not there twice.
-    One finding for each partition, however many holes there are between: a transactional topic has
-    one behind every transaction. It reaches from the first to the last doubled offset, and its
-    evidence has the exact runs, as far as they are not too many.
-    """
-    ordinal = generation_in(path)
-    if ordinal is None:
-        return ()
-    found = []
-    for partition, offsets in sorted(held.items()):
-        both = BoundedRuns.of(offsets.intersection(committed.get(partition, OffsetRuns())))
-        if both.first_offset is None or both.last_offset is None:
-            continue
-        cause = f"these offsets are committed, and the stray file {path} holds them too."
-        if both.run_count > 1:
-            cause += f" It is {both.count} of them, in {both.run_count} runs."
-        found.append(
-            Finding(
-                code=FindingCode.LANDED_TWICE,
-                verdict=Verdict.PROVEN_DUP,
-                level=Level.L2,
-                feed=feed,
-                topic=topic,
-                generation=ordinal,
-                partition=partition,
-                from_offset=both.first_offset,
-                until_offset=both.last_offset + 1,
-                cause=cause,
-                next_step=f"Move the file away: ./tallystick repair {feed}",
-                evidence={
-                    "path": path,
-                    "offsets": both.count,
-                    "runs": both.run_count,
-                    "first_runs": [list(run) for run in both.runs],
-                },
-                subject=path,
-            )
-        )
-    return tuple(found)
-
-
-def generation_in(path: str) -> int | None:
-    """The ordinal of the generation whose directory a path lies in; None outside of all."""
-    match = _GENERATION.search(path)
-    return int(match[1]) if match else None
-
-
-_GENERATION: Final = re.compile(r"/gen=(\d+)/")
 
 
 def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding, ...]:
     """Directories that could not be listed, each with the reason: what they hold is unknown."""
     return tuple(
-        _of_path(
+        of_path(
             feed,
             topic,
             path,

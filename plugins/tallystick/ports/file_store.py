@@ -51,6 +51,10 @@ class FileStore(Protocol):
         """A whole small file; raises FileMissing."""
         ...
 
+    def read_range(self, path: str, position: int, length: int) -> bytes:
+        """Exactly these bytes; raises FileMissing, StorageUnavailable if there are fewer."""
+        ...
+
     def status(self, path: str) -> StoredEntry | None:
         """The entry at the path; None if there is none."""
         ...

@@ -39,6 +39,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import CommittedBatch, Ledger
+from tallystick.workflows.moved_files import look_for
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
 from tallystick.workflows.planning import adoptable
@@ -48,6 +49,7 @@ from tallystick.workflows.run import BatchOutcome, carry_out, noted
 from tallystick.workflows.services import Services
 from tallystick.workflows.settling import chosen_findings, recorded_losses, roots_of, settle
 from tallystick.workflows.shared_offsets import with_all_holders
+from tallystick.workflows.stray_rows import stray_at
 from tallystick.workflows.sweeping import sweep
 
 log = logging.getLogger(__name__)
@@ -233,11 +235,14 @@ def _plan(
         batches = with_all_holders(ledger, services.feed_name, batches, replaced)
     # Asked before the target is listed: data move from staging to the target, never back.
     in_staging = {each for batch in batches.values() for each in _waiting(services, batch)}
+    missing = {each for batch in batches.values() for each in _missing(services, batch.manifest)}
+    beside = replace(services, ledger=ledger)
+    looked_for = look_for(beside, batches.values(), missing - in_staging - replaced.keys())
     facts = RepairFacts(
         accounts=look.accounts,
         snapshot=look.seen.snapshot,
         manifests={batch_id: each.manifest for batch_id, each in batches.items()},
-        missing={each for batch in batches.values() for each in _missing(services, batch.manifest)},
+        missing=missing,
         in_staging=in_staging,
         replaced=replaced,
         stopping={
@@ -249,6 +254,9 @@ def _plan(
         roots=roots_of(services, ledger),
         is_operators_word=bool(finding_ids),
         is_ledger_behind=is_behind,
+        elsewhere=looked_for.elsewhere,
+        perhaps_at=looked_for.perhaps_at,
+        sole_copies=_sole_copies(beside, chosen),
     )
     plan = plan_repair(
         [NumberedFinding(each.finding_id, each.finding) for each in chosen],
@@ -258,6 +266,17 @@ def _plan(
     )
     left = [NotMended(each.finding_id, LATER) for each in later]
     return replace(plan, not_mended=(*plan.not_mended, *left))
+
+
+def _sole_copies(services: Services, chosen: Sequence[StoredFinding]) -> dict[str, str]:
+    """Strays among what was found that may be the only copy of their rows, each with the reason."""
+    paths = [
+        str(each.finding.evidence["path"])
+        for each in chosen
+        if each.finding.code is FindingCode.STRAY_FILE and "path" in each.finding.evidence
+    ]
+    strays = [stray_at(services, each) for each in paths]
+    return {each.path: each.words for each in strays if each.may_be_only_copy}
 
 
 def _named(
@@ -425,14 +444,8 @@ def tell(feed: str, plan: RepairPlan) -> None:
                 "Kafka no longer has %s, and the files are gone: these rows are lost.",
                 "; ".join(str(each) for each in again.gone[:20]),
             )
-    for stray in plan.put_aside:
-        log.info("%s will be moved to %s.", stray.path, stray.quarantine)
-    for twice in plan.end_with_strays:
-        log.info("Finding %d ends with finding %d.", twice.finding_id, twice.stray_id)
-    for gone in plan.write_manifests:
-        log.info("%s will be written anew, for finding %d.", gone.path, gone.finding_id)
-    for each in plan.read_again:
-        log.info("%s is tried again, for finding %d.", each.planned.offsets, each.finding_id)
+    for words in _small_steps(plan):
+        log.info("%s", words)
     for opened in plan.new_generations:
         log.warning(
             "%s: generation %d is opened at offset %d, on the operator's word.",
@@ -444,3 +457,17 @@ def tell(feed: str, plan: RepairPlan) -> None:
             log.warning("%s has expired: the next plan records it as lost.", opened.expired)
     for left in plan.not_mended:
         log.warning("Finding %d is left: %s", left.finding_id, left.reason)
+
+
+def _small_steps(plan: RepairPlan) -> Iterator[str]:
+    """What is done to single files and offsets."""
+    for stray in plan.put_aside:
+        yield f"{stray.path} will be moved to {stray.quarantine}."
+    for moved in plan.move_back:
+        yield f"{moved.path} will be moved back to {moved.target}."
+    for twice in plan.end_with_strays:
+        yield f"Finding {twice.finding_id} ends with finding {twice.stray_id}."
+    for gone in plan.write_manifests:
+        yield f"{gone.path} will be written anew, for finding {gone.finding_id}."
+    for each in plan.read_again:
+        yield f"{each.planned.offsets} is tried again, for finding {each.finding_id}."

@@ -53,10 +53,23 @@ def put_aside(services: Services, stray: PutAside) -> str | None:
     if other:
         log.warning("%s is of feed %s: it stays.", stray.path, other.feed)
         return None
+    if _is_batch(services, stray.path):
+        log.info("%s is a batch by now, or says that it is one: it stays.", stray.path)
+        return None
     if _is_committed(services, directory, name):
         log.info("%s is a committed file now: it stays.", stray.path)
         return None
     return _move(services, stray.path, stray.quarantine)
+
+
+def _is_batch(services: Services, directory: str) -> bool:
+    """True for a batch's directory that the ledger knows, or that has a manifest."""
+    try:
+        path = BatchPath.parse(directory)
+    except ValueError:
+        return False
+    is_known = services.ledger.committed_batch(path.batch_id) is not None
+    return is_known or services.store.status(path.manifest) is not None
 
 
 def _is_committed(services: Services, directory: str, name: str) -> bool:

@@ -20,15 +20,18 @@ from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.repair_plan import NumberedFinding, PutAside
 from tallystick.domain.repairing import stray_of
 from tallystick.domain.states import FindingState
+from tallystick.domain.storage_rules import is_bare
 from tallystick.errors import IngestionError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
+from tallystick.workflows.moved_files import moved_back
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import why_behind
 from tallystick.workflows.publishing import write_manifest_anew
 from tallystick.workflows.retiring import put_aside
 from tallystick.workflows.run import noted
 from tallystick.workflows.services import Services
+from tallystick.workflows.stray_rows import stray_at
 
 log = logging.getLogger(__name__)
 
@@ -53,13 +56,15 @@ def settle(services: Services, finding_ids: Collection[int]) -> Settled:
     with at(services, "repair"):
         standing = chosen_findings(services, services.ledger, finding_ids)
         troubles: list[IngestionError] = []
-        moved = list(_moved(services, standing, troubles))
+        moved = list(_moved(services, standing, troubles, are_named=bool(finding_ids)))
         places = {each.path: each.quarantine for each in moved}
         closed = {
             each.finding_id: f"{path} was moved to {places[path]}."
             for each in standing
             if (path := str(each.finding.evidence.get("path"))) in places
         }
+        if finding_ids:
+            closed |= moved_back(services, standing, troubles)
         closed |= _manifests_written(services, standing, troubles)
         closed |= _landed_again(services, standing)
         closed |= _reopened(services, standing)
@@ -71,18 +76,31 @@ def settle(services: Services, finding_ids: Collection[int]) -> Settled:
 
 
 def _moved(
-    services: Services, standing: Sequence[StoredFinding], troubles: list[IngestionError]
+    services: Services,
+    standing: Sequence[StoredFinding],
+    troubles: list[IngestionError],
+    *,
+    are_named: bool,
 ) -> Iterator[PutAside]:
-    """The strays that were moved; one that may be moved later ends it, for it would meet others."""
+    """The strays that were moved; one that may be moved later ends it, for it would meet others.
+
+    One that may be the only copy of its rows is moved only when it was named; so is a directory
+    without a manifest, which the ledger is behind for.
+    """
     strays = [each for each in standing if each.finding.code is FindingCode.STRAY_FILE]
-    if not strays or not _may_move(services, troubles):
-        return
+    if strays and not _may_move(services, troubles):
+        strays = []
+    if are_named:
+        strays += [each for each in standing if is_bare(each.finding)]
     roots = roots_of(services, services.ledger)
     for each in strays:
         stray = stray_of(NumberedFinding(each.finding_id, each.finding), roots)
         if not isinstance(stray, PutAside):
             continue
         with noted(troubles), at(services, "repair"):
+            if not are_named and stray_at(services, stray.path).may_be_only_copy:
+                log.warning("%s may be the only copy of its rows: it stays.", stray.path)
+                continue
             place = put_aside(services, stray)
             if place:
                 yield PutAside(stray.path, place, stray.finding_id)

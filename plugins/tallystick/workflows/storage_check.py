@@ -7,55 +7,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from dataclasses import dataclass
 
 from tallystick.domain.batch import BatchPlan, CommittedFile
 from tallystick.domain.findings import Finding, FindingCode
-from tallystick.domain.identities import BatchId
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.storage_rules import (
     StoredFile,
-    generation_in,
-    is_read,
-    landed_inside,
     ledger_behind,
     missing_or_changed,
     perhaps_forgotten,
-    stray_files,
-    stray_rows_twice,
     unlisted,
     without_manifest,
+)
+from tallystick.domain.stray_rules import (
+    landed_inside,
+    perhaps_in_strays,
+    stray_files,
+    stray_rows_twice,
 )
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
-from tallystick.workflows.other_feeds import is_below, other_feeds_among
 from tallystick.workflows.published_manifests import manifest_at
+from tallystick.workflows.readers_tree import Tree, ask_all, asking, listed_tree
 from tallystick.workflows.services import Services
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-# A NameNode answers each in a millisecond or so; these overlap the waiting, and no more.
-_ASKING_AT_ONCE: Final = 8
-
-
-@dataclass(slots=True)
-class Tree:
-    """The readers' directories as they were listed."""
-
-    entries: dict[str, Sequence[StoredEntry]] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    """Directories that could not be listed, each with the reason."""
-
-    def hides(self, directory: str) -> bool:
-        """True for what lies in, or below, a directory that could not be listed."""
-        return is_below(directory, self.refused)
+from tallystick.workflows.stray_check import look_at_strays
 
 
 def storage_findings(
@@ -65,15 +45,33 @@ def storage_findings(
 
     Raises StorageUnavailable when nothing can be said; a part that is refused is a finding.
     """
+    feed, topic = services.feed_name, services.topic
     roots = {services.root, *(each.path.root for each in directories)}
-    with ThreadPoolExecutor(_ASKING_AT_ONCE, thread_name_prefix="storage-check") as pool:
-        tree = _listed(services, sorted(f"{root}/{services.feed_name}" for root in roots), pool)
+    with asking() as pool:
+        tree = listed_tree(services, sorted(f"{root}/{feed}" for root in roots), pool)
         seen = [each for each in directories if not tree.hides(str(each.path))]
-        looks = _all(pool, lambda each: _unlike(services, each, tree), seen)
-    found = [each for look in looks if look for each in _file_findings(services, look)]
-    found += _strays(services, directories, tree)
+        looks = [
+            look for look in ask_all(pool, lambda each: _unlike(services, each, tree), seen) if look
+        ]
+    unlike = {file for look in looks for file in look.unlike}
+    missing = {file: state for look in looks for file, state in look.missing.items()}
+    strays = look_at_strays(
+        services,
+        directories,
+        tree,
+        missing,
+        is_kept=lambda batch, file: CommittedFile(batch.plan.batch_id, file.name) not in unlike,
+    )
+    found = [each for look in looks for each in _file_findings(services, look, strays.elsewhere)]
+    found = perhaps_in_strays(found, strays.strays)
+    found += [
+        *landed_inside(feed, topic, strays.others),
+        *stray_files(feed, topic, strays.told),
+        *(each for stray in strays.told for each in stray_rows_twice(feed, topic, stray)),
+        *ledger_behind(feed, topic, strays.behind, strays.bare),
+    ]
     found += _without_manifest(services, directories, tree)
-    found += unlisted(services.feed_name, services.topic, tree.refused)
+    found += unlisted(feed, topic, tree.refused)
     return perhaps_forgotten(found, list(_unknown_plans(services, found)))
 
 
@@ -119,46 +117,6 @@ def _unknown_plans(services: Services, found: Sequence[Finding]) -> Iterator[Bat
                 yield manifest.plan
 
 
-def _all(pool: ThreadPoolExecutor, ask: Callable[[T], R], of: Sequence[T]) -> list[R]:
-    """The answers in order; the first error ends the asking."""
-    asked = [pool.submit(ask, each) for each in of]
-    try:
-        return [each.result() for each in asked]
-    except BaseException:
-        for each in asked:
-            each.cancel()
-        raise
-
-
-def _listed(services: Services, tops: Sequence[str], pool: ThreadPoolExecutor) -> Tree:
-    """Every directory below `tops` that Spark and Hive would step into."""
-    tree, waiting = Tree(), list(tops)
-
-    def entries_of(directory: str) -> Sequence[StoredEntry] | str | None:
-        try:
-            return services.store.entries(directory)
-        except FileMissing:
-            return None
-        except StorageRefused as error:
-            return error.sentence()
-
-    while waiting:
-        answers = _all(pool, entries_of, waiting)
-        listed = dict(zip(waiting, answers, strict=True))
-        waiting = []
-        for directory, answer in listed.items():
-            if isinstance(answer, str):
-                tree.refused[directory] = answer
-            elif answer is not None:
-                tree.entries[directory] = answer
-                waiting += [
-                    f"{directory}/{each.name}"
-                    for each in answer
-                    if each.is_directory and is_read(each.name)
-                ]
-    return tree
-
-
 @dataclass(frozen=True, slots=True)
 class _Unlike:
     """A batch's directory that is not as it was committed, where most of it lies now."""
@@ -166,6 +124,24 @@ class _Unlike:
     directory: CommittedDirectory
     place: str
     stored: Mapping[str, StoredFile]
+
+    @property
+    def unlike(self) -> Mapping[CommittedFile, FileState]:
+        """Its files that are missing, changed, or could not be asked."""
+        return {
+            CommittedFile(self.directory.batch_id, name): file
+            for name, file in self.directory.files.items()
+            if self.stored.get(name) != StoredFile(file.length_bytes, file.checksum)
+        }
+
+    @property
+    def missing(self) -> Mapping[CommittedFile, FileState]:
+        """Its files that are not there, and held rows."""
+        return {
+            each: file
+            for each, file in self.unlike.items()
+            if each.name not in self.stored and file.record_count
+        }
 
 
 def _unlike(services: Services, directory: CommittedDirectory, tree: Tree) -> _Unlike | None:
@@ -229,7 +205,9 @@ def _looked_at(services: Services, path: str, file: FileState, length: int) -> S
         return StoredFile(length, None, error.sentence())
 
 
-def _file_findings(services: Services, look: _Unlike) -> Iterator[Finding]:
+def _file_findings(
+    services: Services, look: _Unlike, elsewhere: Mapping[CommittedFile, str]
+) -> Iterator[Finding]:
     """What is wrong with a batch's files, those left out that were replaced in the meantime."""
     batch = services.ledger.committed_batch(look.directory.batch_id)
     if batch is None:
@@ -240,95 +218,7 @@ def _file_findings(services: Services, look: _Unlike) -> Iterator[Finding]:
         for name in look.directory.files
         if CommittedFile(look.directory.batch_id, name) not in replaced
     }
-    for finding in missing_or_changed(batch.manifest, look.place, look.stored):
+    places = {each.name: path for each, path in elsewhere.items() if each in look.missing}
+    for finding in missing_or_changed(batch.manifest, look.place, look.stored, places):
         if finding.evidence.get("file") in standing:
             yield finding
-
-
-def _strays(
-    services: Services, directories: Sequence[CommittedDirectory], tree: Tree
-) -> list[Finding]:
-    owned = {str(each.path): each.files for each in directories}
-    shown = {each.batch_id for each in directories if each.is_published}
-    others = other_feeds_among(
-        services, (each for each in sorted(tree.entries) if each not in owned)
-    )
-    strays: list[str] = []
-    behind: list[str] = []
-    for directory, entries in sorted(tree.entries.items()):
-        if is_below(directory, others):
-            continue
-        names = [each.name for each in entries if is_read(each.name) and not each.is_directory]
-        if not names or set(names) <= owned.get(directory, {}).keys():
-            continue
-        known = _names_in_ledger(services, directory, shown)
-        if known is None and _is_published_batch(directory, entries):
-            behind.append(directory)
-        else:
-            strays += [f"{directory}/{each}" for each in names if each not in (known or ())]
-    return [
-        *landed_inside(services.feed_name, services.topic, others),
-        *stray_files(services.feed_name, services.topic, strays),
-        *(each for path in strays for each in _twice(services, path)),
-        *ledger_behind(services.feed_name, services.topic, behind),
-    ]
-
-
-def _names_in_ledger(
-    services: Services, directory: str, shown: Collection[BatchId]
-) -> frozenset[str] | None:
-    """The files that a batch of the ledger has in this directory; None if it knows no such batch.
-
-    Asked for now: since the ledger was read, a batch may have been committed and published, and the
-    ledger knows of each batch before readers do. `shown` were published before storage was listed:
-    a file that any other repair replaces was still in its place then, and the only one to be read.
-    """
-    batch_id = _batch_of(directory)
-    batch = services.ledger.committed_batch(batch_id) if batch_id else None
-    if batch is None:
-        return None
-    if str(BatchPath.of(batch.plan)) != directory:
-        return frozenset()
-    replaced = services.ledger.replacements(services.feed_name)
-    names = (each.name for each in batch.manifest.files)
-    return frozenset(
-        each
-        for each in names
-        if replaced.get(CommittedFile(batch.plan.batch_id, each)) not in shown
-    )
-
-
-def _batch_of(directory: str) -> BatchId | None:
-    try:
-        return BatchPath.parse(directory).batch_id
-    except ValueError:
-        return None
-
-
-def _is_published_batch(directory: str, entries: Sequence[StoredEntry]) -> bool:
-    """True for a directory of ours that holds a manifest."""
-    return _batch_of(directory) is not None and any(each.name == MANIFEST_NAME for each in entries)
-
-
-def _twice(services: Services, path: str) -> Sequence[Finding]:
-    """The committed offsets that readers of the plain directories find in a stray file too."""
-    directory, _, name = path.rpartition("/")
-    generation = generation_in(path)
-    if generation is None:
-        return ()
-    try:
-        held = services.store.read_back_file(directory, name).landed
-    except (ManifestMismatch, FileMissing, StorageRefused):
-        return ()
-    committed = {
-        partition: services.ledger.committed_within(
-            services.feed_name,
-            generation,
-            partition,
-            offsets.from_offsets[0],
-            offsets.until_offsets[-1],
-        )
-        for partition, offsets in held.items()
-        if offsets
-    }
-    return stray_rows_twice(services.feed_name, services.topic, path, held, committed)

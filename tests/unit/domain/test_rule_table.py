@@ -64,11 +64,10 @@ from tallystick.domain.storage_rules import (
     missing_or_changed,
     perhaps_forgotten,
     perhaps_landed,
-    stray_files,
-    stray_rows_twice,
     unlisted,
     without_manifest,
 )
+from tallystick.domain.stray_rules import StrayFile, stray_files, stray_rows_twice
 from tests.support.builders import (
     BATCH,
     FEED,
@@ -141,13 +140,15 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         *perhaps_forgotten(missing_or_changed(MANIFEST, "/d", {}), [MANIFEST.plan]),
         *read_in_full(None),
     ],
-    "A9": stray_files(FEED, TOPIC, ["/d/copy.parquet"]),
-    "A10": ledger_behind(FEED, TOPIC, ["/d"]),
+    "A9": stray_files(
+        FEED, TOPIC, [StrayFile("/d/copy.parquet", {}), StrayFile("/d/a", {0: FIVE})]
+    ),
+    "A10": ledger_behind(FEED, TOPIC, ["/d"], ["/bare"]),
     "A11": [unreadable_record(MANIFEST.plan, a_range(5, 6), "long overflow")],
     "B1": overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
     "B2": [
         *landed_twice(PLACE, [HeldOffsets("b", "f", FIVE, FIVE)]),
-        *stray_rows_twice(FEED, TOPIC, "/d/gen=1/copy.parquet", {0: FIVE}, {0: FIVE}),
+        *stray_rows_twice(FEED, TOPIC, StrayFile("/d/gen=1/a.parquet", {0: FIVE}, kept={0: FIVE})),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, doubled=RUNS),))),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, foreign=RUNS),))),
     ],

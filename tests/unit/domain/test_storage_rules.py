@@ -8,16 +8,14 @@ import pytest
 
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.landed import FileSlice
-from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import Verdict
 from tallystick.domain.storage_rules import (
     StoredFile,
     Unlike,
+    is_bare,
     is_read,
     ledger_behind,
     missing_or_changed,
-    stray_files,
-    stray_rows_twice,
     unlike_manifest,
 )
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
@@ -104,15 +102,6 @@ def test_a_changed_file_names_both_sides() -> None:
     )
 
 
-def test_a_stray_is_suspected_and_never_deleted() -> None:
-    # 2
-    (found,) = stray_files(FEED, TOPIC, ["/landing/orders/copy.parquet"])
-
-    assert (found.code, found.verdict) == (FindingCode.STRAY_FILE, Verdict.SUSPECTED)
-    assert "moves it aside, and keeps it" in found.next_step
-    assert found.evidence == {"path": "/landing/orders/copy.parquet"}
-
-
 def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
     # 3
     (found,) = ledger_behind(FEED, TOPIC, ["/landing/orders/gen=1/_tally.json"])
@@ -121,15 +110,25 @@ def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
     assert found.next_step.startswith("Nothing is landed until this is mended")
 
 
-def test_two_paths_are_two_findings() -> None:
-    for rule in (stray_files, ledger_behind):
-        one, other = rule(FEED, TOPIC, ["/landing/one", "/landing/other"])
-        assert (one.subject, other.subject) == ("/landing/one", "/landing/other")
-        assert one.key != other.key
+def test_a_directory_without_a_manifest_stops_landing_and_says_the_way_in() -> None:
+    # 3
+    one, other = ledger_behind(FEED, TOPIC, ["/landing/one"], ["/landing/other"])
+
+    assert (one.subject, other.subject) == ("/landing/one", "/landing/other")
+    assert one.key != other.key
+    assert not is_bare(one)
+    assert is_bare(other)
+    assert "--without-manifest" in other.next_step
 
 
-def test_nothing_found_is_nothing_said() -> None:
-    assert stray_files(FEED, TOPIC, []) == ledger_behind(FEED, TOPIC, []) == ()
+def test_a_missing_file_that_lies_elsewhere_is_no_loss() -> None:
+    # 2
+    stored = {"one.parquet": AS_COMMITTED["one.parquet"]}
+    [found] = missing_or_changed(MANIFEST, "/d", stored, {"two.parquet": "/e/two.parquet"})
+
+    assert (found.code, found.verdict) == (FindingCode.PHANTOM_COMMIT, Verdict.UNKNOWN)
+    assert found.evidence["lies_at"] == "/e/two.parquet"
+    assert "hdfs dfs -mv /e/two.parquet /d/two.parquet" in found.next_step
 
 
 EMPTY = a_file("empty.parquet", length_bytes=100)
@@ -175,7 +174,8 @@ def test_a_replaced_file_is_not_missed_and_not_welcome() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["p.parquet", "p.parquet.tmp", "_x=1.parquet", "_day=1", "x._COPYING", "a_"]
+    "name",
+    ["p.parquet", "p.parquet.tmp", "_x=1.parquet", "_day=1", "a_", "p.parquet._COPYING_"],
 )
 def test_readers_read(name: str) -> None:
     assert is_read(name)
@@ -189,20 +189,8 @@ def test_readers_read(name: str) -> None:
         "_temporary",
         ".part.crc",
         ".day=1",
-        "p.parquet._COPYING_",
-        "_x=1._COPYING_",
+        "_p.parquet._COPYING_",
     ],
 )
 def test_readers_skip(name: str) -> None:
     assert not is_read(name)
-
-
-def test_the_runs_that_a_stray_doubles_are_counted_in_full_and_named_up_to_a_hundred() -> None:
-    held = OffsetRuns.of((first, first + 2) for first in range(9, 9 + 3 * 101, 3))
-    committed = OffsetRuns.of([(0, 1_000)])
-    [found] = stray_rows_twice(
-        FEED, TOPIC, "/d/gen=1/copy.parquet", {0: held, 1: held}, {0: committed}
-    )
-    assert (found.partition, found.from_offset, found.until_offset) == (0, 9, 311)
-    assert (found.evidence["offsets"], found.evidence["runs"]) == (202, 101)
-    assert found.evidence["first_runs"] == [list(run) for run in held][:100]

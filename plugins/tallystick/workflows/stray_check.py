@@ -1,0 +1,181 @@
+"""Which files under the readers' paths no committed batch owns, and what each of them is: a
+committed file that was moved, a batch that the ledger has forgotten, or a stray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tallystick.domain.batch import CommittedFile
+from tallystick.domain.identities import BatchId
+from tallystick.domain.paths import MANIFEST_NAME, QUARANTINE_NAME, BatchPath
+from tallystick.domain.storage_rules import is_read
+from tallystick.domain.stray_rules import StrayFile
+from tallystick.ports.file_store import StoredEntry
+from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.workflows.other_feeds import is_below, other_feeds_among
+from tallystick.workflows.readers_tree import Tree, asking, listed_tree
+from tallystick.workflows.services import Services
+from tallystick.workflows.stray_rows import IsKept, is_file, stray_at
+
+
+@dataclass(frozen=True, slots=True)
+class StraysLook:
+    """What lies under the readers' paths beside the committed files."""
+
+    elsewhere: Mapping[CommittedFile, str]
+    """Where missing committed files lie."""
+    strays: Sequence[StrayFile]
+    behind: Sequence[str]
+    """Directories of batches that the ledger does not know, with a manifest."""
+    bare: Sequence[str]
+    """The same without a manifest."""
+    others: Mapping[str, str]
+    """Directories of other feeds, each with the feed's name."""
+
+    @property
+    def told(self) -> list[StrayFile]:
+        """The strays that are none of a bare directory."""
+        return [each for each in self.strays if each.path.rpartition("/")[0] not in self.bare]
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where something lies that no batch of the ledger has there."""
+
+    files: dict[str, int] = field(default_factory=dict)
+    """Paths and lengths."""
+    unknown: set[str] = field(default_factory=set)
+    """Directories of batches that the ledger does not know, without a manifest."""
+    behind: list[str] = field(default_factory=list)
+    others: Mapping[str, str] = field(default_factory=dict)
+
+
+def look_at_strays(
+    services: Services,
+    directories: Sequence[CommittedDirectory],
+    tree: Tree,
+    missing: Mapping[CommittedFile, FileState],
+    is_kept: IsKept | None = None,
+) -> StraysLook:
+    """What each file is that no committed batch owns; `missing` are looked for among them.
+
+    Raises StorageUnavailable.
+    """
+    places = _places(services, directories, tree)
+    elsewhere = _elsewhere(services, missing, places.files)
+    moved = set(elsewhere.values())
+    strays = [stray_at(services, each, is_kept) for each in places.files if each not in moved]
+    bare = {
+        directory
+        for each in strays
+        if (directory := each.path.rpartition("/")[0]) in places.unknown and each.is_news_to_ledger
+    }
+    return StraysLook(elsewhere, strays, places.behind, sorted(bare), places.others)
+
+
+def _places(services: Services, directories: Sequence[CommittedDirectory], tree: Tree) -> _Places:
+    owned = {str(each.path): each.files for each in directories}
+    shown = {each.batch_id for each in directories if each.is_published}
+    places = _Places(
+        others=other_feeds_among(
+            services, (each for each in sorted(tree.entries) if each not in owned)
+        )
+    )
+    for directory, entries in sorted(tree.entries.items()):
+        if is_below(directory, places.others):
+            continue
+        files = {each.name: each for each in entries if is_read(each.name)}
+        files = {name: each for name, each in files.items() if not each.is_directory}
+        if not files or set(files) <= owned.get(directory, {}).keys():
+            continue
+        known = _names_in_ledger(services, directory, shown)
+        if known is None and _batch_of(directory):
+            if _has_manifest(entries):
+                places.behind.append(directory)
+                continue
+            places.unknown.add(directory)
+        for name, each in files.items():
+            if name not in (known or ()):
+                places.files[f"{directory}/{name}"] = each.length_bytes
+    return places
+
+
+def _names_in_ledger(
+    services: Services, directory: str, shown: Collection[BatchId]
+) -> frozenset[str] | None:
+    """The files that a batch of the ledger has in this directory; None if it knows no such batch.
+
+    Asked for now: since the ledger was read, a batch may have been committed and published, and the
+    ledger knows of each batch before readers do. `shown` were published before storage was listed:
+    a file that any other repair replaces was still in its place then, and the only one to be read.
+    """
+    batch_id = _batch_of(directory)
+    batch = services.ledger.committed_batch(batch_id) if batch_id else None
+    if batch is None:
+        return None
+    if str(BatchPath.of(batch.plan)) != directory:
+        return frozenset()
+    replaced = services.ledger.replacements(services.feed_name)
+    names = (each.name for each in batch.manifest.files)
+    return frozenset(
+        each
+        for each in names
+        if replaced.get(CommittedFile(batch.plan.batch_id, each)) not in shown
+    )
+
+
+def _batch_of(directory: str) -> BatchId | None:
+    try:
+        return BatchPath.parse(directory).batch_id
+    except ValueError:
+        return None
+
+
+def _has_manifest(entries: Iterable[StoredEntry]) -> bool:
+    return any(each.name == MANIFEST_NAME for each in entries)
+
+
+def _elsewhere(
+    services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, int]
+) -> dict[CommittedFile, str]:
+    """Where the missing files lie: under the readers' paths, or put aside before it was known."""
+    found = _found_among(services, missing, files)
+    left = {each: file for each, file in missing.items() if each not in found}
+    if left:
+        roots = {services.root, *services.ledger.roots(services.feed_name)}
+        tops = sorted(f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in roots)
+        with asking() as pool:
+            aside = listed_tree(services, tops, pool)
+        kept = {
+            f"{directory}/{each.name}": each.length_bytes
+            for directory, entries in sorted(aside.entries.items())
+            for each in entries
+            if not each.is_directory
+        }
+        found |= _found_among(services, left, kept)
+    return found
+
+
+def _found_among(
+    services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, int]
+) -> dict[CommittedFile, str]:
+    """By length and checksum, whatever the name; under its own name first."""
+    by_length: dict[int, list[str]] = {}
+    for path, length in files.items():
+        by_length.setdefault(length, []).append(path)
+    found: dict[CommittedFile, str] = {}
+    for lost, file in sorted(missing.items(), key=lambda each: each[0]):
+        paths = [
+            each for each in by_length.get(file.length_bytes, ()) if each not in found.values()
+        ]
+        for path in _own_name_first(paths, lost.name):
+            if is_file(services, path, file):
+                found[lost] = path
+                break
+    return found
+
+
+def _own_name_first(paths: Iterable[str], name: str) -> list[str]:
+    return sorted(paths, key=lambda each: (each.rpartition("/")[2] != name, each))

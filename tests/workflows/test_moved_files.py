@@ -1,0 +1,177 @@
+"""Committed files that somebody moved by hand: they are those files, wherever they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tallystick.domain.findings import FindingCode, Level
+from tallystick.domain.identities import Owner
+from tallystick.domain.states import Verdict
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import dry_repair, repair_feed
+from tests.support.scripted_broker import ScriptedBroker
+from tests.support.story import FEED, Story, a_landed_story
+
+OWNER = Owner("one")
+ALL = {0: list(range(15))}
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """One partition, ten records and then five; all but the last six have expired."""
+    broker = ScriptedBroker("orders", partitions=1)
+    story = a_landed_story(ledger_databases(), tmp_path, 10, 5, broker=broker)
+    broker.logs[0].log_start_offset = 9
+    return story
+
+
+def first_file(story: Story) -> Path:
+    """The file with offset 0."""
+    files = sorted((story.directory / "landing" / FEED).rglob("*.parquet"))
+    return next(each for each in files if 0 in offsets_in(each))
+
+
+def offsets_in(file: Path) -> list[int]:
+    found: list[int] = pq.read_table(file, partitioning=None)["offset"].to_pylist()
+    return found
+
+
+def moved_to_another_hour(story: Story) -> tuple[Path, Path]:
+    """The file as it was committed, and where it lies after its directory was moved."""
+    file = first_file(story)
+    target = file.parent.parent.parent / "hour=13" / file.parent.name
+    target.parent.mkdir(exist_ok=True)
+    file.parent.rename(target)
+    return file, target / file.name
+
+
+def stored(story: Story, path: Path) -> str:
+    return "/" + str(path.relative_to(story.directory))
+
+
+def standing(story: Story) -> list[tuple[FindingCode, Verdict]]:
+    found = story.services().ledger.findings(FEED)
+    return [(each.finding.code, each.finding.verdict) for each in found]
+
+
+def numbers(story: Story) -> list[int]:
+    return [each.finding_id for each in story.services().ledger.findings(FEED)]
+
+
+def lost(story: Story) -> list[tuple[int, int]]:
+    return [
+        (each.from_offset, each.until_offset) for _, each, _ in story.services().ledger.lost(FEED)
+    ]
+
+
+def test_a_moved_directory_is_told_as_moved_and_as_nothing_else(story: Story) -> None:
+    file, lies_at = moved_to_another_hour(story)
+    [found] = reconcile(story.services(), Level.L2).findings
+    assert (found.code, found.verdict) == (FindingCode.PHANTOM_COMMIT, Verdict.UNKNOWN)
+    assert found.evidence["lies_at"] == stored(story, lies_at)
+    assert stored(story, lies_at) in found.cause
+    assert f"hdfs dfs -mv {stored(story, lies_at)} {stored(story, file)}" in found.next_step
+
+
+def test_nothing_of_a_moved_directory_is_lost_or_put_aside_without_a_word(story: Story) -> None:
+    _, lies_at = moved_to_another_hour(story)
+    reconcile(story.services())
+    for report in (dry_repair(story.services(), ()), repair_feed(story.services(), (), OWNER)):
+        assert (report.plan.land_again, report.plan.put_aside) == ((), ())
+        [left] = report.not_mended
+        assert stored(story, lies_at) in left.reason
+    assert lies_at.exists()
+    assert lost(story) == []
+
+
+def test_a_moved_directory_is_moved_back_when_its_finding_is_named(story: Story) -> None:
+    file, lies_at = moved_to_another_hour(story)
+    reconcile(story.services())
+    dry = dry_repair(story.services(), numbers(story))
+    assert [(each.path, each.target) for each in dry.plan.move_back] == [
+        (stored(story, lies_at), stored(story, file))
+    ]
+    report = repair_feed(story.services(), numbers(story), OWNER)
+    assert (list(report.errors), report.not_mended) == ([], ())
+    assert file.exists()
+    assert (file.parent / "_tally.json").exists()
+    assert not lies_at.parent.exists()
+    assert standing(story) == []
+    assert reconcile(story.services(), Level.L3).verdict is Verdict.PROVEN_OK
+    assert (story.published_offsets(), lost(story)) == (ALL, [])
+
+
+@pytest.mark.parametrize("name", ["", "renamed.parquet"])
+def test_one_file_that_was_moved_is_moved_back_alone(story: Story, name: str) -> None:
+    file = first_file(story)
+    lies_at = file.parent.parent / (name or file.name)
+    file.rename(lies_at)
+    reconcile(story.services())
+    report = repair_feed(story.services(), numbers(story), OWNER)
+    assert (list(report.errors), report.not_mended) == ([], ())
+    assert file.exists()
+    assert not lies_at.exists()
+    assert reconcile(story.services()).findings == ()
+
+
+def test_a_file_that_was_put_aside_is_found_in_quarantine(story: Story) -> None:
+    file = first_file(story)
+    aside = story.directory / "landing" / "_quarantine" / FEED / "strays" / "7" / file.name
+    aside.parent.mkdir(parents=True)
+    file.rename(aside)
+    [found] = reconcile(story.services()).findings
+    assert found.evidence["lies_at"] == stored(story, aside)
+    assert not repair_feed(story.services(), numbers(story), OWNER).errors
+    assert reconcile(story.services()).findings == ()
+
+
+def test_a_file_that_was_moved_after_it_was_told_as_missing_is_not_given_up(story: Story) -> None:
+    file = first_file(story)
+    hidden = story.directory / "hidden"
+    file.rename(hidden)
+    reconcile(story.services())
+    assert standing(story) == [(FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS)]
+    hidden.rename(file.parent.parent / file.name)
+    report = repair_feed(story.services(), numbers(story), OWNER)
+    assert (list(report.errors), lost(story)) == ([], [])
+    assert reconcile(story.services()).findings == ()
+
+
+def test_rows_of_a_missing_file_that_a_stray_holds_are_not_called_lost(story: Story) -> None:
+    """Somebody has written the file anew under another name."""
+    file = first_file(story)
+    stray = file.parent / "rewritten.parquet"
+    pq.write_table(pq.read_table(file, partitioning=None), stray, compression="gzip")
+    file.unlink()
+    found = reconcile(story.services()).findings
+    assert {(each.code, each.verdict) for each in found} == {
+        (FindingCode.PHANTOM_COMMIT, Verdict.UNKNOWN),
+        (FindingCode.STRAY_FILE, Verdict.SUSPECTED),
+    }
+    for named in ((), numbers(story)[:1]):
+        repair_feed(story.services(), named, OWNER)
+        assert lost(story) == []
+        assert stray.exists()
+    assert story.published_offsets() == ALL
+
+
+def test_a_stray_that_can_not_be_read_keeps_rows_from_being_called_lost(story: Story) -> None:
+    file = first_file(story)
+    content = file.read_bytes()
+    file.unlink()
+    stray = file.parent / "half.parquet"
+    stray.write_bytes(content[: len(content) // 2])
+    reconcile(story.services())
+    missing = next(
+        each.finding_id
+        for each in story.services().ledger.findings(FEED)
+        if each.finding.code is FindingCode.PHANTOM_COMMIT
+    )
+    report = repair_feed(story.services(), [missing], OWNER)
+    assert [each.finding_id for each in report.not_mended] == [missing]
+    assert stored(story, stray) in report.not_mended[0].reason
+    assert lost(story) == []
