@@ -39,7 +39,7 @@ from tallystick.domain.unreadable import (
     after_known,
     isolated,
 )
-from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
+from tallystick.errors import ApplicationFailed, ApplicationOverdue, BrokerUnavailable, TopicUnknown
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tests.support.scripted_scrub import scrub_by_pyarrow
@@ -348,6 +348,8 @@ class ScriptedSpark:
         """By partition and offset: why no application can read the record."""
         self.deadly: set[tuple[int, int]] = set()
         """By partition and offset: records that end every application which reads them."""
+        self.hanging: set[tuple[int, int]] = set()
+        """By partition and offset: records at which every application hangs until it is ended."""
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         base = self._store.uri("/landing").removesuffix("/landing")
@@ -397,6 +399,9 @@ class ScriptedSpark:
         for partition, offset in self.deadly:
             if any(p.partition.partition == partition and offset in p for p in ranges):
                 raise ApplicationFailed(batch_id, "local", "exit code 52: OutOfMemoryError")
+        for partition, offset in self.hanging:
+            if any(p.partition.partition == partition and offset in p for p in ranges):
+                raise ApplicationOverdue(f"batch {batch_id}", "local", "0:02:00")
 
     def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         base = self._store.uri("/landing").removesuffix("/landing")

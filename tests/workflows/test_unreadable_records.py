@@ -14,12 +14,13 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.states import FindingState, Verdict
 from tallystick.domain.waivers import Waiver
 from tallystick.errors import ApplicationFailed, RecordsUnreadable
+from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
 from tallystick.workflows.run import RunReport, land_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
-from tests.support.story import FEED, Story
+from tests.support.story import FEED, FixedClock, Story
 
 OWNER = Owner("one")
 WHY = "ArithmeticException: long overflow"
@@ -148,6 +149,51 @@ def test_a_record_that_ends_every_application_which_reads_it_is_named_too(story:
     assert (found.from_offset, found.until_offset) == (77, 78)
     assert found.evidence["reason"] == "its application ended: exit code 52: OutOfMemoryError"
     assert story.published_offsets() == {0: all_but(77), 1: all_but()}
+
+
+def test_a_record_at_which_every_application_hangs_is_named_too(story: Story) -> None:
+    services = blind_to(story)
+    services.spark.hanging = {(0, 77)}  # type: ignore[attr-defined]
+
+    first, second, third = (land_feed(services, None, OWNER) for _ in range(3))
+
+    assert [told(each) for each in (first, second, third)] == [
+        ["ApplicationOverdue"],
+        ["RecordsUnreadable"],
+        [],
+    ]
+    [found] = unreadable(services).values()
+    assert (found.from_offset, found.until_offset) == (77, 78)
+    assert found.evidence["reason"] == "its application hung, and was ended after 0:02:00"
+    assert story.published_offsets() == {0: all_but(77), 1: all_but()}
+
+
+class HourByHour(FixedClock):
+    """Every question comes an hour after the one before."""
+
+    def __init__(self) -> None:
+        self._hours = 0
+
+    def now(self) -> datetime:
+        self._hours += 1
+        return super().now() + timedelta(hours=self._hours)
+
+
+def test_a_search_in_which_everything_hangs_ends_and_names_nothing(story: Story) -> None:
+    services = replace(blind_to(story), clock=HourByHour())
+    services.spark.hanging = {(p, each) for p in (0, 1) for each in range(100)}  # type: ignore[attr-defined]
+    isolate, searches = services.spark.isolate, []
+
+    def counted(order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+        searches.append(order)
+        isolate(order, noted=noted)
+
+    services.spark.isolate = counted  # type: ignore[method-assign]
+
+    assert told(landed(services, 2)) == ["ApplicationOverdue"]
+
+    assert unreadable(services) == {}
+    assert len(searches) == 6, "it takes as long as a landing may"
 
 
 def test_a_search_that_fails_changes_nothing(story: Story) -> None:

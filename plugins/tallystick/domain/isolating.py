@@ -9,8 +9,8 @@ as far as Spark does not count: HDFS or the ledger was away, and no partition is
 A partition that can't be read now, for want of a leader or behind a high watermark that lags, keeps
 its claim: an attempt may hold it. The others of its batch are released, and landed without it.
 
-Where it is Spark that fails, single offsets may be to blame: they are looked for when a batch fails
-for the second time, or at once where it holds one offset only.
+Where it is Spark that fails or hangs, single offsets may be to blame: they are looked for when a
+batch fails for the second time, or at once where it holds one offset only.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class _OperatorRunner:
         Raises ApplicationOverdue when it had to be ended.
         """
         from tallystick.spark.command import submit_command
-        from tallystick.spark.overdue import ended_after
+        from tallystick.spark.overdue import LONGEST_READ, ended_after
         from tallystick.spark.submit_log import SubmitLog, note_in
         from tallystick.spark.work_directory import work_directory
         from tallystick.wiring import spark_place
@@ -165,6 +165,7 @@ class _OperatorRunner:
                 started(log.application_id)
             note = note_in(line)
             if note is not None:
+                deadline.expect(LONGEST_READ)
                 noted(note)
 
         operator.application = command.application
@@ -179,7 +180,7 @@ class _OperatorRunner:
         longest = feed.spark.max_application_time
         with (
             work_directory(secrets) as operator.directory,
-            ended_after(longest, operator.end) as is_overdue,
+            ended_after(longest, operator.end) as deadline,
         ):
             try:
                 operator.submit(self._context)
@@ -191,9 +192,9 @@ class _OperatorRunner:
                     where="the Spark connection",
                 ) from error
             except AirflowException:
-                if is_overdue.is_set():
+                if deadline.has_passed:
                     raise ApplicationOverdue(
-                        work, log.application_id or _NO_APPLICATION, str(longest)
+                        work, log.application_id or _NO_APPLICATION, str(deadline.limit)
                     ) from None
                 # Its text would repeat hundreds of lines that stand above in the log.
                 return log.application_id or _NO_APPLICATION, log.reason(operator.exit_code)

@@ -44,8 +44,8 @@ class SparkRunner(Protocol):
         """Return when the unreadable offsets were looked for, with the result written.
 
         The order's plan is an `IsolationPlan`. `noted` hears a note before each read: a `ReadNote`
-        as JSON; none where the driver runs elsewhere. Raises ApplicationFailed or
-        ApplicationOverdue. The application dies with this process.
+        as JSON; none where the driver runs elsewhere. Raises ApplicationFailed; ApplicationOverdue
+        where a single read takes minutes. The application dies with this process.
         """
         ...
 

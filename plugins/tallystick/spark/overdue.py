@@ -1,4 +1,4 @@
-"""Ends an application that runs for too long, from a thread beside the one that waits for it."""
+"""Ends an application, or a read of it, that takes too long; from a thread of its own."""
 
 from __future__ import annotations
 
@@ -7,24 +7,61 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Final
 
 logger = logging.getLogger(__name__)
 
+LONGEST_READ: Final = timedelta(minutes=2)
+"""Of a search for unreadable offsets: a read that takes longer counts as one that hangs. A large
+piece that only needs longer is read in halves then, so nothing wrong is named."""
+
+
+class Deadline:
+    """When an application is ended; a sign of life may bring it nearer, and never moves it away."""
+
+    def __init__(self, longest: timedelta, end: Callable[[], object]) -> None:
+        self._end = end
+        self._passed = threading.Event()
+        self._timers = [self._timer(longest)]
+        self.limit = longest
+        """What was exceeded, once it has passed."""
+
+    @property
+    def has_passed(self) -> bool:
+        """True when the application had to be ended."""
+        return self._passed.is_set()
+
+    def expect(self, within: timedelta) -> None:
+        """From now on the next sign of life must come within so long."""
+        while len(self._timers) > 1:
+            self._timers.pop().cancel()
+        self._timers.append(self._timer(within))
+
+    def cancel(self) -> None:
+        """Nothing is ended any more."""
+        while self._timers:
+            self._timers.pop().cancel()
+
+    def _timer(self, after: timedelta) -> threading.Timer:
+        timer = threading.Timer(after.total_seconds(), self._pass, (after,))
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _pass(self, limit: timedelta) -> None:
+        self.limit = limit
+        self._passed.set()
+        logger.error(
+            "The Spark application has run, or read one piece, for %s: it is ended.", limit
+        )
+        self._end()
+
 
 @contextmanager
-def ended_after(longest: timedelta, end: Callable[[], object]) -> Iterator[threading.Event]:
-    """Calls `end` once when the block takes longer; the event says if that has happened."""
-    is_overdue = threading.Event()
-
-    def too_long() -> None:
-        is_overdue.set()
-        logger.error("The Spark application has run for %s: it is ended.", longest)
-        end()
-
-    timer = threading.Timer(longest.total_seconds(), too_long)
-    timer.daemon = True
-    timer.start()
+def ended_after(longest: timedelta, end: Callable[[], object]) -> Iterator[Deadline]:
+    """Calls `end` when the block takes longer, or when a sign that was expected does not come."""
+    deadline = Deadline(longest, end)
     try:
-        yield is_overdue
+        yield deadline
     finally:
-        timer.cancel()
+        deadline.cancel()

@@ -26,7 +26,7 @@ from tallystick.errors import (
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark.command import SubmitCommand, submit_command
 from tallystick.spark.connector_jars import require_jars
-from tallystick.spark.overdue import ended_after
+from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 from tallystick.spark.parent_death import die_with_parent
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.submit_log import SubmitLog, note_in
@@ -130,16 +130,20 @@ class SubmitRunner:
         with (
             work_directory(secrets) as directory,
             _process(command, directory) as (process, output),
-            ended_after(self._longest, partial(_kill, process)) as is_overdue,
+            ended_after(self._longest, partial(_kill, process)) as deadline,
         ):
-            log, exit_code = _follow(output, heard), process.wait()
-        if is_overdue.is_set() and exit_code != 0:
-            raise ApplicationOverdue(work, log.application_id or NO_APPLICATION, str(self._longest))
+            log, exit_code = _follow(output, heard, deadline), process.wait()
+        if deadline.has_passed and exit_code != 0:
+            application = log.application_id or NO_APPLICATION
+            raise ApplicationOverdue(work, application, str(deadline.limit))
         return log, exit_code
 
 
-def _follow(output: IO[str], heard: _Heard) -> SubmitLog:
-    """The whole log, passed on line by line until the output ends."""
+def _follow(output: IO[str], heard: _Heard, deadline: Deadline) -> SubmitLog:
+    """The whole log, passed on line by line until the output ends.
+
+    A note says that a read begins: it may not take as long as an application.
+    """
     log = SubmitLog()
     is_known = False
     for raw in output:
@@ -150,6 +154,7 @@ def _follow(output: IO[str], heard: _Heard) -> SubmitLog:
             heard.started(log.application_id)
         note = note_in(line)
         if note is not None:
+            deadline.expect(LONGEST_READ)
             heard.noted(note)
     return log
 

@@ -22,6 +22,7 @@ from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.unreadable import IsolationPlan, IsolationResult, ReadNote, known_after
 from tallystick.errors import (
     ApplicationFailed,
+    ApplicationOverdue,
     ManifestMismatch,
     RecordsUnreadable,
     SourceError,
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 # Halving ten million offsets down to one takes 24, and each record is tried twice.
 _MOST_DEATHS: Final = 40
 _DIED: Final = "its application ended: {}"
+_HUNG: Final = "its application hung, and was ended after {}"
 
 
 def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStatus) -> None:
@@ -83,7 +85,10 @@ def _has_expired(plan: BatchPlan, snapshot: BrokerSnapshot) -> bool:
 
 
 def _searched(services: Services, attempt: Attempt) -> IsolationResult:
-    """What applications of their own have found: another one for each record that kills its own."""
+    """What applications of their own have found: another one for each read that ends its own.
+
+    All of them take as long as one landing may, at most, and the read that is going on then.
+    """
     batch, store = services.ledger.batch(attempt.batch_id).plan, services.store
     staging = StagingPath.of(batch, attempt.attempt_id)
     snapshot = services.broker.snapshot(batch.topic)
@@ -106,14 +111,16 @@ def _searched(services: Services, attempt: Attempt) -> IsolationResult:
         replication=services.feed.target.replication,
     )
     log.info("Batch %s has failed again: looking for offsets that can't be read.", batch.batch_id)
+    ends_at = services.clock.now() + services.feed.spark.max_application_time
     for number in range(_MOST_DEATHS):
         place, notes = staging.isolation(number), list[ReadNote]()
         plan = replace(plan, output=store.uri(f"{place}/{RESULT_NAME}"))
         try:
             return _found(services, attempt, plan, place, notes)
-        except ApplicationFailed as error:
-            known = known_after(plan.known, notes, _DIED.format(error.args[2]))
-            if len(known) == len(plan.known):
+        except (ApplicationFailed, ApplicationOverdue) as error:
+            words = _DIED if isinstance(error, ApplicationFailed) else _HUNG
+            known = known_after(plan.known, notes, words.format(error.args[2]))
+            if len(known) == len(plan.known) or services.clock.now() >= ends_at:
                 raise
             log.warning("A read has ended its application, and another one goes on: %s", error)
             plan = replace(plan, known=tuple(known))
@@ -127,7 +134,10 @@ def _found(
     place: str,
     notes: list[ReadNote],
 ) -> IsolationResult:
-    """What one application has found, with a note for each read; raises ApplicationFailed."""
+    """What one application has found, with a note for each read.
+
+    Raises ApplicationFailed, or ApplicationOverdue for a read that hangs.
+    """
     path = f"{place}/{PLAN_NAME}"
     services.store.write(path, json.dumps(to_plain(plan)).encode())
     order = LandingOrder(

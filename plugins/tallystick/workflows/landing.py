@@ -18,6 +18,7 @@ from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import BatchState
 from tallystick.errors import (
     ApplicationFailed,
+    ApplicationOverdue,
     AttemptFenced,
     BrokerUnavailable,
     CommitOutcomeUnknown,
@@ -47,7 +48,7 @@ def land_batch(
 
     Raises BatchBusy when another run's attempt is alive, SourceChanged when the log is not the
     planned one any more, StorageRefused or StorageUnavailable before anything is read,
-    ApplicationFailed, or RecordsUnreadable where single records are to blame.
+    ApplicationFailed, ApplicationOverdue, or RecordsUnreadable where single records are to blame.
     """
     with at(services, "land", batch_id):
         status = services.ledger.batch(batch_id)
@@ -67,10 +68,10 @@ def land_batch(
 def _carry_out(
     services: Services, attempt: Attempt, order: LandingOrder, before: BatchStatus
 ) -> None:
-    """Let Spark write the batch; raises ApplicationFailed, or RecordsUnreadable."""
+    """Let Spark write the batch; raises ApplicationFailed or -Overdue, or RecordsUnreadable."""
     try:
         services.spark.run(order, started=partial(_note_application, services, attempt))
-    except ApplicationFailed:
+    except (ApplicationFailed, ApplicationOverdue):
         with held(services, attempt):  # the search has a time of its own
             set_unreadable_aside(services, attempt, before)
         raise

@@ -11,6 +11,7 @@ import pytest
 
 from tallystick.errors import ApplicationFailed, ApplicationOverdue
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
+from tallystick.spark import submit_runner
 from tallystick.spark.command import SparkPlace
 from tallystick.spark.submit_runner import SubmitRunner
 
@@ -64,6 +65,24 @@ def test_a_search_and_a_scrub_that_hang_are_ended_too(tmp_path: Path) -> None:
         hanging.isolate(ORDER, noted=lambda _: None)
     with pytest.raises(ApplicationOverdue, match="scrub scrub1"):
         hanging.scrub(ScrubOrder("orders", "scrub1", "hdfs://nn/scrub.json"))
+
+
+NOTE = "echo 'tallystick: note {}'; sleep 1"
+
+
+def test_a_read_of_a_search_that_hangs_is_ended_long_before_a_landing_would_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submit_runner, "LONGEST_READ", timedelta(seconds=2.5))
+    notes: list[str] = []
+    # Each of the reads is quick enough; the last one hangs.
+    script = "; ".join([*(NOTE.format(each) for each in range(4)), HANGS])
+
+    with pytest.raises(ApplicationOverdue, match=r"longer than 0:00:02.5"):
+        runner(tmp_path, script, longest=600).isolate(ORDER, noted=notes.append)
+
+    assert notes == ["0", "1", "2", "3"]
+    assert not is_alive(tmp_path)
 
 
 def test_an_application_that_fails_in_time_has_failed(tmp_path: Path) -> None:
