@@ -11,7 +11,7 @@ import os
 import random
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -28,7 +28,7 @@ TRIES = 200
 class Ports:
     """The ports of one sandbox; remembered in its state, their locks held until released."""
 
-    def __init__(self, state: State, usual: dict[str, int]) -> None:
+    def __init__(self, state: State, usual: Mapping[str, int]) -> None:
         self._state = state
         self._usual = usual
         self._held: dict[str, FileLock] = {}

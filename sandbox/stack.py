@@ -46,11 +46,18 @@ class Sandbox:
     """One state directory and the services in it.
 
     ``kafka``, ``hdfs``, ``postgres`` and ``airflow`` can be started, stopped and killed one by one.
+    While a service is down, its port is another sandbox's for the taking. Free ports are taken by
+    chance, so without ``usual_ports`` that does not come about.
     """
 
-    def __init__(self, directory: Path | str | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path | str | None = None,
+        *,
+        usual_ports: Mapping[str, int] = USUAL_PORTS,
+    ) -> None:
         self.directory = Path(directory).resolve() if directory is not None else state_dir()
-        self.home = _home(self.directory, USUAL_PORTS)
+        self.home = _home(self.directory, usual_ports)
         self.kafka = Kafka(self.home)
         self.hdfs = Hdfs(self.home)
         self.postgres = Postgres(self.home)
@@ -229,7 +236,7 @@ class Sandbox:
         write_private(connections_file(self.directory), json.dumps(found, indent=1, sort_keys=True))
 
 
-def _home(directory: Path, usual_ports: dict[str, int]) -> Home:
+def _home(directory: Path, usual_ports: Mapping[str, int]) -> Home:
     directory.mkdir(parents=True, exist_ok=True)
     # Others have no business here; as root PostgreSQL's user must get through to its own directory.
     directory.chmod(0o711 if os.geteuid() == 0 else 0o700)

@@ -31,6 +31,7 @@ from tests.support.detector_faults import (
     short,
     unreadable,
     without_manifest,
+    without_runs,
     written_past_the_schema,
 )
 from tests.support.detector_scene import (
@@ -80,6 +81,7 @@ def scene(
             without_manifest,
             refused,
             unreadable,
+            without_runs,
         )
     ]
     expiring.settle()

@@ -144,7 +144,7 @@ def test_the_command_line_brings_services_up_and_leaves_nothing(directory: Path)
 
 
 def test_data_survives_a_crash_of_the_machine(directory: Path) -> None:
-    sandbox = Sandbox(directory)
+    sandbox = Sandbox(directory, usual_ports={})
     sandbox.up(LIGHT)
     produce(sandbox.kafka.address, "orders")
     write(sandbox, "/proof", b"landed")
@@ -156,7 +156,7 @@ def test_data_survives_a_crash_of_the_machine(directory: Path) -> None:
     assert processes_in(directory) == {}
     pretend_reboot(directory)
 
-    sandbox = Sandbox(directory)
+    sandbox = Sandbox(directory, usual_ports={})
     assert sandbox.processes() == []  # the live process that now has the old number is not ours
     sandbox.up(LIGHT)
     assert sandbox.env() == addresses
@@ -168,7 +168,7 @@ def test_data_survives_a_crash_of_the_machine(directory: Path) -> None:
 
 
 def test_each_service_can_be_killed_and_started_alone(directory: Path) -> None:
-    sandbox = Sandbox(directory)
+    sandbox = Sandbox(directory, usual_ports={})
     sandbox.up(LIGHT)
     produce(sandbox.kafka.address, "orders")
 

@@ -300,6 +300,25 @@ def left_behind(scene: Scene) -> Way:
     return way
 
 
+def without_runs(scene: Scene) -> Way:
+    """Records wait, and the hourly schedule has brought no run for four hours."""
+    way = scene.way("paused")
+    produce(scene.servers, way.topic, messages(5))
+    scene.landed(way)
+    produce(scene.servers, way.topic, messages(4))
+    tables = {"plan": "planned_at", "batch": "lease_until", "attempt": "ended_at"}
+    scene.by_hand(
+        way,
+        *(f"ALTER TABLE {table} DISABLE TRIGGER USER" for table in tables),
+        *(
+            f"UPDATE {table} SET {column} = {column} - interval '4 hours'"
+            for table, column in tables.items()
+        ),
+    )
+    scene.inject(way, "N5", UNKNOWN, 0, 5, 9)
+    return way
+
+
 def without_manifest(scene: Scene) -> Way:
     """A published directory from which somebody has deleted the one file that is not data."""
     way = scene.way("bare")

@@ -40,7 +40,7 @@ def sandbox() -> Iterator[Sandbox]:
 @contextmanager
 def watched_sandbox(directory: Path | str) -> Iterator[Sandbox]:
     """A sandbox that is gone after the block, and after a kill of this process."""
-    sandbox = Sandbox(directory)
+    sandbox = Sandbox(directory, usual_ports={})
     watcher = Watcher(SANDBOX, sandbox.directory)
     try:
         yield sandbox

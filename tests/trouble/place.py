@@ -51,7 +51,7 @@ class Place:
 @contextmanager
 def started(directory: Path, ledger_port: int) -> Iterator[Place]:
     """All services up; gone without a trace afterwards."""
-    sandbox = Sandbox(directory)
+    sandbox = Sandbox(directory, usual_ports={})
     ports = sandbox.home.ports
     ports.claim(*_GATES, "kafka", "kafka-controller")
     kafka = _kafka(sandbox)

@@ -36,8 +36,8 @@ class SampleSize:
         return self.slices * self.span
 
 
-AT_COMMIT: Final = SampleSize(slices=24, span=8)
-"""Before each commit: 192 offsets, which costs about 1 % of what a usual landing does."""
+AT_COMMIT: Final = SampleSize(slices=16, span=8)
+"""Before each commit: 128 offsets, which cost less than 1 % of a usual landing's CPU."""
 COMMIT_TURN: Final = 0
 """The turn of the sample before the commit; later ones count from 1."""
 

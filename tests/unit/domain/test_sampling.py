@@ -56,8 +56,8 @@ def test_a_batch_and_a_turn_give_the_same_slices_in_whatever_order_ranges_come(
     ("bounds", "why"),
     [
         ([(0, 2_000_000)], "one partition"),
-        ([(1_000, 300_000)] * 6, "six"),
-        ([(0, 5_000)] * 9, "as many as there is room for"),
+        ([(1_000, 300_000)] * 3, "three"),
+        ([(0, 5_000)] * 6, "as many as there is room for"),
         ([(7, 1)] + [(0, 90_000)] * 3, "one record alone"),
     ],
 )
@@ -73,7 +73,7 @@ def test_both_ends_of_every_range_are_compared_where_they_fit(
 
 
 def test_a_small_batch_is_compared_as_a_whole() -> None:
-    whole = ranges((0, 50), (3, 100), (9, 42))
+    whole = ranges((0, 40), (3, 40), (9, 42))
     assert sampled(BATCH, 0, whole, AT_COMMIT) == tuple(whole)
 
 
