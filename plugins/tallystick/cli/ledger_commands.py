@@ -62,11 +62,25 @@ def rebuild(
             "--damaged", help="Enter also batches whose files do not prove their manifest any more."
         ),
     ] = False,
+    without_manifest: Annotated[
+        bool,
+        typer.Option(
+            "--without-manifest",
+            help="Enter also batches that have lost their manifest, from the rows of their files.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Enter published batches that the ledger lacks, from their manifests. Exit 1 if some can't."""
     deliver(
-        lambda: _rebuilt(stage_of(context), feed, root or (), dry_run=dry_run, damaged=damaged),
+        lambda: _rebuilt(
+            stage_of(context),
+            feed,
+            root or (),
+            dry_run=dry_run,
+            damaged=damaged,
+            without_manifest=without_manifest,
+        ),
         as_json=as_json,
     )
 
@@ -119,11 +133,23 @@ def _status(stage: Stage) -> Answer:
 
 
 def _rebuilt(
-    stage: Stage, name: str, roots: Sequence[str], *, dry_run: bool, damaged: bool
+    stage: Stage,
+    name: str,
+    roots: Sequence[str],
+    *,
+    dry_run: bool,
+    damaged: bool,
+    without_manifest: bool,
 ) -> Answer:
     feed = stage.feed(name)
     with told(f"rebuilding the ledger of {name}"), stage.services(feed) as services:
-        report = rebuild_ledger(services, roots, dry_run=dry_run, damaged=damaged)
+        report = rebuild_ledger(
+            services,
+            roots,
+            dry_run=dry_run,
+            damaged=damaged,
+            without_manifest=without_manifest,
+        )
     document = rebuild_document(report)
     return Answer(document, rebuild_view(document), CLEAN if report.is_whole else FINDINGS)
 

@@ -242,7 +242,7 @@ def rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
     if document.left_out:
         blocks.append(
             "With --damaged, batches are entered too whose files are gone for good and do not prove"
-            " their manifest any more."
+            " their manifest any more; with --without-manifest those that have lost it."
         )
         blocks.append("next: docs/runbook.md, A10, says what to do with what was left out.")
     blocks += findings_view(document.findings)

@@ -118,12 +118,16 @@ class RebuildPlan:
                 )
 
 
-def in_order(plans: Iterable[BatchPlan]) -> list[BatchPlan]:
+def in_order(plans: Iterable[BatchPlan], bare: Collection[BatchId] = ()) -> list[BatchPlan]:
     """The batches by life of the topic and label, each after those that it replaces files of.
 
-    Batches that replace one another in a circle come last: the ledger refuses them.
+    `bare` ones have lost their manifest: what has one is before them. Batches that replace one
+    another in a circle come last: the ledger refuses them.
     """
-    waiting = sorted(plans, key=lambda each: (each.ordinal, each.label, each.batch_id))
+    waiting = sorted(
+        plans,
+        key=lambda each: (each.ordinal, each.batch_id in bare, each.label, each.batch_id),
+    )
     there = {each.batch_id for each in waiting}
     ordered: list[BatchPlan] = []
     done: set[BatchId] = set()
@@ -145,10 +149,11 @@ def rebuild_plan(
     readable: Sequence[BatchPlan],
     proven: Sequence[PublishedBatch],
     staged: Sequence[PublishedBatch] = (),
+    bare: Collection[BatchId] = (),
 ) -> RebuildPlan:
     """What to do about proven batches that the ledger has not committed.
 
-    Those in staging come last: what readers see is before all.
+    Those in staging come last: what readers see is before all. `bare` have lost their manifest.
 
     `readable` are all whose manifests could be read, proven or not: the feed was responsible from
     the lowest of their offsets on.
@@ -162,7 +167,7 @@ def rebuild_plan(
     found = {each.plan.batch_id: each for each in (*staged, *proven)}
     there = {each.batch_id for each in readable}
     waiting = [each.plan for each in staged if found[each.plan.batch_id] is each]
-    for batch in (*in_order(each.plan for each in proven), *in_order(waiting)):
+    for batch in (*in_order((each.plan for each in proven), bare), *in_order(waiting)):
         batch_id = batch.batch_id
         reasons = [*_contradictions(facts, logs, batch), *_waiting(batch, there - committed)]
         if batch_id in unfinished:

@@ -181,11 +181,12 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         FindingCode.LEDGER_BEHIND,
         RuleClass.DUPLICATE,
-        "published manifests against the ledger's batches",
+        "published manifests, and rows in batches' directories without one, against the ledger",
         {_STORAGE: Ending.LISTING},
         (_UNKNOWN,),
-        "a copy of a batch that the ledger knows is A9",
-        "planning stops; rebuild or restore the ledger",
+        "a copy of a batch that the ledger knows, or of committed rows, is A9",
+        "planning stops; rebuild or restore the ledger; a directory without a manifest is moved"
+        " aside by its number",
     ),
     Rule(
         FindingCode.UNREADABLE_RECORD,

@@ -5,16 +5,17 @@ Storage is listed first and the ledger asked afterwards: it knows of each batch 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.paths import BatchPath
-from tallystick.domain.storage_rules import ledger_behind
+from tallystick.domain.storage_rules import is_read, ledger_behind
 from tallystick.errors import FileMissing, LedgerBehind
 from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
+from tallystick.workflows.stray_rows import is_news_to_ledger
 
 _LEVELS = ("gen=", "dt=", "hour=", "batch=")
 _HOURS: Final = 2
@@ -28,23 +29,45 @@ def feed_roots(services: Services, more: Collection[str] = ()) -> tuple[str, ...
     return tuple(sorted({services.root, *services.ledger.roots(services.feed_name), *more}))
 
 
-def unknown_batches(services: Services, roots: Collection[str]) -> list[BatchPath]:
-    """The published batches below these roots that the ledger has not committed, sorted.
+@dataclass(frozen=True, slots=True)
+class UnknownBatches:
+    """Directories of batches that the ledger has not committed, sorted."""
 
-    Each holds a `_tally.json`: a directory without one is no batch, whatever its name.
-    """
+    told: Sequence[BatchPath]
+    """With a manifest."""
+    bare: Sequence[BatchPath]
+    """Without one, and with rows, or what may be rows, that the ledger has not committed."""
+
+    def __bool__(self) -> bool:
+        return bool(self.told or self.bare)
+
+
+def unknown_batches(services: Services, roots: Collection[str]) -> UnknownBatches:
+    """The published batches below these roots that the ledger has not committed."""
     return _unknown(services, [each for root in roots for each in batch_paths(services, root)])
 
 
-def _unknown(services: Services, paths: Collection[BatchPath]) -> list[BatchPath]:
+def _unknown(services: Services, paths: Collection[BatchPath]) -> UnknownBatches:
     found = {str(each): each for each in paths}
     ids = sorted({each.batch_id for each in paths})
     known = set(services.ledger.committed_among(services.feed_name, ids)) if ids else set()
-    return [
-        path
-        for _, path in sorted(found.items())
-        if path.batch_id not in known and services.store.status(path.manifest) is not None
-    ]
+    unknown = [path for _, path in sorted(found.items()) if path.batch_id not in known]
+    told = [each for each in unknown if services.store.status(each.manifest) is not None]
+    left = (each for each in unknown if each not in told)
+    return UnknownBatches(told, [each for each in left if _has_news(services, str(each))])
+
+
+def _has_news(services: Services, directory: str) -> bool:
+    """True for a directory with rows that the ledger has not committed."""
+    try:
+        entries = services.store.entries(directory)
+    except FileMissing:
+        return False
+    return any(
+        is_news_to_ledger(services, f"{directory}/{each.name}")
+        for each in entries
+        if is_read(each.name) and not each.is_directory
+    )
 
 
 def require_ledger_not_behind(services: Services, *, is_dry_run: bool = False) -> None:
@@ -56,20 +79,23 @@ def require_ledger_not_behind(services: Services, *, is_dry_run: bool = False) -
     ledger that was restored remembers an older look, and one that is new remembers none.
     """
     behind: list[BatchPath] = []
+    bare: list[BatchPath] = []
     looks: dict[str, int] = {}
     with at(services, "plan"):
         for root in feed_roots(services):
             listing = _Listing(services.ledger.newest_look(services.feed_name, root))
             paths = list(batch_paths(services, root, listing))
-            behind += _unknown(services, paths)
+            unknown = _unknown(services, paths)
+            behind += unknown.told
+            bare += unknown.bare
             if listing.newest_ms is not None:
                 looks[root] = listing.newest_ms
-        if behind:
-            directories = [str(each) for each in behind]
+        if behind or bare:
+            told, untold = ([str(each) for each in paths] for paths in (behind, bare))
             if not is_dry_run:
-                found = ledger_behind(services.feed_name, services.topic, directories)
+                found = ledger_behind(services.feed_name, services.topic, told, untold)
                 services.ledger.record_findings(services.feed_name, found)
-            raise LedgerBehind(services.feed_name, directories)
+            raise LedgerBehind(services.feed_name, [*told, *untold])
         for root, newest_ms in looks.items() if not is_dry_run else ():
             services.ledger.note_look(services.feed_name, root, newest_ms)
 

@@ -42,6 +42,16 @@ class PublishedManifests:
         """Those whose every offset is there."""
         return [each for key, each in self.batches.items() if self.proofs[key].is_proven]
 
+    def with_bare(
+        self,
+        batches: Mapping[BatchId, PublishedBatch],
+        proofs: Mapping[BatchId, DirectoryProof],
+    ) -> PublishedManifests:
+        """The same, with batches whose manifests were made from their files."""
+        return PublishedManifests(
+            {**self.batches, **batches}, {**self.proofs, **proofs}, self.left_out
+        )
+
 
 def read_manifests(services: Services, paths: Sequence[BatchPath]) -> PublishedManifests:
     """What the directories' manifests say, each proven from its files."""

@@ -1,8 +1,9 @@
 """Rebuild: enter what readers find published into a ledger that was lost, or is behind.
 
 Storage is read and proven first, then it is decided what to do, then it is done, batch by batch: a
-rebuild that dies is taken up by the next one. No broker is asked. Proven batches in staging are
-published; nothing else changes in storage.
+rebuild that dies is taken up by the next one. The broker is asked about directories without a
+manifest alone. Proven batches in staging are published, and lost manifests are written on request;
+nothing else changes in storage.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tallystick.domain.rebuilding import (
     committed_in,
     rebuild_plan,
 )
+from tallystick.workflows.bare_directories import bare_directories
 from tallystick.workflows.entering import enter, logs_of, require_unheld, settle_published
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import feed_roots, unknown_batches
@@ -54,6 +56,8 @@ NOT_IN_MANIFESTS = (
     "Attempts that failed or were at work, plans, owners of leases, and the order of the commits.",
     "The chain of commits: a new one begins over the manifests as they are now. If one was changed"
     " or removed before, only an older export can show it.",
+    "Of a directory that had lost its manifest: what its batch claimed beyond its rows, its window,"
+    " and the checksums of its files as they were committed.",
     "If a proven batch in staging had been committed: it is entered and published where nothing"
     " else holds its offsets.",
 )
@@ -96,29 +100,39 @@ def rebuild(
     *,
     dry_run: bool = False,
     damaged: bool = False,
+    without_manifest: bool = False,
 ) -> RebuildReport:
     """Every published batch that the ledger does not know is entered, or named with the reason.
 
     `roots` are directories beside the feed's own below which it has landed. A directory whose files
     do not prove its manifest is left out; with `damaged` it is entered as its manifest says, as the
-    lost ledger had it, and reconcile names what is missing. Raises BatchBusy before anything is
-    changed when a living run holds a batch that is published, or is in the way of one.
+    lost ledger had it, and reconcile names what is missing. One that has lost its manifest is left
+    out, too; with `without_manifest` it is entered from the offset columns. Raises BatchBusy before
+    anything is changed when a living run holds a batch that is published, or is in the way of one.
     """
     with at(services, "rebuild"):
         places = feed_roots(services, roots)
-        published = read_manifests(services, unknown_batches(services, places))
+        unknown = unknown_batches(services, places)
+        published = read_manifests(services, unknown.told)
+        bare = bare_directories(services, unknown.bare, published.plans)
+        left_out = bare.left_out(are_wanted=without_manifest)
+        if without_manifest:
+            published = published.with_bare(bare.published, bare.proofs)
         wanted = tuple(published.batches.values()) if damaged else published.proven
         staged = [
             each
             for each in staged_batches(services, places)
-            if each.plan.batch_id not in published.batches
+            if each.plan.batch_id not in {*published.batches, *bare.batch_ids}
         ]
         facts = _facts(services, (*wanted, *staged))
-        plan = rebuild_plan(facts, published.plans, wanted, staged)
-        plan.left_out += [*published.left_out, *(() if damaged else _unproven(published))]
+        readable = {each.batch_id: each for each in (*bare.plans, *published.plans)}
+        plan = rebuild_plan(facts, list(readable.values()), wanted, staged, bare.batch_ids)
+        plan.left_out += [*published.left_out, *left_out]
+        plan.left_out += () if damaged else _unproven(published)
         require_unheld(services.ledger.accounts(services.feed_name), plan)
         if not dry_run:
             settle_published(services)
+            bare.write(services, [each.plan.batch_id for each in (*plan.finish, *plan.enter)])
             enter(services, plan)
         report = _report(services, plan, published, dry_run=dry_run)
     _tell(report)
