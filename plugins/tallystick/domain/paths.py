@@ -20,6 +20,7 @@ QUARANTINE_NAME: Final = "_quarantine"
 REPORTS_NAME: Final = "_reports"
 MANIFEST_NAME: Final = "_tally.json"
 PLAN_NAME: Final = "plan.json"
+LOG_ANSWER_NAME: Final = "log.json"
 DATA_NAME: Final = "data"
 ISOLATION_NAME: Final = "isolate"
 SCRUB_NAME: Final = "_scrub"
@@ -64,6 +65,11 @@ class StagingPath:
     def data(self) -> str:
         """What the Spark application writes, and what is renamed at publishing."""
         return f"{self}/{DATA_NAME}"
+
+    @property
+    def log_answer(self) -> str:
+        """What the broker said of the logs when the application had ended."""
+        return f"{self}/{LOG_ANSWER_NAME}"
 
     def isolation(self, number: int) -> str:
         """The directory of the search's plan, notes and result, one for each application."""

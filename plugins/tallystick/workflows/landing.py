@@ -29,6 +29,7 @@ from tallystick.errors import (
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.heartbeat import held
 from tallystick.workflows.isolating import set_unreadable_aside
+from tallystick.workflows.log_as_read import keep_answer
 from tallystick.workflows.place import at
 from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
@@ -60,6 +61,7 @@ def land_batch(
             order = prepare(services, attempt)
             if status.plan.ranges:
                 _carry_out(services, attempt, order, status)
+                keep_answer(services, attempt, status.plan)
         _hold_until_verified(services, attempt)
     log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
     return attempt

@@ -6,8 +6,7 @@ planned one afterwards, so its identity and its leader epochs are looked at last
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tallystick.domain.accounting import (
     RangeHoles,
@@ -24,10 +23,11 @@ from tallystick.domain.manifest import Manifest, TailAnchor
 from tallystick.domain.paths import StagingPath
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.sameness import SAME, Sameness
+from tallystick.domain.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import HoleClass
 from tallystick.errors import BrokerUnavailable, FileMissing, VerificationFailed
+from tallystick.workflows.log_as_read import checked_as_read, kept_answer
 from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
 
@@ -49,12 +49,15 @@ def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
     causes = [_explained(services, each, landing) for each in gaps]
     anchors = _anchors(services, staging, gaps, found)
     after = services.broker.snapshot(plan.topic)
-    changes = list(_changes_of_the_log(services, plan, landing, after))
+    since_read = checked_as_read(services, plan, landing, after)
+    vouched = _vouched(services, staging, plan, gaps, since_read)
+    changes = list(_changes_of_the_log(services, plan, after, since_read, vouched))
     problems = [*problems_in(plan.ranges, found), *_unexplained(gaps, causes), *changes]
     if problems:
         if not changes:
             _tell_short_reads(services, attempt, plan, after, gaps, causes)
         raise VerificationFailed(attempt.batch_id, problems)
+    anchors |= _landed_anchors(services, staging, gaps, found, vouched)
     ranges = tuple(
         accounted(
             each,
@@ -115,26 +118,44 @@ def _tell_short_reads(
     services.ledger.record_findings(services.feed_name, found)
 
 
+def _vouched(
+    services: Services,
+    staging: StagingPath,
+    plan: BatchPlan,
+    gaps: Sequence[RangeHoles],
+    since_read: Mapping[int, LogCheck],
+) -> list[OffsetRange]:
+    """Ranges of rows alone that nobody can judge now, and that were judged right after the read."""
+    unknown = [
+        each.planned.offsets
+        for each in gaps
+        if not each.holes
+        if (check := since_read.get(each.planned.offsets.partition.partition))
+        if check.sameness is Sameness.UNKNOWN
+    ]
+    answer = kept_answer(services, staging) if unknown else None
+    return [each for each in unknown if answer and answer.vouches_for(plan, each)]
+
+
 def _changes_of_the_log(
-    services: Services, plan: BatchPlan, landing: LandingPlan, after: BrokerSnapshot
+    services: Services,
+    plan: BatchPlan,
+    after: BrokerSnapshot,
+    since_read: Mapping[int, LogCheck],
+    vouched: Collection[OffsetRange],
 ) -> Iterator[str]:
     """What became of the log between the plan and the end of the read: re-created, or cut.
 
     The landing has asked the witness that the plan left, and seen each log reach past its range in
     the leader epoch of that moment: it is asked now. So are the log's own witness and the last
-    record that was landed before, which this batch's commit is about to replace.
+    record that was landed before, which this batch's commit is about to replace. Where nobody can
+    tell any more, the answer right after the read counts, for the ranges that are `vouched` for.
     """
     if (after.cluster_id, after.topic_id) != (plan.cluster_id, plan.topic_id):
         yield f"topic {plan.topic} was re-created while the batch was landed"
         return
     logs = {each.partition.partition: each for each in services.ledger.claimed_logs(plan.batch_id)}
     since_plan = checked_logs(services, after, logs.values())
-    as_read = [
-        replace(logs[partition], seen_epoch=epoch, last_seen_until=until, anchor=None)
-        for partition, until in _ends(plan).items()
-        if partition in logs and (epoch := landing.leader_epochs.get(partition)) is not None
-    ]
-    since_read = checked_logs(services, after, as_read)
     for planned in plan.ranges:
         offsets = planned.offsets
         partition = offsets.partition.partition
@@ -143,40 +164,58 @@ def _changes_of_the_log(
                 services.servers, f"no leader can say how far {offsets.partition} may be read"
             )
         known, read = since_plan.get(partition, SAME), since_read.get(partition, SAME)
-        if not read.holds_below(offsets.until_offset):
+        if offsets not in vouched and not read.holds_below(offsets.until_offset):
             yield f"{offsets}: {read.words('during the read')}"
         elif known.sameness is Sameness.CUT and not known.holds_below(offsets.until_offset):
             yield f"{offsets}: {known.words('since it was planned')}"
 
 
-def _ends(plan: BatchPlan) -> Mapping[int, int]:
-    """By partition, the end (excluded) of its range."""
-    offsets = [each.offsets for each in plan.ranges]
-    return {each.partition.partition: each.until_offset for each in offsets}
-
-
 def _anchors(
     services: Services, staging: StagingPath, gaps: Sequence[RangeHoles], found: ReadBack
-) -> Mapping[int, TailAnchor]:
+) -> dict[int, TailAnchor]:
     """The last landed record of each range, by partition; of the row itself where it is gone."""
-    last = {
+    last = _last_offsets(gaps)
+    topic = gaps[0].planned.offsets.partition.topic if gaps else ""
+    records = services.broker.records_at(topic, last) if last else {}
+    gone = [
+        each.planned.offsets
+        for each in gaps
+        if each.planned.offsets.partition.partition not in records
+    ]
+    return _landed_anchors(services, staging, gaps, found, gone) | {
+        partition: TailAnchor(last[partition], record.leader_epoch, record.content_hash)
+        for partition, record in records.items()
+    }
+
+
+def _landed_anchors(
+    services: Services,
+    staging: StagingPath,
+    gaps: Sequence[RangeHoles],
+    found: ReadBack,
+    ranges: Collection[OffsetRange],
+) -> dict[int, TailAnchor]:
+    """The last row of each of these ranges, as it lies in its file."""
+    wanted = {each.partition.partition for each in ranges}
+    return {
+        partition: TailAnchor(
+            offset,
+            None,
+            services.store.landed_record_hash(
+                staging.data, _file_with(found, partition, offset), partition, offset
+            ),
+        )
+        for partition, offset in _last_offsets(gaps).items()
+        if partition in wanted
+    }
+
+
+def _last_offsets(gaps: Sequence[RangeHoles]) -> dict[int, int]:
+    return {
         each.planned.offsets.partition.partition: offset
         for each in gaps
         if (offset := each.landed.last_offset) is not None
     }
-    topic = gaps[0].planned.offsets.partition.topic if gaps else ""
-    records = services.broker.records_at(topic, last) if last else {}
-    anchors: dict[int, TailAnchor] = {}
-    for partition, offset in last.items():
-        record = records.get(partition)
-        if record:
-            anchors[partition] = TailAnchor(offset, record.leader_epoch, record.content_hash)
-        else:
-            landed = services.store.landed_record_hash(
-                staging.data, _file_with(found, partition, offset), partition, offset
-            )
-            anchors[partition] = TailAnchor(offset, None, landed)
-    return anchors
 
 
 def _file_with(found: ReadBack, partition: int, offset: int) -> str:
