@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from tallystick.domain.findings import Finding
+from tallystick.domain.findings import Finding, foreseen
 from tallystick.domain.identities import FeedName
 from tallystick.domain.states import FindingState, Verdict
 from tallystick.domain.waivers import Waiver
@@ -112,6 +112,27 @@ def test_a_finding_whose_evidence_has_changed_is_waived_as_the_last_look_saw_it(
     assert states(story) == ["open"]
 
 
+def test_the_words_of_a_finding_are_those_of_the_look_that_its_evidence_is_of(
+    story: LedgerStory,
+) -> None:
+    (number,) = recorded(story, finding_of(cause="one bit has changed.", length_bytes=9))
+    recorded(
+        story, replace(finding_of(cause="it is empty.", length_bytes=0), next_step="Look again.")
+    )
+    seen = story.ledger.finding(number)
+    assert seen
+    assert (seen.finding.cause, seen.finding.next_step) == ("it is empty.", "Look again.")
+    assert seen.finding.evidence == {"length_bytes": 0}
+
+
+def test_what_is_foreseen_keeps_the_words_of_the_first_look(story: LedgerStory) -> None:
+    (number,) = recorded(story, foreseen(finding_of(cause="at first.", frontier=5)))
+    recorded(story, foreseen(finding_of(cause="later.", frontier=6)))
+    seen = story.ledger.finding(number)
+    assert seen
+    assert (seen.finding.cause, seen.finding.evidence["frontier"]) == ("at first.", 5)
+
+
 def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(verdict=Verdict.UNKNOWN))
     story.ledger.waive(waiver_of(number))
@@ -169,6 +190,8 @@ def test_evidence_changes_by_a_confirmation_only_and_never_once_it_ended(
     (number,) = recorded(story, finding_of(frontier=5))
     with story.raw() as hand, pytest.raises(psycopg.Error, match="only its confirmation"):
         hand.execute("UPDATE finding SET evidence = '{}'")
+    with story.raw() as hand, pytest.raises(psycopg.Error, match="only its confirmation"):
+        hand.execute("UPDATE finding SET cause = 'another'")
     story.ledger.close_findings(FEED, {number: "Gone."})
     with story.raw() as hand, pytest.raises(psycopg.Error, match="only its confirmation"):
         hand.execute("UPDATE finding SET evidence = '{}', last_confirmed_at = clock_timestamp()")

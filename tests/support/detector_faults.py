@@ -117,11 +117,13 @@ class Faulty:
                 if len(each.file.slices) == 1
             }
             services.store.delete(files[self.PHANTOM])
-            scene.inject(way, "A8", LOSS, self.PHANTOM, 0, 6)
+            name = files[self.PHANTOM].rpartition("/")[2]
+            scene.inject(way, "A8", LOSS, self.PHANTOM, 0, 6, subject=name)
             content = bytearray(services.store.read(files[self.CHANGED]))
             content[len(content) // 3] ^= 1
             services.store.write(files[self.CHANGED], bytes(content))
-            scene.inject(way, "C1", LOSS, self.CHANGED, 0, 7)
+            name = files[self.CHANGED].rpartition("/")[2]
+            scene.inject(way, "C1", LOSS, self.CHANGED, 0, 7, subject=name)
             directory = files[self.COPIED].rsplit("/", 1)[0]
             copy = f"{directory}/copy.parquet"
             services.store.write(copy, services.store.read(files[self.COPIED]))

@@ -55,7 +55,8 @@ def test_a_manifest_that_is_gone_is_told_and_written_anew_byte_for_byte(story: S
     [found] = look(story)
 
     assert (found.code, found.verdict, found.level) == (N3, Verdict.UNKNOWN, Level.L2)
-    assert found.evidence == {"manifest": f"/{manifest.relative_to(story.directory)}"}
+    place = f"/{manifest.relative_to(story.directory)}"
+    assert found.evidence == {"manifest": place, "length_bytes": None}
     [planned] = dry_repair(story.services(), ()).plan.write_manifests
     assert planned.path == found.evidence["manifest"]
     assert not manifest.exists(), "a dry run changes nothing"

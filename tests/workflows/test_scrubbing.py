@@ -20,6 +20,7 @@ from tallystick.domain.scrub import ReadFile, ScrubResult
 from tallystick.domain.states import Verdict
 from tallystick.errors import ScrubFailed, StorageUnavailable
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
+from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.run import land_feed
 from tallystick.workflows.scrubbing import ScrubReport, scrub
 from tallystick.workflows.services import Services
@@ -58,8 +59,8 @@ def rewrite(path: Path, change: Change) -> None:
     pq.write_table(change(table), path)
 
 
-def told(findings: Sequence[Finding]) -> list[tuple[Any, ...]]:
-    assert all(each.level is Level.L3 for each in findings)
+def told(findings: Sequence[Finding], level: Level = Level.L3) -> list[tuple[Any, ...]]:
+    assert all(each.level is level for each in findings)
     return [
         (each.code.value, each.verdict.value, each.partition, each.from_offset, each.until_offset)
         for each in findings
@@ -189,7 +190,11 @@ def test_one_unreadable_file_is_named_and_hides_no_other(story: Story) -> None:
 
 def test_a_missing_file_is_a_phantom_commit(story: Story) -> None:
     files(story)[1].unlink()
-    assert told(scrubbed(story).findings) == [("A8", "PROVEN_LOSS", 0, 10, 20)]
+    found = scrubbed(story).findings
+    assert told(found, Level.L2) == [("A8", "PROVEN_LOSS", 0, 10, 20)]
+    assert [each.finding.key for each in story.services().ledger.findings(FEED)] == [found[0].key]
+    reconcile(story.services())
+    assert len(story.services().ledger.findings(FEED)) == 1, "it is what a listing tells"
 
 
 def test_the_budget_is_kept_and_all_come_round(story: Story) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from tallystick.domain.sameness import SAME, LogCheck
 from tallystick.domain.second_read import SliceRead
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Isolation, Verdict
+from tallystick.domain.waivers import Waiver
 from tallystick.errors import BrokerUnavailable, VerificationFailed
 from tallystick.workflows import landing, observing, proving, second_reading
 from tallystick.workflows.landing import land_batch
@@ -260,25 +261,43 @@ def test_a_repair_lands_the_logs_own_records_in_place_of_the_others(story: Story
     assert story.published_offsets() == {0: list(range(10))}
 
 
-def test_what_a_waiver_has_accepted_keeps_its_evidence_in_other_samples(
-    story: Story, log: Log
-) -> None:
+def a_waived_difference(story: Story, log: Log) -> None:
+    """The first of so many records that no two samples read the same ones, but for the ends."""
     log.append(Kind.RECORD, 100_000)
     land(story)
-    rewritten(log, 0, *range(50_000, 60_000))
-
-    def evidence() -> Any:
-        [stored] = story.services().ledger.findings(FEED)
-        return stored.finding.evidence
-
-    looked(story, second_reader=2_000)
-    first = evidence()
-    looked(story, second_reader=2_000)
-    assert evidence() == first
     rewritten(log, 0)
-    log.entries[0] = replace(log.entries[0], value=b"a third one")
     looked(story, second_reader=2_000)
-    assert evidence() != first
+    [stored] = story.services().ledger.findings(FEED)
+    until = datetime(2199, 1, 1, tzinfo=UTC)
+    waiver = Waiver(stored.finding_id, "one record, accepted", "ann", "bob", until)
+    story.services().ledger.waive(waiver)
+
+
+def test_what_is_accepted_stays_accepted_while_other_samples_are_equal(
+    story: Story, log: Log
+) -> None:
+    a_waived_difference(story, log)
+    for _ in range(3):
+        assert looked(story, second_reader=2_000).verdict is Verdict.WAIVED
+    log.log_start_offset = 1
+    assert looked(story, second_reader=2_000).verdict is Verdict.WAIVED, "nobody can ask any more"
+
+
+@pytest.mark.parametrize(
+    "worse",
+    [
+        lambda log: rewritten(log, *range(50_000, 60_000)),
+        lambda log: rewritten(log, 1),
+        lambda log: log.entries.__setitem__(0, replace(log.entries[0], value=b"a third one")),
+    ],
+    ids=["in another sample", "beside it", "in another way"],
+)
+def test_what_differs_beside_what_is_accepted_is_not_accepted(
+    story: Story, log: Log, worse: Callable[[Log], None]
+) -> None:
+    a_waived_difference(story, log)
+    worse(log)
+    assert looked(story, second_reader=2_000).verdict is LOSS
 
 
 def test_batches_come_round_oldest_look_first_within_the_budget(story: Story, log: Log) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tallystick.domain.batch import PlannedRange
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import Owner
+from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import BatchState
 from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.publishing import finish
@@ -125,7 +126,9 @@ def test_a_stray_copy_of_transactions_is_one_finding_a_partition_with_its_exact_
     runs = [[first, first + 2] for first in range(0, 90, 3)]
     for each in doubled:
         path = "/" + str(copy.relative_to(story.directory))
-        assert each.evidence == {"path": path, "offsets": 60, "runs": 30, "first_runs": runs}
+        digest = OffsetRuns.of((first, until) for first, until in runs).digest
+        named = {"offsets": 60, "runs": 30, "first_runs": runs, "runs_sha256": digest}
+        assert each.evidence == {"path": path, **named}
         assert "It is 60 of them, in 30 runs." in each.cause
     before = [each.finding_id for each in story.services().ledger.findings(FEED)]
     for log in story.broker.logs.values():

@@ -44,8 +44,13 @@ def held_too_long(
                 "Look if its Spark application hangs, and end it; the next run takes the batch up:"
                 f" ./tallystick batches {feed}"
             ),
-            evidence={"batch": each.plan.batch_id, "seconds": round(each.held_seconds)},
-            subject=each.plan.batch_id,
+            evidence={
+                "batch": each.plan.batch_id,
+                "holder": each.holder,
+                "seconds": round(each.held_seconds),
+            },
+            # That nobody holds it is another trouble.
+            subject=f"{each.plan.batch_id} is held",
         )
         for each in tried
         if each.held_seconds is not None and each.held_seconds > limit.total_seconds()

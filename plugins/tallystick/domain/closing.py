@@ -2,6 +2,7 @@
 
 1. Only who looked can close: a witness that did not answer closes nothing, and a partition without
    a leader, one that the broker did not list, or whose batches could not be read, has not answered.
+   Nor has storage for a file that could not be asked (U1 of the same subject).
 2. What is lost stays lost: losses, cuts, doubts about a log and unknown tails end by an operator's
    word, never by a look. The witness that a doubt is about is not there to be asked again.
 3. What is foreseen ends where a look foresees it no more: a plan has recorded what was so.
@@ -15,12 +16,12 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import assert_never
 
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.ledger_rules import is_of_an_attempt
 from tallystick.domain.log_rules import has_lost_unlanded
-from tallystick.domain.offset_rules import OF_ROWS
+from tallystick.domain.offset_rules import is_of_rows
 from tallystick.domain.rule_table import RULE_OF, Ending
 from tallystick.domain.second_read_rules import ComparedPlace, place_of
 from tallystick.domain.snapshot import BrokerSnapshot
@@ -46,9 +47,9 @@ class Heard:
     storage: bool
     """True when every directory was listed."""
     read_in_full: Mapping[BatchId, bool] = field(default_factory=dict)
-    """Batches that a scrub read as a whole, and if each was clean."""
+    """Batches that a scrub read as a whole, and if nothing was found in their rows."""
     offsets_read: Mapping[BatchId, bool] = field(default_factory=dict)
-    """Batches whose offset columns were read, and if each was clean."""
+    """Batches whose offset columns were read, and if nothing was found in their rows."""
     equal_again: Collection[ComparedPlace] = ()
     """Places whose differing slices a second reader compared again, and found equal."""
     replaced: Collection[tuple[str, str]] = ()
@@ -85,15 +86,21 @@ def ended_findings(
     # A rebuild names the offsets of a directory that the ledger can't hold beside another batch: it
     # stands as long as the directory is there.
     behind = {each.subject for each in found if each.code is FindingCode.LEDGER_BEHIND}
+    unasked = {each.subject for each in found if _says_it_could_not_be_asked(each)}
     ended = {}
     for number, each in standing.items():
         is_there = each.code is FindingCode.LANDED_TWICE and each.subject in behind
-        if each.key not in still and not is_there:
+        is_unasked = each.level is Level.L2 and each.subject in unasked
+        if each.key not in still and not is_there and not is_unasked:
             why = _foreseen_no_more if each.is_foreseen else _reason
             reason = why(each, heard, generations)
             if reason:
                 ended[number] = reason
     return ended
+
+
+def _says_it_could_not_be_asked(found: Finding) -> bool:
+    return found.code is FindingCode.COULD_NOT_TELL and found.level is Level.L2
 
 
 def _foreseen_no_more(
@@ -145,7 +152,9 @@ def _is_well_by_now(each: Finding, ending: Ending, heard: Heard) -> bool:
         return is_of_an_attempt(each) or place_of(each) in heard.equal_again
     if ending is Ending.FULL_READ:
         return heard.read_in_full.get(batch_id, False)
-    return heard.offsets_read.get(batch_id, False) if each.subject == OF_ROWS else heard.storage
+    if is_of_rows(each):
+        return heard.offsets_read.get(batch_id, False)
+    return heard.storage
 
 
 def _payloads_ended(heard: Heard, gone: str) -> str | None:

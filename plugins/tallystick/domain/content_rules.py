@@ -73,7 +73,14 @@ def landed_twice(place: Place, held: Sequence[HeldOffsets]) -> tuple[Finding, ..
                     "Readers count them twice. See what a repair would do:"
                     f" ./tallystick repair {place.feed} --dry-run"
                 ),
-                evidence={"places": [each.place for each in holders]},
+                evidence={
+                    "places": [each.place for each in holders],
+                    "more_than_once_in": [
+                        each.place
+                        for each in holders
+                        if each.doubled.clipped(from_offset, until_offset)
+                    ],
+                },
             )
         )
     return tuple(found)

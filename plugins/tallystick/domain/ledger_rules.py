@@ -7,6 +7,7 @@ speak only where somebody has written past the schema, and that is what they are
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from tallystick.domain.batch import BatchPlan
 from tallystick.domain.findings import Finding, FindingCode, Level, finding, finding_in_batch
@@ -27,13 +28,15 @@ def overlaps_in_ledger(
             FindingCode.LEDGER_OVERLAP,
             Verdict.PROVEN_DUP,
             level=Level.L1,
-            cause="two ranges of the ledger hold these offsets, which its schema refuses.",
+            cause=f"{count} ranges of the ledger hold these offsets, which its schema refuses.",
             next_step=(
                 "Find out who changed the ledger's schema or rows by hand; look which files hold"
                 f" them: ./tallystick files {feed}"
             ),
+            evidence={"ranges": count},
         )
         for each in overlaps_in(settled)
+        for count in [sum(one.intersection(each) is not None for one in settled)]
     )
 
 
@@ -41,7 +44,7 @@ def landed_in_two_lives(
     feed: str, account: GenerationAccount, offsets: OffsetRange, earlier: int
 ) -> Finding:
     """Offsets that a generation and an earlier one of the same topic id have both committed."""
-    return finding(
+    found = finding(
         feed,
         account,
         offsets,
@@ -61,6 +64,8 @@ def landed_in_two_lives(
         ),
         evidence={"generations": [earlier, account.ordinal], "topic_id": account.topic_id},
     )
+    # A third life that holds them too is another trouble.
+    return replace(found, subject=f"generation {earlier}")
 
 
 def skips_in_ledger(

@@ -15,8 +15,8 @@ from tallystick.domain.manifest import Manifest
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import Verdict
 
-OF_ROWS: Final = "rows"
-"""The subject of these findings: the same offsets may be told of for their file, too."""
+OF_ROWS: Final = "rows of batch "
+"""Begins the subject of these findings: the same offsets may be told of for their file, too."""
 
 
 def offset_findings(
@@ -27,6 +27,11 @@ def offset_findings(
     `gone` are the files that repairs have replaced: neither they nor their offsets count.
     """
     return tuple(_findings(manifest, gone, found))
+
+
+def is_of_rows(found: Finding) -> bool:
+    """True for what such a comparison has found, and another one may end."""
+    return found.subject.startswith(OF_ROWS)
 
 
 def _findings(manifest: Manifest, gone: Collection[str], found: ReadBack) -> Iterator[Finding]:
@@ -91,7 +96,7 @@ def _finding(
             f" ./tallystick repair {manifest.plan.feed}"
         ),
         evidence=evidence,
-        subject=OF_ROWS,
+        subject=f"{OF_ROWS}{manifest.plan.batch_id}",
     )
 
 

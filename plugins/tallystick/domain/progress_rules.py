@@ -132,6 +132,7 @@ def frozen_time_index(
                         " end passes it while readable offsets pile up behind it."
                     ),
                     next_step="Set plan.until: now in the feed, and correct the producer's clock.",
+                    evidence={"cut": cut},
                 )
             )
     return tuple(found)
@@ -231,7 +232,11 @@ def unfinished_batches(
                 f" nobody has {'published' if each.state is BatchState.COMMITTED else 'held'} it."
             ),
             next_step=f"The next run takes it up: ./tallystick land {feed}",
-            evidence={"batch": each.batch_id, "seconds": round(each.seconds)},
+            evidence={
+                "batch": each.batch_id,
+                "state": each.state.value,
+                "seconds": round(each.seconds),
+            },
             subject=each.batch_id,
         )
         for each in waiting

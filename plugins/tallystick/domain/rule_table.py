@@ -36,7 +36,10 @@ class Ending(StrEnum):
 
     LEDGER = "a reconcile that finds it no more in the ledger"
     BROKER = "a reconcile that finds it no more, if the broker answers for the partition"
-    LISTING = "a reconcile that lists all directories, and finds it no more"
+    LISTING = (
+        "a reconcile that lists all directories, can ask the file that it is about, and finds it no"
+        " more"
+    )
     FULL_READ = "a full read of its batch (level 3) in which all is well"
     SECOND_READ = (
         "a reconcile at level 4 that compares the same slices again and finds them equal; before a"
@@ -228,9 +231,10 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         FindingCode.CONTENT_CHANGED,
         RuleClass.CORRUPTION,
-        "length and checksum, or content fingerprint, against those of the commit",
+        "length and checksum against those of the commit, or content fingerprint against that of"
+        " the first full read",
         {_STORAGE: Ending.LISTING, _SCAN: Ending.FULL_READ},
-        (_LOSS,),
+        (_LOSS, _UNKNOWN),
         "-",
         "landed again while the broker has it",
     ),

@@ -9,10 +9,12 @@ arrays instead of ten million objects keep sparse sets (compacted topics) afford
 
 from __future__ import annotations
 
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import islice
 from typing import Final
 
@@ -22,6 +24,14 @@ _AFTER_ALL: Final = (2**63, 2**63)
 
 def _empty() -> array[int]:
     return array("q")
+
+
+def _little_endian(offsets: array[int]) -> bytes:
+    if sys.byteorder == "little":
+        return offsets.tobytes()
+    swapped = offsets[:]
+    swapped.byteswap()
+    return swapped.tobytes()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +80,19 @@ class OffsetRuns:
         8
         """
         return sum((until - start) * (start + until - 1) // 2 for start, until in self)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all runs.
+
+        >>> OffsetRuns.of([(0, 3)]).digest == OffsetRuns.of([(0, 2), (2, 3)]).digest
+        True
+        """
+        found = sha256()
+        for each in (self.from_offsets, self.until_offsets):
+            # Little-endian on every machine: executors may not be what the driver is.
+            found.update(_little_endian(each))
+        return found.hexdigest()
 
     def __len__(self) -> int:
         return len(self.from_offsets)

@@ -16,7 +16,7 @@ from tallystick.domain.fingerprint import Fingerprint, quarters_of
 from tallystick.domain.runs import OffsetRuns
 
 PLAN_FORMAT: Final = "tallystick-scrub-1"
-RESULT_FORMAT: Final = "tallystick-scrub-result-1"
+RESULT_FORMAT: Final = "tallystick-scrub-result-2"
 MOST_RUNS: Final = 100
 
 
@@ -107,12 +107,24 @@ class BoundedRuns:
     """Largest of all (included); None if there is none."""
     runs: tuple[tuple[int, int], ...]
     """The first runs [from, until), `MOST_RUNS` at most."""
+    digest: str
+    """SHA-256 of all runs: sets that only begin alike have different ones."""
 
     @classmethod
     def of(cls, offsets: OffsetRuns) -> BoundedRuns:
         """The offsets, bounded."""
         runs = tuple(run for run, _ in zip(offsets, range(MOST_RUNS), strict=False))
-        return cls(offsets.count, len(offsets), offsets.first_offset, offsets.last_offset, runs)
+        bounds = (offsets.first_offset, offsets.last_offset)
+        return cls(offsets.count, len(offsets), *bounds, runs, offsets.digest)
+
+    def as_evidence(self) -> Mapping[str, object]:
+        """Which offsets these are, to the last one, whatever their number."""
+        return {
+            "offsets": self.count,
+            "runs": self.run_count,
+            "first_runs": [list(run) for run in self.runs],
+            "runs_sha256": self.digest,
+        }
 
     def __bool__(self) -> bool:
         return self.count > 0

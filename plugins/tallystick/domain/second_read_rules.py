@@ -4,12 +4,15 @@
 2. A committed row that is not the log's record is a loss: what the log holds there is in no file.
 3. What was not compared, on either side, proves nothing and ends nothing.
 4. Files that were refused stay refused until the same slices are compared again, and are equal.
+5. A finding about committed rows keeps its evidence as long as nothing else is seen to differ.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from tallystick.domain.batch import BatchPlan
@@ -136,6 +139,7 @@ def is_compared(finding: Finding, compared: Sequence[ComparedSlice]) -> bool:
     return (
         number is not None
         and bool(runs)
+        and not finding.evidence.get("more_slices")
         and all(_was_compared(number, run, compared) for run in runs)
     )
 
@@ -168,9 +172,15 @@ def place_of(finding: Finding) -> ComparedPlace:
 
 
 def differing_rows(
-    manifest: Manifest, files: Sequence[LandedFile], compared: Sequence[ComparedSlice]
+    manifest: Manifest,
+    files: Sequence[LandedFile],
+    compared: Sequence[ComparedSlice],
+    standing: Iterable[Finding] = (),
 ) -> tuple[Finding, ...]:
-    """One finding for each partition of a committed file whose rows are not the log's records."""
+    """One finding for each partition of a committed file whose rows are not the log's records.
+
+    One of `standing` that is still so, and no worse, is told as it is on record.
+    """
     by_place: dict[tuple[str, int], list[ComparedSlice]] = {}
     for each in compared:
         for difference in each.differences:
@@ -181,31 +191,33 @@ def differing_rows(
                 slices.append(ComparedSlice(each.read, ()))
             last = slices[-1]
             slices[-1] = ComparedSlice(last.read, (*last.differences, difference))
-    return tuple(
-        _of_committed(manifest, files, name, number, slices)
-        for (name, number), slices in sorted(by_place.items())
-    )
+    known = {each.key: each for each in standing}
+    found = []
+    for (name, number), slices in sorted(by_place.items()):
+        told = _of_committed(manifest, files, name, number, slices)
+        before = known.get(told.key)
+        found.append(before if before and _is_as_before(before, slices, compared) else told)
+    return tuple(found)
 
 
-def as_before(
-    found: Finding, standing: Iterable[Finding], compared: Sequence[ComparedSlice]
-) -> Finding:
-    """The finding with the evidence that is on record, if the records shown there still differ so.
+def _is_as_before(
+    known: Finding, differing: Sequence[ComparedSlice], compared: Sequence[ComparedSlice]
+) -> bool:
+    """True if what differs now is what is on record: in each slice the same, and nowhere else.
 
-    Another sample sees other offsets; whoever has accepted the finding has accepted what it shows.
+    Another sample sees other offsets: equal ones change nothing, differing ones make it worse. A
+    slice of which a part could not be compared is as it was, if nothing differs in the rest.
     """
-    known = next((each for each in standing if each.key == found.key), None)
-    if known is None:
-        return found
-    now = {
-        each.offset: _shown_difference(each)
-        for one in compared
-        if one.read.asked.partition.partition == found.partition
-        for each in one.differences
-    }
-    records = known.evidence.get("records")
-    is_same = isinstance(records, list) and all(now.get(each["offset"]) == each for each in records)
-    return replace(found, cause=known.cause, evidence=known.evidence) if is_same else found
+    now = [each for one in differing for each in one.differences]
+    recorded = list(zip(_slices_in(known), _digests_in(known), strict=False))
+    if any(not any(a <= each.offset < b for (a, b), _ in recorded) for each in now):
+        return False
+    for run, digest in recorded:
+        inside = [each for each in now if run[0] <= each.offset < run[1]]
+        is_unasked = not inside and not _was_compared(known.partition or 0, run, compared)
+        if not is_unasked and _digest(inside) != digest:
+            return False
+    return True
 
 
 def differing_attempt(
@@ -350,6 +362,11 @@ def _slices_in(finding: Finding) -> tuple[tuple[int, int], ...]:
     return tuple((int(run[0]), int(run[1])) for run in runs) if isinstance(runs, list) else ()
 
 
+def _digests_in(finding: Finding) -> Sequence[object]:
+    digests = finding.evidence.get("digests")
+    return digests if isinstance(digests, list) else ()
+
+
 def _attempts_in(finding: Finding) -> tuple[AttemptId, ...]:
     attempts = finding.evidence.get("attempts")
     return tuple(AttemptId(each) for each in attempts) if isinstance(attempts, list) else ()
@@ -382,8 +399,24 @@ def _evidence(compared: Sequence[ComparedSlice]) -> Mapping[str, object]:
         "slices": [
             [each.read.from_offset, each.read.until_offset] for each in compared[:MOST_SLICES]
         ],
+        # Of every difference in each of these slices: what is shown below is but the first few.
+        "digests": [_digest(each.differences) for each in compared[:MOST_SLICES]],
+        "more_slices": len(compared[MOST_SLICES:]),
         "records": [_shown_difference(each) for each in differing[:MOST_SHOWN]],
     }
+
+
+def _digest(differences: Iterable[Difference]) -> str:
+    """SHA-256 of all that both sides said at these offsets."""
+    said = [
+        [each.offset, *(_identity(one) for one in (each.landed, each.served))]
+        for each in differences
+    ]
+    return sha256(json.dumps(said).encode()).hexdigest()
+
+
+def _identity(record: SeenRecord | None) -> Sequence[object] | None:
+    return None if record is None else (record.content_hash.hex(), record.head.timestamp_type)
 
 
 def _shown_difference(difference: Difference) -> Mapping[str, object]:

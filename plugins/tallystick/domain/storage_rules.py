@@ -1,6 +1,7 @@
 """The ledger's files against what really lies in HDFS, both ways: level L2, and at publishing.
 
-1. A committed file that is missing, shorter, or has another checksum is named with its ranges.
+1. A committed file that is missing, shorter, or has another checksum is named with its ranges, and
+   with the length and checksum that it has now.
 2. A missing file that lies elsewhere, by length and checksum, is that file: no row is lost.
 3. A manifest that names a commit which the ledger doesn't know means that the ledger is behind; so
    does a batch's directory without one, with rows that it doesn't know.
@@ -17,10 +18,14 @@ from typing import Final
 
 from tallystick.domain.batch import BatchPlan
 from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.identities import BatchId
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import MANIFEST_NAME
+from tallystick.domain.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.states import Verdict
+
+SOLE_ROWS: Final = "sole_rows"
+_UNASKED_IF_NONE: Final = ("checksum", SOLE_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +34,18 @@ class StoredFile:
 
     length_bytes: int
     checksum: str | None
-    """None when the length differs already, so nobody asked; and when nobody could tell."""
+    """None when nobody could tell."""
     trouble: str | None = None
     """Why nobody could tell."""
+
+    def is_as_committed(self, file: LandedFile) -> bool:
+        """True when length and checksum were asked, and are those of the commit."""
+        now = (self.length_bytes, self.checksum, self.trouble)
+        return now == (file.length_bytes, file.checksum, None)
+
+    def as_evidence(self) -> Mapping[str, object]:
+        """Which bytes these are: a finding about them is of these bytes, and of no others."""
+        return {"length_bytes": self.length_bytes, "checksum": self.checksum}
 
 
 def is_read(name: str) -> bool:
@@ -43,6 +57,20 @@ def is_read(name: str) -> bool:
     it.
     """
     return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
+
+
+@dataclass(frozen=True, slots=True)
+class LostManifest:
+    """What became of a published directory's manifest."""
+
+    length_bytes: int | None
+    """None when it is gone."""
+    committed_bytes: int
+
+    def __str__(self) -> str:
+        if self.length_bytes is None:
+            return "is gone"
+        return f"has {self.length_bytes} bytes, {self.committed_bytes} were committed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,49 +111,37 @@ def missing_or_changed(
     stored: Mapping[str, StoredFile],
     elsewhere: Mapping[str, str] | None = None,
 ) -> Iterator[Finding]:
-    """One finding for each slice of each file that is not as it was when it was committed.
+    """What is told of each slice of each file that is not as it was when it was committed.
 
-    `elsewhere` are the paths at which missing files were found, by name.
+    `elsewhere` are the paths at which missing files were found, by name. A file that could not be
+    asked is UNKNOWN; its length may prove by itself that it has changed.
     """
     for file in manifest.files:
-        found = stored.get(file.name)
+        found, path = stored.get(file.name), f"{directory}/{file.name}"
         moved = (elsewhere or {}).get(file.name)
         if found is None and moved:
-            yield from _moved(manifest, file, f"{directory}/{file.name}", moved)
+            yield from _moved(manifest, file, path, moved)
         elif found is None:
-            yield from _per_slice(
-                manifest,
-                file,
-                FindingCode.PHANTOM_COMMIT,
-                Verdict.PROVEN_LOSS,
-                f"committed rows are not in storage: {directory}/{file.name} is missing.",
-            )
-        elif found.length_bytes != file.length_bytes:
-            yield from _per_slice(
-                manifest,
-                file,
-                FindingCode.CONTENT_CHANGED,
-                Verdict.PROVEN_LOSS,
-                f"{directory}/{file.name} has {found.length_bytes} bytes,"
-                f" {file.length_bytes} were committed.",
-            )
-        elif found.trouble is not None:
-            yield from _per_slice(
-                manifest,
-                file,
-                FindingCode.COULD_NOT_TELL,
-                Verdict.UNKNOWN,
-                f"{directory}/{file.name} is there and can't be read: {found.trouble}",
-            )
-        elif found.checksum != file.checksum:
-            yield from _per_slice(
-                manifest,
-                file,
-                FindingCode.CONTENT_CHANGED,
-                Verdict.PROVEN_LOSS,
-                f"{directory}/{file.name} has checksum {found.checksum},"
-                f" {file.checksum} was committed.",
-            )
+            cause = f"committed rows are not in storage: {path} is missing."
+            yield from _per_slice(manifest, file, FindingCode.PHANTOM_COMMIT, cause)
+        else:
+            yield from _changed(manifest, file, path, found)
+
+
+def _changed(
+    manifest: Manifest, file: LandedFile, path: str, found: StoredFile
+) -> Iterator[Finding]:
+    if found.trouble is not None:
+        cause = f"{path} is there and can't be read: {found.trouble}"
+        said = {"length_bytes": found.length_bytes, "said": found.trouble}
+        yield from _per_slice(manifest, file, FindingCode.COULD_NOT_TELL, cause, said)
+    if found.length_bytes != file.length_bytes:
+        cause = f"{path} has {found.length_bytes} bytes, {file.length_bytes} were committed."
+    elif found.trouble is None and found.checksum != file.checksum:
+        cause = f"{path} has checksum {found.checksum}, {file.checksum} was committed."
+    else:
+        return
+    yield from _per_slice(manifest, file, FindingCode.CONTENT_CHANGED, cause, found.as_evidence())
 
 
 def _moved(manifest: Manifest, file: LandedFile, path: str, lies_at: str) -> Iterator[Finding]:
@@ -137,21 +153,25 @@ def _moved(manifest: Manifest, file: LandedFile, path: str, lies_at: str) -> Ite
         f"committed rows are not where readers are sent: {path} is missing, and {lies_at} is that"
         " file, by length and checksum."
     )
-    missing = FindingCode.PHANTOM_COMMIT
-    for each in _per_slice(manifest, file, missing, Verdict.UNKNOWN, cause):
-        yield replace(each, next_step=step, evidence={**each.evidence, "lies_at": lies_at})
+    missing, evidence = FindingCode.PHANTOM_COMMIT, {"lies_at": lies_at}
+    for each in _per_slice(manifest, file, missing, cause, evidence):
+        yield replace(each, verdict=Verdict.UNKNOWN, next_step=step)
 
 
 def _per_slice(
-    manifest: Manifest, file: LandedFile, code: FindingCode, verdict: Verdict, cause: str
+    manifest: Manifest,
+    file: LandedFile,
+    code: FindingCode,
+    cause: str,
+    evidence: Mapping[str, object] | None = None,
 ) -> Iterator[Finding]:
     feed, is_known = manifest.plan.feed, code is not FindingCode.COULD_NOT_TELL
     for each in file.slices:
         yield Finding(
             code=code,
-            verdict=verdict,
+            verdict=Verdict.PROVEN_LOSS if is_known else Verdict.UNKNOWN,
             level=Level.L2,
-            feed=manifest.plan.feed,
+            feed=feed,
             topic=manifest.plan.topic,
             generation=manifest.plan.ordinal,
             partition=each.partition,
@@ -164,9 +184,21 @@ def _per_slice(
                 else "Bring its blocks back (hdfs fsck); if they are lost, name this finding's"
                 f" number to ./tallystick repair {feed}"
             ),
-            evidence={"batch": manifest.plan.batch_id, "file": file.name},
-            subject="" if is_known else file.name,
+            evidence={"batch": manifest.plan.batch_id, "file": file.name, **(evidence or {})},
+            subject=file.name,
         )
+
+
+def as_far_as_asked(found: Finding, standing: Iterable[Finding]) -> Finding:
+    """The finding; where a part of its evidence could not be asked, with the one on record.
+
+    Only while all else is as it was on record: who has accepted that has accepted this.
+    """
+    unasked = {each: None for each in _UNASKED_IF_NONE if found.evidence.get(each, "") is None}
+    known = next((each for each in standing if each.key == found.key), None)
+    if not unasked or known is None or {**known.evidence, **unasked} != found.evidence:
+        return found
+    return replace(found, cause=known.cause, next_step=known.next_step, evidence=known.evidence)
 
 
 def ledger_behind(
@@ -212,7 +244,9 @@ def is_bare(finding: Finding) -> bool:
     return finding.code is FindingCode.LEDGER_BEHIND and "is_bare" in finding.evidence
 
 
-def without_manifest(feed: str, topic: str, directories: Mapping[str, str]) -> tuple[Finding, ...]:
+def without_manifest(
+    feed: str, topic: str, directories: Mapping[str, LostManifest]
+) -> tuple[Finding, ...]:
     """Published directories, each with what became of its manifest: a rebuilt ledger would not know
     their commits.
     """
@@ -223,21 +257,34 @@ def without_manifest(feed: str, topic: str, directories: Mapping[str, str]) -> t
             f"{each}/{MANIFEST_NAME}",
             FindingCode.UNFINISHED_BATCH,
             Verdict.UNKNOWN,
-            f"{each} is published, and its {MANIFEST_NAME} {what}: readers miss nothing, but"
+            f"{each} is published, and its {MANIFEST_NAME} {lost}: readers miss nothing, but"
             " a ledger rebuilt from the storage would not know this batch.",
             f"Have it written anew, as it was committed: ./tallystick repair {feed}",
             named_as="manifest",
+            evidence={"length_bytes": lost.length_bytes},
         )
-        for each, what in directories.items()
+        for each, lost in directories.items()
     )
 
 
-def perhaps_forgotten(found: Iterable[Finding], unknown: Sequence[BatchPlan]) -> list[Finding]:
-    """The same findings; missing rows that a batch unknown to the ledger may hold are UNKNOWN."""
-    return [
-        next((_forgotten(each, plan) for plan in unknown if _may_hold(plan, each)), each)
-        for each in found
-    ]
+def perhaps_forgotten(
+    found: Iterable[Finding], unknown: Sequence[BatchPlan], unread: Sequence[BatchPath] = ()
+) -> list[Finding]:
+    """The same findings; missing rows that a batch unknown to the ledger may hold are UNKNOWN.
+
+    Of `unread` no manifest could be read: they may hold whatever their generation has.
+    """
+    return [_perhaps_forgotten(each, unknown, unread) for each in found]
+
+
+def _perhaps_forgotten(
+    found: Finding, unknown: Sequence[BatchPlan], unread: Sequence[BatchPath]
+) -> Finding:
+    if found.code is not FindingCode.PHANTOM_COMMIT:
+        return found
+    holding = [plan.batch_id for plan in unknown if _may_hold(plan, found)]
+    holding += [path.batch_id for path in unread if path.ordinal == found.generation]
+    return _forgotten(found, holding[0]) if holding else found
 
 
 def perhaps_landed(found: Iterable[Finding]) -> list[Finding]:
@@ -272,7 +319,7 @@ _OF_FRONTIER: Final = frozenset(
 
 
 def _may_hold(plan: BatchPlan, found: Finding) -> bool:
-    if found.code is not FindingCode.PHANTOM_COMMIT or plan.ordinal != found.generation:
+    if plan.ordinal != found.generation:
         return False
     from_offset, until_offset = found.from_offset, found.until_offset
     return any(
@@ -283,13 +330,13 @@ def _may_hold(plan: BatchPlan, found: Finding) -> bool:
     )
 
 
-def _forgotten(found: Finding, plan: BatchPlan) -> Finding:
+def _forgotten(found: Finding, batch_id: BatchId) -> Finding:
     return replace(
         found,
         verdict=Verdict.UNKNOWN,
-        cause=f"{found.cause} Batch {plan.batch_id}, unknown to the ledger, may hold them.",
+        cause=f"{found.cause} Batch {batch_id}, unknown to the ledger, may hold them.",
         next_step=f"Let the ledger catch up first: ./tallystick ledger rebuild {found.feed}",
-        evidence={**found.evidence, "perhaps_in": plan.batch_id},
+        evidence={**found.evidence, "perhaps_in": batch_id},
     )
 
 
@@ -329,6 +376,7 @@ def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding
             Verdict.UNKNOWN,
             f"{path} could not be listed: {reason}",
             f"Let our user read it, then: ./tallystick reconcile {feed}",
+            evidence={"said": reason},
         )
         for path, reason in sorted(refused.items())
     )

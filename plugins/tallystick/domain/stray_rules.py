@@ -16,7 +16,7 @@ from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import BoundedRuns
 from tallystick.domain.states import Verdict
-from tallystick.domain.storage_rules import of_path
+from tallystick.domain.storage_rules import SOLE_ROWS, of_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,11 @@ class StrayFile:
     """Which of them the ledger has as committed, whatever became of their files."""
     kept: Mapping[int, OffsetRuns] = field(default_factory=dict)
     """Which of them a committed file holds too, that is in its place as it was committed."""
+    trouble: str | None = None
+    """Why nobody could tell what it holds, or if a committed file holds that too."""
+    length_bytes: int = 0
+    changed_ms: int = 0
+    """When it was written last, by the file system's clock: whoever writes it anew moves it."""
 
     @property
     def generation(self) -> int | None:
@@ -54,6 +59,8 @@ class StrayFile:
     @property
     def words(self) -> str:
         """Why it may be the only copy; empty when it can't be."""
+        if self.trouble is not None:
+            return f"Nobody can tell if committed files hold its rows: {self.trouble}"
         if self.held is None:
             return "It begins as a Parquet file, and what it holds can't be read."
         if not self.sole:
@@ -86,14 +93,17 @@ def stray_files(feed: str, topic: str, strays: Iterable[StrayFile]) -> tuple[Fin
 def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
     cause = f"{stray.path} is under a path that readers read, and no committed batch owns it."
     step = f"Find out who wrote it; ./tallystick repair {feed} moves it aside, and keeps it."
-    evidence: dict[str, object] = {}
-    if stray.may_be_only_copy:
+    evidence: dict[str, object] = {
+        "length_bytes": stray.length_bytes,
+        "changed_ms": stray.changed_ms,
+    }
+    if stray.may_be_only_copy or stray.trouble is not None:
         cause += f" {stray.words}"
         step = (
             "Find out who wrote it, for it may be the only copy. To have it moved aside, and kept,"
             f" name this finding's number: ./tallystick repair {feed} NUMBER"
         )
-        evidence["sole_rows"] = "unreadable" if stray.held is None else _runs_of(stray.sole)
+        evidence[SOLE_ROWS] = _sole_rows(stray)
     return of_path(
         feed,
         topic,
@@ -106,17 +116,34 @@ def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
     )
 
 
-def _runs_of(offsets: Mapping[int, OffsetRuns]) -> list[dict[str, object]]:
-    bounded = {partition: BoundedRuns.of(each) for partition, each in offsets.items()}
-    return [
-        {
-            "partition": partition,
-            "offsets": each.count,
-            "runs": each.run_count,
-            "first_runs": [list(run) for run in each.runs],
-        }
-        for partition, each in bounded.items()
-    ]
+def _sole_rows(stray: StrayFile) -> object:
+    """None where that could not be asked."""
+    if stray.trouble is not None:
+        return None
+    if stray.held is None:
+        return "unreadable"
+    bounded = {partition: BoundedRuns.of(each) for partition, each in stray.sole.items()}
+    return [{"partition": partition, **each.as_evidence()} for partition, each in bounded.items()]
+
+
+def unread_strays(feed: str, topic: str, strays: Iterable[StrayFile]) -> tuple[Finding, ...]:
+    """Strays of which nobody could tell what they hold, or if committed files hold that too."""
+    return tuple(
+        of_path(
+            feed,
+            topic,
+            each.path,
+            FindingCode.COULD_NOT_TELL,
+            Verdict.UNKNOWN,
+            f"nobody can tell which committed rows are in the stray file {each.path} too:"
+            f" {each.trouble}",
+            f"Mend what the reason names, then: ./tallystick reconcile {feed}",
+            named_as="stray",
+            evidence={"said": each.trouble},
+        )
+        for each in strays
+        if each.trouble is not None
+    )
 
 
 def landed_inside(feed: str, topic: str, others: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -173,12 +200,7 @@ def stray_rows_twice(feed: str, topic: str, stray: StrayFile) -> tuple[Finding, 
                 until_offset=both.last_offset + 1,
                 cause=cause,
                 next_step=f"Move the file away: ./tallystick repair {feed}",
-                evidence={
-                    "path": path,
-                    "offsets": both.count,
-                    "runs": both.run_count,
-                    "first_runs": [list(run) for run in both.runs],
-                },
+                evidence={"path": path, **both.as_evidence()},
                 subject=path,
             )
         )
@@ -186,8 +208,10 @@ def stray_rows_twice(feed: str, topic: str, stray: StrayFile) -> tuple[Finding, 
 
 
 def perhaps_in_strays(found: Iterable[Finding], strays: Iterable[StrayFile]) -> list[Finding]:
-    """The same findings; missing rows that a stray holds, rewritten or in part, are UNKNOWN."""
-    holding = [each for each in strays if each.sole]
+    """The same findings; missing rows that a stray holds, rewritten or in part, are UNKNOWN; so are
+    those that one may hold which could not be asked.
+    """
+    holding = [each for each in strays if each.sole or (each.held is None and each.trouble)]
     return [
         next((_perhaps_in(each, stray) for stray in holding if _holds(stray, each)), each)
         for each in found
@@ -208,7 +232,10 @@ def _perhaps_in(found: Finding, stray: StrayFile) -> Finding:
     return replace(
         found,
         verdict=Verdict.UNKNOWN,
-        cause=f"{found.cause} The stray file {stray.path} holds some of these offsets (A9).",
+        cause=(
+            f"{found.cause} The stray file {stray.path}"
+            f" {'may hold' if stray.held is None else 'holds some of'} these offsets (A9)."
+        ),
         next_step=f"Look at the stray first. {found.next_step}",
         evidence={**found.evidence, "perhaps_at": stray.path},
     )

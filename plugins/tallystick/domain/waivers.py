@@ -1,6 +1,8 @@
 """Waivers: two people accept a finding as it is stated now, for a time.
 
-1. A waiver is of one finding: its code, its exact interval, and its evidence.
+1. A waiver is of one finding: its code, its exact interval, and its evidence. So whatever makes a
+   finding worse makes it another one, or changes its evidence; all that may grow under a waiver is
+   time, and a log behind what is told.
 2. It is void when it expires, and when the evidence changes: then the finding is open again.
 3. A waived finding is told as WAIVED; it neither fails a run nor holds back completeness.
 """
@@ -17,9 +19,11 @@ from typing import Final
 from tallystick.domain.findings import Finding
 from tallystick.domain.states import Verdict
 
-# When it was seen, for how long or how often it has been so, and who the log says it was, if it can
-# be asked: a later look changes these by itself.
-_CHANGING: Final = frozenset({"seen_at", "seen_first_at", "seconds", "producer_id", "failures"})
+# When it was seen, for how long or how often it has been so, who the log says it was, if it can be
+# asked, and in which words a witness refused to tell: a later look changes these by itself.
+_CHANGING: Final = frozenset(
+    {"seen_at", "seen_first_at", "seconds", "producer_id", "failures", "said"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
     """Enter findings. One with the same key seen again is confirmed.
 
     With another verdict the older finding is superseded and stays readable, and so is one that was
-    foreseen when a plan records it. A confirmed one has the evidence of the newest look, which is
-    what a waiver accepts. All else is never rewritten: a state that lasts keeps the end that the
-    first look saw, and what is foreseen its evidence.
+    foreseen when a plan records it. A confirmed one has the evidence and the words of the newest
+    look: that is what a waiver accepts. All else is never rewritten: a state that lasts keeps the
+    end that the first look saw, and what is foreseen its evidence and its words.
     """
     # The same finding twice in one call is one finding; the later wording counts.
     kept = [replace(each, subject=storable(each.subject)) for each in findings]

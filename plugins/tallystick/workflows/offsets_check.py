@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tallystick.domain.findings import Finding, Level
+from tallystick.domain.findings import Finding, Level, batches_in_trouble
 from tallystick.domain.identities import BatchId
-from tallystick.domain.offset_rules import offset_findings
+from tallystick.domain.offset_rules import is_of_rows, offset_findings
 from tallystick.domain.paths import BatchPath
 from tallystick.domain.progress_rules import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
@@ -32,7 +32,7 @@ class OffsetsLook:
 
     findings: Sequence[Finding] = ()
     read: Mapping[BatchId, bool] = field(default_factory=dict)
-    """Batches that were read, and if each was clean."""
+    """Batches that were read, and if nothing was found in their rows."""
     unheard: Sequence[Finding] = ()
     """What could not be told, and why: UNKNOWN, not on record."""
 
@@ -50,6 +50,8 @@ def look_at_offsets(services: Services, sick: Collection[object] = ()) -> Offset
     read: dict[BatchId, bool] = {}
     unread: list[BatchId] = []
     rows = 0
+    standing = [each.finding for each in ledger.findings(feed)]
+    in_trouble = batches_in_trouble(each for each in standing if not is_of_rows(each))
     for due in ledger.offsets_due(feed, services.feed.reconcile.scrub_every, _MOST_BATCHES):
         if rows and rows + due.record_count > _MOST_ROWS:
             break
@@ -71,7 +73,8 @@ def look_at_offsets(services: Services, sick: Collection[object] = ()) -> Offset
         found += told
         if told:
             ledger.record_findings(feed, told)
-        ledger.record_offsets_look(due.batch_id, is_clean=not told)
+        is_clean = not told and due.batch_id not in in_trouble
+        ledger.record_offsets_look(due.batch_id, is_clean=is_clean)
     if unread:
         ledger.record_unread(unread, Level.L2)
     if read:

@@ -182,7 +182,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         services.ledger.record_findings(feed, payloads.findings)
         found = _once([*found, *scrubbed.findings, *payloads.findings])
         silent += [*scrubbed.unheard, *payloads.unheard]
-        read = scrubbed.checked
+        read = scrubbed.well
     compared = _second_read(services, look) if level >= Level.L4 else NOTHING_COMPARED
     found = _once([*found, *compared.findings])
     silent += compared.unheard

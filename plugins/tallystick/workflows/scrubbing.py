@@ -14,24 +14,27 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.findings import Finding, FindingCode, Level, batches_in_trouble
 from tallystick.domain.identities import BatchId
 from tallystick.domain.paths import BatchPath, ScrubPath
-from tallystick.domain.scrub import ReadFile, ScrubPlan, ScrubResult
+from tallystick.domain.scrub import ScrubPlan, ScrubResult
 from tallystick.domain.scrub_rules import (
     BatchJudgement,
     StandingBatch,
     files_to_read,
     judged,
+    while_read,
     within_budget,
 )
 from tallystick.domain.states import Verdict
+from tallystick.domain.storage_rules import StoredFile, as_far_as_asked
 from tallystick.errors import FileMissing, ManifestMismatch, SparkError, StorageError
 from tallystick.ports.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
 from tallystick.workflows.application_result import result_text
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored_files import stored_files
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +47,14 @@ class ScrubReport:
     """What a scrub read, and what it found."""
 
     findings: Sequence[Finding]
-    """What was proven, or suspected; on record already."""
+    """On record already."""
     unheard: Sequence[Finding]
     """What could not be told, and why: UNKNOWN, not on record."""
     checked: Mapping[BatchId, bool]
-    """Batches that were read as a whole, and if each was clean: nothing else was proven or
+    """Batches that were read as a whole, and if each was clean: nothing was found, the files are as
+    they were committed, and nothing else stands about it."""
+    well: Mapping[BatchId, bool]
+    """The same batches, and if nothing was found in their rows. Nothing else was proven or
     disproven, so findings of level L3 about other batches stand as they are."""
     taken: int
     """Slices whose fingerprint this scrub was the first to take."""
@@ -88,21 +94,31 @@ def _scrubbed(services: Services) -> ScrubReport:
             judgements = _read_and_judged(services, batches)
         except (SparkError, StorageError) as error:
             silent.append(_could_not_scrub(services, batches, error.describe()))
-    found = [each for one in judgements.values() for each in one.findings]
-    unknown = [each for each in found if each.verdict is Verdict.UNKNOWN]
-    proven = [each for each in found if each.verdict is not Verdict.UNKNOWN]
+    standing = [each.finding for each in ledger.findings(feed)]
+    found = [
+        as_far_as_asked(each, standing) for one in judgements.values() for each in one.findings
+    ]
+    unheard = [each for each in found if each.code is FindingCode.COULD_NOT_TELL]
+    told = [each for each in found if each.code is not FindingCode.COULD_NOT_TELL]
     # Findings before checks: a scrub that dies between the two is repeated, not forgotten.
-    ledger.record_findings(feed, proven)
+    ledger.record_findings(feed, told)
     complete = {batch: each for batch, each in judgements.items() if each.is_complete}
-    for batch_id, each in complete.items():
-        ledger.record_scrub(batch_id, each.taken, is_clean=each.is_clean)
+    # What a full read has found before, this one ends or tells again.
+    in_trouble = batches_in_trouble(each for each in standing if each.level is not Level.L3)
+    checked = {
+        batch_id: each.is_clean and batch_id not in in_trouble
+        for batch_id, each in complete.items()
+    }
+    for batch_id, is_clean in checked.items():
+        ledger.record_scrub(batch_id, complete[batch_id].taken, is_clean=is_clean)
     unread = [each.batch_id for each in batches if each.batch_id not in complete]
     if unread:
         ledger.record_unread(unread, Level.L3)
     return ScrubReport(
-        findings=proven,
-        unheard=[*unknown, *silent],
-        checked={batch_id: each.is_clean for batch_id, each in complete.items()},
+        findings=told,
+        unheard=[*unheard, *silent],
+        checked=checked,
+        well={batch_id: each.is_well for batch_id, each in complete.items()},
         taken=sum(len(each.taken) for each in complete.values()),
         read_bytes=sum(each.byte_count for each in chosen if each.batch_id in judgements),
         left_due=len(due) - len(complete),
@@ -114,10 +130,12 @@ def _read_and_judged(
     services: Services, batches: Sequence[StandingBatch]
 ) -> Mapping[BatchId, BatchJudgement]:
     """What Spark read of the batches, judged by the ledger as it is afterwards."""
+    before = _stored(services, batches)
     read = {each.name: each for each in _result(services, batches).files}
-    absent = _absent(services, batches, read)
+    # Before the ledger is asked again: a repair retracts a file before anybody moves it away.
+    stored = while_read(before, _stored(services, batches))
     now = services.ledger.standing_batches([each.batch_id for each in batches])
-    return {each.batch_id: judged(each, read, absent) for each in now}
+    return {each.batch_id: judged(each, read, stored) for each in now}
 
 
 def _result(services: Services, batches: Sequence[StandingBatch]) -> ScrubResult:
@@ -170,20 +188,12 @@ def _sweep(services: Services, place: ScrubPath, now: datetime) -> None:
             services.store.delete(f"{place.parent}/{each.name}")
 
 
-def _absent(
-    services: Services, batches: Sequence[StandingBatch], read: Mapping[str, ReadFile]
-) -> frozenset[str]:
-    """Files that Spark could not read because they are not there, by the storage's own word.
-
-    Asked before the ledger is asked again: a repair retracts a file before anybody moves it away.
-    """
-    return frozenset(
-        file.name
-        for batch in batches
-        for file in batch.files
-        if (found := read.get(file.name)) and found.failure and not found.is_damaged
-        if services.store.status(f"{BatchPath.of(batch.manifest.plan)}/{file.name}") is None
-    )
+def _stored(services: Services, batches: Sequence[StandingBatch]) -> Mapping[str, StoredFile]:
+    """The batches' files as storage shows them, by name: no two of a ledger have the same one."""
+    found: dict[str, StoredFile] = {}
+    for each in batches:
+        found |= stored_files(services, str(BatchPath.of(each.manifest.plan)), each.files)
+    return found
 
 
 def _could_not_scrub(services: Services, batches: Sequence[StandingBatch], reason: str) -> Finding:

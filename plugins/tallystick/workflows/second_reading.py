@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from tallystick.domain.batch import Attempt
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.findings import Finding, FindingCode, batches_in_trouble
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.log_changes import Accounts
@@ -28,13 +28,13 @@ from tallystick.domain.second_read_rules import (
     ComparedPlace,
     ComparedSlice,
     also_refused,
-    as_before,
     compared_again,
     could_not_compare,
     described,
     differing_attempt,
     differing_rows,
     is_compared,
+    place_of,
     ranges_to_read,
     refused_before,
     slices_of,
@@ -190,9 +190,7 @@ class _Rotation:
             number: bounds.log_start_offset for number, bounds in snapshot.partitions.items()
         }
         stored = services.ledger.findings(services.feed_name)
-        self._standing = [
-            each.finding for each in stored if each.finding.code is FindingCode.ROWS_DIFFER
-        ]
+        self._standing = [each.finding for each in stored]
         self._found: list[Finding] = []
         self._unheard: list[Finding] = []
         self._equal: set[ComparedPlace] = set()
@@ -287,21 +285,26 @@ class _Rotation:
     ) -> None:
         """By the ledger as it is afterwards: what a repair has replaced meanwhile is no loss."""
         services, manifest = self._services, batch.manifest
-        found: Sequence[Finding] = differing_rows(manifest, batch.files, compared)
+        found = differing_rows(manifest, batch.files, compared, self._standing)
         if found:
             [now] = services.ledger.standing_batches([batch.batch_id])
             if now.standing != batch.standing:
                 return
-            found = [as_before(each, self._standing, compared) for each in found]
         services.ledger.record_findings(services.feed_name, found)
         taken = _taken(due.turn, size, compared)
-        services.ledger.record_sample(batch.batch_id, taken, is_clean=not found)
         self._found += found
         self._equal |= compared_again(batch.batch_id, self._standing, compared)
+        left = (each for each in self._standing if not self._has_ended(each))
+        is_clean = not found and batch.batch_id not in batches_in_trouble(left)
+        services.ledger.record_sample(batch.batch_id, taken, is_clean=is_clean)
         self._offsets += taken.offsets
         self._batches += taken.is_complete
         if taken.not_compared:
             self._reasons.append(f"batch {batch.batch_id}: {taken.not_compared}")
+
+    def _has_ended(self, standing: Finding) -> bool:
+        is_difference = standing.code is FindingCode.ROWS_DIFFER
+        return is_difference and place_of(standing) in self._equal
 
 
 def _compared(

@@ -7,16 +7,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from tallystick.domain.batch import BatchPlan, CommittedFile
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.findings import Finding
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.storage_rules import (
+    LostManifest,
     StoredFile,
+    as_far_as_asked,
     ledger_behind,
     missing_or_changed,
     perhaps_forgotten,
@@ -28,13 +30,15 @@ from tallystick.domain.stray_rules import (
     perhaps_in_strays,
     stray_files,
     stray_rows_twice,
+    unread_strays,
 )
-from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
+from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.published_manifests import manifest_at
 from tallystick.workflows.readers_tree import Tree, ask_all, asking, listed_tree
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored_files import stored_file
 from tallystick.workflows.stray_check import look_at_strays
 
 
@@ -54,13 +58,16 @@ def storage_findings(
             look for look in ask_all(pool, lambda each: _unlike(services, each, tree), seen) if look
         ]
     unlike = {file for look in looks for file in look.unlike}
+    unasked = {file for look in looks for file in look.unasked}
     missing = {file: state for look in looks for file, state in look.missing.items()}
     strays = look_at_strays(
         services,
         directories,
         tree,
         missing,
-        is_kept=lambda batch, file: CommittedFile(batch.plan.batch_id, file.name) not in unlike,
+        is_kept=lambda batch, file: _is_kept(
+            CommittedFile(batch.plan.batch_id, file.name), unlike, unasked
+        ),
     )
     found = [each for look in looks for each in _file_findings(services, look, strays.elsewhere)]
     found = perhaps_in_strays(found, strays.strays)
@@ -68,53 +75,70 @@ def storage_findings(
         *landed_inside(feed, topic, strays.others),
         *stray_files(feed, topic, strays.told),
         *(each for stray in strays.told for each in stray_rows_twice(feed, topic, stray)),
+        *unread_strays(feed, topic, strays.told),
         *ledger_behind(feed, topic, strays.behind, strays.bare),
     ]
     found += _without_manifest(services, directories, tree)
     found += unlisted(feed, topic, tree.refused)
-    return perhaps_forgotten(found, list(_unknown_plans(services, found)))
+    unknown, unread = _unknown_plans(services, strays.behind)
+    on_record = [each.finding for each in services.ledger.findings(feed)]
+    return [as_far_as_asked(each, on_record) for each in perhaps_forgotten(found, unknown, unread)]
+
+
+def _is_kept(
+    file: CommittedFile, unlike: Collection[CommittedFile], unasked: Collection[CommittedFile]
+) -> bool | None:
+    """True for a file in its place, as it was committed; None where that could not be asked."""
+    return None if file in unasked else file not in unlike
 
 
 def _without_manifest(
     services: Services, directories: Sequence[CommittedDirectory], tree: Tree
 ) -> Sequence[Finding]:
     """Of a directory that is there; of one that is gone its files are missed, if it had any."""
-    bare: dict[str, str] = {}
+    bare: dict[str, LostManifest] = {}
     for each in directories:
         entries = tree.entries.get(str(each.path))
         is_told = entries is None and (each.files or tree.hides(str(each.path)))
         if each.is_published and not is_told:
-            trouble = _trouble_of_manifest(services, each, entries or ())
-            if trouble:
-                bare[str(each.path)] = trouble
+            lost = _lost_manifest(services, each, entries or ())
+            if lost:
+                bare[str(each.path)] = lost
     return without_manifest(services.feed_name, services.topic, bare)
 
 
-def _trouble_of_manifest(
+def _lost_manifest(
     services: Services, directory: CommittedDirectory, entries: Sequence[StoredEntry]
-) -> str | None:
+) -> LostManifest | None:
     """What became of it; it is looked for again, for a repair may have written it meanwhile."""
     found = next((each for each in entries if each.name == MANIFEST_NAME), None)
     if found is None or found.length_bytes != directory.manifest_bytes:
         with suppress(StorageRefused):
             found = services.store.status(directory.path.manifest)
-    if found is None:
-        return "is gone"
-    if found.length_bytes != directory.manifest_bytes:
-        return f"has {found.length_bytes} bytes, {directory.manifest_bytes} were committed"
-    return None
+    length = found.length_bytes if found else None
+    if length == directory.manifest_bytes:
+        return None
+    return LostManifest(length, directory.manifest_bytes)
 
 
-def _unknown_plans(services: Services, found: Sequence[Finding]) -> Iterator[BatchPlan]:
-    """What the batches say they hold that the ledger does not know, if their manifests are read."""
-    for each in found:
-        if each.code is FindingCode.LEDGER_BEHIND:
-            try:
-                manifest = manifest_at(services, BatchPath.parse(each.subject))
-            except StorageRefused:
-                continue
-            if isinstance(manifest, Manifest):
-                yield manifest.plan
+def _unknown_plans(
+    services: Services, behind: Sequence[str]
+) -> tuple[list[BatchPlan], list[BatchPath]]:
+    """What the batches say they hold that the ledger does not know; and those that do not say it,
+    for their manifests can't be read.
+    """
+    plans: list[BatchPlan] = []
+    unread: list[BatchPath] = []
+    for each in behind:
+        path = BatchPath.parse(each)
+        manifest: Manifest | str = ""
+        with suppress(StorageRefused):
+            manifest = manifest_at(services, path)
+        if isinstance(manifest, Manifest):
+            plans.append(manifest.plan)
+        else:
+            unread.append(path)
+    return plans, unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +157,15 @@ class _Unlike:
             for name, file in self.directory.files.items()
             if self.stored.get(name) != StoredFile(file.length_bytes, file.checksum)
         }
+
+    @property
+    def unasked(self) -> Collection[CommittedFile]:
+        """Its files that are there, and could not be asked."""
+        return [each for each in self.unlike if self._is_unasked(each.name)]
+
+    def _is_unasked(self, name: str) -> bool:
+        found = self.stored.get(name)
+        return found is not None and found.trouble is not None
 
     @property
     def missing(self) -> Mapping[CommittedFile, FileState]:
@@ -177,32 +210,15 @@ def _compared(
 ) -> _Unlike | None:
     lengths = {each.name: each.length_bytes for each in entries if not each.is_directory}
     stored: dict[str, StoredFile] = {}
-    for name, file in directory.files.items():
+    for name in directory.files:
         if name in lengths:
-            found = _looked_at(services, f"{place}/{name}", file, lengths[name])
+            found = stored_file(services, f"{place}/{name}", lengths[name])
             if found is not None:
                 stored[name] = found
     as_committed = {
         name: StoredFile(file.length_bytes, file.checksum) for name, file in directory.files.items()
     }
     return None if stored == as_committed else _Unlike(directory, place, stored)
-
-
-def _looked_at(services: Services, path: str, file: FileState, length: int) -> StoredFile | None:
-    """The file with its checksum, which is not asked for where the length differs; None if gone.
-
-    One that can't be read for itself hides no other. Raises StorageUnavailable when nothing of the
-    file system answers.
-    """
-    if length != file.length_bytes:
-        return StoredFile(length, None)
-    try:
-        return StoredFile(length, services.store.checksum(path))
-    except FileMissing:
-        return None
-    except (StorageError, ManifestMismatch) as error:
-        services.store.status(path.rpartition("/")[0])
-        return StoredFile(length, None, error.sentence())
 
 
 def _file_findings(

@@ -5,7 +5,7 @@ committed file that was moved, a batch that the ledger has forgotten, or a stray
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tallystick.domain.batch import CommittedFile
 from tallystick.domain.identities import BatchId
@@ -44,8 +44,8 @@ class StraysLook:
 class _Places:
     """Where something lies that no batch of the ledger has there."""
 
-    files: dict[str, int] = field(default_factory=dict)
-    """Paths and lengths."""
+    files: dict[str, StoredEntry] = field(default_factory=dict)
+    """By path."""
     unknown: set[str] = field(default_factory=set)
     """Directories of batches that the ledger does not know, without a manifest."""
     behind: list[str] = field(default_factory=list)
@@ -66,7 +66,15 @@ def look_at_strays(
     places = _places(services, directories, tree)
     elsewhere = _elsewhere(services, missing, places.files)
     moved = set(elsewhere.values())
-    strays = [stray_at(services, each, is_kept) for each in places.files if each not in moved]
+    strays = [
+        replace(
+            stray_at(services, path, is_kept),
+            length_bytes=each.length_bytes,
+            changed_ms=each.changed_ms,
+        )
+        for path, each in places.files.items()
+        if path not in moved
+    ]
     bare = {
         directory
         for each in strays
@@ -98,7 +106,7 @@ def _places(services: Services, directories: Sequence[CommittedDirectory], tree:
             places.unknown.add(directory)
         for name, each in files.items():
             if name not in (known or ()):
-                places.files[f"{directory}/{name}"] = each.length_bytes
+                places.files[f"{directory}/{name}"] = each
     return places
 
 
@@ -138,7 +146,7 @@ def _has_manifest(entries: Iterable[StoredEntry]) -> bool:
 
 
 def _elsewhere(
-    services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, int]
+    services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, StoredEntry]
 ) -> dict[CommittedFile, str]:
     """Where the missing files lie: under the readers' paths, or put aside before it was known."""
     found = _found_among(services, missing, files)
@@ -149,7 +157,7 @@ def _elsewhere(
         with asking() as pool:
             aside = listed_tree(services, tops, pool)
         kept = {
-            f"{directory}/{each.name}": each.length_bytes
+            f"{directory}/{each.name}": each
             for directory, entries in sorted(aside.entries.items())
             for each in entries
             if not each.is_directory
@@ -159,12 +167,12 @@ def _elsewhere(
 
 
 def _found_among(
-    services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, int]
+    services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, StoredEntry]
 ) -> dict[CommittedFile, str]:
     """By length and checksum, whatever the name; under its own name first."""
     by_length: dict[int, list[str]] = {}
-    for path, length in files.items():
-        by_length.setdefault(length, []).append(path)
+    for path, each in files.items():
+        by_length.setdefault(each.length_bytes, []).append(path)
     found: dict[CommittedFile, str] = {}
     for lost, file in sorted(missing.items(), key=lambda each: each[0]):
         paths = [

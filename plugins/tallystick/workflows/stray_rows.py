@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
@@ -21,8 +21,8 @@ from tallystick.workflows.services import Services
 
 _PARQUET: Final = b"PAR1"
 
-IsKept = Callable[[CommittedBatch, LandedFile], bool]
-"""True for a committed file that is in its place, as it was committed."""
+IsKept = Callable[[CommittedBatch, LandedFile], bool | None]
+"""True for a committed file that is in its place, as it was committed; None if nobody can tell."""
 
 
 def stray_at(services: Services, path: str, is_kept: IsKept | None = None) -> StrayFile:
@@ -30,8 +30,8 @@ def stray_at(services: Services, path: str, is_kept: IsKept | None = None) -> St
 
     Raises StorageUnavailable.
     """
-    held = _held(services, path)
-    stray = StrayFile(path, held)
+    stray = _read(services, path)
+    held = stray.held
     if not held:
         return stray
     if stray.generation is None:
@@ -40,18 +40,20 @@ def stray_at(services: Services, path: str, is_kept: IsKept | None = None) -> St
     kept: dict[int, OffsetRuns] = {}
     replaced = services.ledger.replacements(services.feed_name)
     is_kept = is_kept or partial(is_in_place, services)
+    unasked: list[str] = []
     for partition, offsets in held.items():
         known[partition] = _committed(services, stray.generation, partition, offsets)
         kept[partition] = _in_files(
-            services, stray.generation, partition, known[partition], replaced, is_kept
+            services, stray.generation, partition, known[partition], replaced, is_kept, unasked
         )
-    return StrayFile(path, held, known, kept)
+    trouble = f"{unasked[0]} could not be asked." if unasked else None
+    return StrayFile(path, held, known, kept, trouble)
 
 
 def is_news_to_ledger(services: Services, path: str) -> bool:
     """True for a file with rows, or what may be rows, that the ledger has not committed."""
-    held = _held(services, path)
-    generation = StrayFile(path, held).generation
+    stray = _read(services, path)
+    held, generation = stray.held, stray.generation
     if not held or generation is None:
         return held is None or bool(held)
     return any(
@@ -81,17 +83,17 @@ def is_file(services: Services, path: str, file: FileState) -> bool:
         return False
 
 
-def _held(services: Services, path: str) -> Mapping[int, OffsetRuns] | None:
-    """The offsets with a row in the file; none in what is no Parquet file, None if nobody knows."""
+def _read(services: Services, path: str) -> StrayFile:
+    """With the offsets that have a row in the file; none in what is no Parquet file."""
     directory, _, name = path.rpartition("/")
     try:
-        return services.store.read_back_file(directory, name).landed
+        return StrayFile(path, services.store.read_back_file(directory, name).landed)
     except FileMissing:
-        return {}
-    except StorageRefused:
-        return None
+        return StrayFile(path, {})
+    except StorageRefused as error:
+        return StrayFile(path, None, trouble=error.sentence())
     except ManifestMismatch:
-        return None if _is_parquet(services, path) else {}
+        return StrayFile(path, None if _is_parquet(services, path) else {})
 
 
 def _is_parquet(services: Services, path: str) -> bool:
@@ -137,8 +139,11 @@ def _in_files(
     offsets: OffsetRuns,
     replaced: Collection[CommittedFile],
     is_kept: IsKept,
+    unasked: list[str],
 ) -> OffsetRuns:
-    """Which of the offsets have a row in a committed file that is kept."""
+    """Which of the offsets have a row in a committed file that is kept; `unasked` are the names of
+    those of which nobody can tell.
+    """
     if not offsets:
         return offsets
     first, until = offsets.from_offsets[0], offsets.until_offsets[-1]
@@ -151,7 +156,10 @@ def _in_files(
             if CommittedFile(batch_id, file.name) in replaced:
                 continue
             meets = any(each.meets(partition, first, until) for each in file.slices)
-            if batch and meets and is_kept(batch, file):
+            is_there = is_kept(batch, file) if batch and meets else False
+            if is_there is None:
+                unasked.append(file.name)
+            elif batch and is_there:
                 place = TopicPartition(batch.plan.topic, partition)
                 runs += rows_of_file(batch.manifest, file)[place]
     return offsets.intersection(OffsetRuns.of(runs))

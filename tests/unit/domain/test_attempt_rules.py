@@ -40,7 +40,7 @@ def test_a_batch_that_is_held_an_hour_longer_than_an_application_may_run_is_told
 ) -> None:
     found = held_too_long(FEED, TOPIC, tried(held_hours=held_hours), timedelta(hours=6))
     assert bool(found) is is_told
-    assert all(each.subject == BATCH and "run 7" in each.cause for each in found)
+    assert all(each.subject == f"{BATCH} is held" and "run 7" in each.cause for each in found)
 
 
 @pytest.mark.parametrize(("failures", "is_told"), [(0, False), (2, False), (3, True), (40, True)])

@@ -175,6 +175,22 @@ def test_a_finding_that_was_not_found_again(
     assert all(reason.endswith(".") for reason in ended.values())
 
 
+@pytest.mark.parametrize(
+    ("finding", "said", "ends"),
+    [
+        (found(C1, subject="part-0"), found(U1, subject="part-0"), False),
+        (found(A8, subject="part-0"), found(U1, subject="part-0"), False),
+        (found(C1, subject="part-0"), found(U1, subject="part-1"), True),
+        (found(C1, subject="part-0"), found(A8, subject="part-0"), True),
+        (found(C1, subject="part-0"), found(U1, Level.L1, subject="part-0"), True),
+    ],
+)
+def test_what_could_not_be_asked_was_not_looked_at(
+    finding: Finding, said: Finding, ends: bool
+) -> None:
+    assert (list(ended_findings({7: finding}, [said], ALL, account())) == [7]) is ends
+
+
 @pytest.mark.parametrize("finding", [found(A8), found(A3, Level.L1), found(N1, Level.L1)])
 def test_what_is_found_again_never_ends(finding: Finding) -> None:
     heard = replace(ALL, replaced={(BATCH, "part-0")})

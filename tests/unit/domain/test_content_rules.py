@@ -69,7 +69,7 @@ def test_what_is_landed_twice(files: list[HeldOffsets], expected: Pairs, why: st
 def test_what_is_landed_twice_names_its_places() -> None:
     (found,) = landed_twice(PLACE, [held("b", [(0, 3)]), held("a", [(2, 5)]), held("c", [(6, 7)])])
 
-    assert found.evidence == {"places": ["a.parquet", "b.parquet"]}
+    assert found.evidence == {"places": ["a.parquet", "b.parquet"], "more_than_once_in": []}
 
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=12, unique=True), max_size=4))

@@ -22,7 +22,7 @@ from tallystick.domain.content_rules import (
     landed_twice,
     payloads_twice,
 )
-from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode
+from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode, Level
 from tallystick.domain.fingerprint import Fingerprint
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.landed import FileSlice
@@ -47,7 +47,7 @@ from tallystick.domain.rule_table import RULES, Ending, Rule, RuleClass
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.sameness import LogCheck, Sameness
 from tallystick.domain.scrub import BoundedRuns, ReadFile, ReadSlice
-from tallystick.domain.scrub_rules import StandingBatch, judged
+from tallystick.domain.scrub_rules import SliceKey, StandingBatch, judged
 from tallystick.domain.second_read import Difference, SeenRecord, SliceRead
 from tallystick.domain.second_read_rules import (
     ComparedSlice,
@@ -59,6 +59,7 @@ from tallystick.domain.second_read_rules import (
 from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.states import BatchState, HoleClass, Isolation, Verdict
 from tallystick.domain.storage_rules import (
+    LostManifest,
     StoredFile,
     ledger_behind,
     missing_or_changed,
@@ -67,7 +68,12 @@ from tallystick.domain.storage_rules import (
     unlisted,
     without_manifest,
 )
-from tallystick.domain.stray_rules import StrayFile, stray_files, stray_rows_twice
+from tallystick.domain.stray_rules import (
+    StrayFile,
+    stray_files,
+    stray_rows_twice,
+    unread_strays,
+)
 from tests.support.builders import (
     BATCH,
     FEED,
@@ -89,7 +95,10 @@ PLACE = Place(FEED, TOPIC, 1, 0)
 FIVE = OffsetRuns.of([(0, 5)])
 OLD = BatchHead(5, 6, 0, 100, None)
 SUMS, RUNS = Fingerprint(9, 36, (1, 2, 3, 4), 0, 8), BoundedRuns.of(FIVE)
-MANIFEST = a_manifest(files=(a_file("one.parquet", FileSlice(0, 0, 8, 9), length_bytes=1_000),))
+OTHER_SUMS = Fingerprint(9, 36, (1, 2, 3, 5), 0, 8)
+ONE = a_file("one.parquet", FileSlice(0, 0, 8, 9), length_bytes=1_000)
+MANIFEST = a_manifest(files=(ONE,))
+AS_COMMITTED = StoredFile(ONE.length_bytes, ONE.checksum)
 
 
 def changed(snapshot: BrokerSnapshot, first_batch: BatchHead | None = None) -> tuple[Finding, ...]:
@@ -102,11 +111,11 @@ def with_log(check: LogCheck, now: PartitionBounds) -> tuple[Finding, ...]:
     return change_findings(FEED, KNOWN, log_changes(Accounts(KNOWN, ()), seen), seen)
 
 
-def read_in_full(found: ReadFile | None) -> tuple[Finding, ...]:
-    """What a scrub says of the manifest's only file; None: it is not there."""
-    batch = StandingBatch(MANIFEST, frozenset({"one.parquet"}), {})
-    absent = frozenset() if found else frozenset({"one.parquet"})
-    return judged(batch, {"one.parquet": found} if found else {}, absent).findings
+def read_in_full(found: ReadFile, taken: Fingerprint | None = None) -> tuple[Finding, ...]:
+    """What a scrub says of the manifest's only file, whose bytes are those of its commit."""
+    fingerprints = {SliceKey("one.parquet", 0): taken} if taken else {}
+    batch = StandingBatch(MANIFEST, frozenset({"one.parquet"}), fingerprints)
+    return judged(batch, {"one.parquet": found}, {"one.parquet": AS_COMMITTED}).findings
 
 
 def holes(kind: HoleClass) -> tuple[Finding, ...]:
@@ -138,7 +147,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         lost_finding(FEED, LANDED, a_range(0, 4), "A8"),
         *missing_or_changed(MANIFEST, "/d", {}),
         *perhaps_forgotten(missing_or_changed(MANIFEST, "/d", {}), [MANIFEST.plan]),
-        *read_in_full(None),
+        *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, missing=RUNS),))),
     ],
     "A9": stray_files(
         FEED, TOPIC, [StrayFile("/d/copy.parquet", {}), StrayFile("/d/a", {0: FIVE})]
@@ -156,6 +165,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "C1": [
         *missing_or_changed(MANIFEST, "/d", {"one.parquet": StoredFile(1, None)}),
         *read_in_full(ReadFile("one.parquet", failure="CRC", is_damaged=True)),
+        *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS),)), taken=OTHER_SUMS),
     ],
     "C2": aborted_landed(PLACE, FIVE, FIVE, batch_id=BATCH, file="one.parquet"),
     "C3": [
@@ -173,7 +183,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     ),
     "N3": [
         *unfinished_batches(FEED, TOPIC, [WaitingBatch(BATCH, BatchState.LANDING, 3601)]),
-        *without_manifest(FEED, TOPIC, {"/d": "is gone"}),
+        *without_manifest(FEED, TOPIC, {"/d": LostManifest(None, 9)}),
         *held_too_long(FEED, TOPIC, [HUNG], timedelta(hours=6)),
     ],
     "N4": failing_batches(FEED, TOPIC, [HUNG]),
@@ -210,6 +220,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         could_not_compare(FEED, TOPIC, "it is away."),
         could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON),
         *unlisted(FEED, TOPIC, {"/d": "no permission."}),
+        *unread_strays(FEED, TOPIC, [StrayFile("/d/copy.parquet", None, trouble="no permission.")]),
         *read_in_full(ReadFile("one.parquet", failure="no DataNode")),
     ],
 }
@@ -229,6 +240,15 @@ def test_a_rule_says_what_the_table_says(rule: Rule) -> None:
     assert {each.verdict for each in told} == set(rule.verdicts)
     assert {each.level for each in told} == set(rule.levels)
     assert all(each.cause.endswith(".") and len(each.next_step) > 20 for each in told)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code.value)
+def test_two_levels_never_speak_of_one_finding(rule: Rule) -> None:
+    """Each would put its own evidence in the other's place, and end what the other has found."""
+    levels: dict[object, set[Level]] = {}
+    for each in TOLD[rule.code.value]:
+        levels.setdefault(each.key, set()).add(each.level)
+    assert all(len(each) == 1 for each in levels.values())
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code.value)

@@ -22,9 +22,11 @@ from tallystick.domain.scrub_rules import (
     StandingBatch,
     files_to_read,
     judged,
+    while_read,
     within_budget,
 )
 from tallystick.domain.states import HoleClass, Isolation, Verdict
+from tallystick.domain.storage_rules import StoredFile, missing_or_changed
 from tests.support.builders import BATCH, a_batch, an_attempt, planned
 
 # One batch: [0, 10) of partition 0 in two files, the second with [5, 9) of partition 1 beside it.
@@ -65,15 +67,20 @@ def a_read(fingerprint: Fingerprint = TAKEN, **offsets: BoundedRuns) -> ReadFile
 OTHER = ReadFile("b.parquet", (ReadSlice(0, TAKEN), ReadSlice(1, TAKEN)))
 
 
+STORED = {each.name: StoredFile(each.length_bytes, each.checksum) for each in (FIRST, SECOND)}
+CHANGED = StoredFile(101, "x:9")
+UNASKED = StoredFile(100, None, "no DataNode")
+
+
 def judgement(
-    read: ReadFile, batch: StandingBatch | None = None, absent: tuple[str, ...] = ()
+    read: ReadFile, batch: StandingBatch | None = None, first: StoredFile | None = None
 ) -> BatchJudgement:
     files = {each.name: each for each in (read, OTHER)}
-    return judged(batch or standing(), files, frozenset(absent))
+    return judged(batch or standing(), files, STORED | ({"a.parquet": first} if first else {}))
 
 
-def told(findings: tuple[Finding, ...]) -> list[tuple[Any, ...]]:
-    assert all(each.level is Level.L3 for each in findings)
+def told(findings: tuple[Finding, ...], level: Level = Level.L3) -> list[tuple[Any, ...]]:
+    assert all(each.level is level for each in findings)
     assert all(each.evidence["batch"] == BATCH for each in findings)
     assert all(each.generation == 1 for each in findings)
     return [
@@ -159,9 +166,60 @@ def test_what_is_wrong_is_named_to_the_offset(
     assert SliceKey("b.parquet", 1) in found.taken, "and the other file is not hidden"
 
 
+@pytest.mark.parametrize("stored", [CHANGED, UNASKED])
+def test_no_fingerprint_is_taken_of_bytes_that_are_not_those_of_the_commit(
+    stored: StoredFile,
+) -> None:
+    # 4
+    found = judgement(a_read(), first=stored)
+    assert KEY not in found.taken
+    assert SliceKey("b.parquet", 1) in found.taken
+    assert not found.is_clean
+    assert found.is_complete is (stored is CHANGED)
+
+
+def test_rows_that_are_right_in_other_bytes_are_well_and_not_clean() -> None:
+    found = judgement(a_read(), standing(dict(judgement(a_read()).taken)), CHANGED)
+    assert (found.is_well, found.is_clean) == (True, False)
+
+
+def test_other_rows_in_the_bytes_of_the_commit_prove_one_witness_wrong() -> None:
+    # 5
+    now = Fingerprint(5, 11, (1, 2, 3, 5), 0, 5)
+    [found] = judgement(a_read(now), standing({KEY: TAKEN})).findings
+    assert (found.code, found.verdict) == (C1, UNKNOWN)
+    assert "one of the two is wrong" in found.cause
+    assert "--level 4" in found.next_step
+
+
+def test_other_rows_in_a_file_that_could_not_be_asked_are_unknown() -> None:
+    now = Fingerprint(5, 11, (1, 2, 3, 5), 0, 5)
+    found = judgement(a_read(now), standing({KEY: TAKEN}), UNASKED)
+    assert told(found.findings) == [(U1, UNKNOWN, "a.parquet", (0, 0, 6))]
+    assert not found.is_complete
+
+
+def test_a_file_that_changes_while_it_is_read_could_not_be_asked() -> None:
+    after = while_read(
+        {"same": CHANGED, "other": CHANGED, "unasked": UNASKED, "gone": CHANGED},
+        {
+            "same": CHANGED,
+            "other": STORED["a.parquet"],
+            "unasked": UNASKED,
+            "new": CHANGED,
+        },
+    )
+    assert after["same"] == CHANGED
+    assert after["unasked"] == UNASKED
+    for name in ("other", "new"):
+        assert after[name].checksum is None
+        assert after[name].trouble == "it was changed while it was read"
+    assert "gone" not in after
+
+
 def test_another_content_at_the_same_offsets_is_named_with_both_fingerprints() -> None:
     now = Fingerprint(5, 11, (1, 2, 3, 5), 0, 5)
-    found = judgement(a_read(now), standing({KEY: TAKEN}))
+    found = judgement(a_read(now), standing({KEY: TAKEN}), CHANGED)
     assert told(found.findings) == [(C1, LOSS, "a.parquet", (0, 0, 6))]
     [finding] = found.findings
     assert "hashes over place and content" in finding.cause
@@ -183,11 +241,13 @@ def test_wrong_offsets_are_not_told_as_other_content_too() -> None:
 
 def test_a_file_that_storage_says_is_gone_is_a_phantom_commit() -> None:
     read = ReadFile("b.parquet", failure="PATH_NOT_FOUND")
-    found = judged(standing(), {"a.parquet": a_read(), "b.parquet": read}, frozenset({"b.parquet"}))
-    assert told(found.findings) == [
+    here = {"a.parquet": STORED["a.parquet"]}
+    found = judged(standing(), {"a.parquet": a_read(), "b.parquet": read}, here)
+    assert told(found.findings, Level.L2) == [
         (A8, LOSS, "b.parquet", (0, 6, 10)),
         (A8, LOSS, "b.parquet", (1, 5, 9)),
     ]
+    assert tuple(missing_or_changed(MANIFEST, DIRECTORY, here)) == found.findings
     assert found.is_complete
 
 

@@ -16,7 +16,6 @@ from tallystick.domain.second_read import HEAD_BYTES, SeenRecord, SliceRead, dif
 from tallystick.domain.second_read_rules import (
     ComparedPlace,
     ComparedSlice,
-    as_before,
     compared_again,
     differing_rows,
     ranges_to_read,
@@ -177,14 +176,33 @@ def test_slices_of_standing_findings_are_read_again_as_far_as_they_can_be() -> N
     assert slices_to_read_again(MANIFEST.plan, others, whole) == ()
 
 
-def test_evidence_stays_while_what_it_shows_is_so() -> None:
-    [again] = found(compared(0, 2, 1), compared(3, 5, 4))
-    assert again.evidence != STANDING[0].evidence
-    slices = [compared(0, 2, 1), compared(3, 5, 4)]
-    assert as_before(again, STANDING, slices).evidence == STANDING[0].evidence
-    other = [compared(3, 5, 4, value=b"x")]
-    [differently] = found(*other)
-    assert as_before(differently, STANDING, other) == differently
+@pytest.mark.parametrize(
+    ("slices", "stays", "why"),
+    [
+        ([compared(3, 5, 4)], True, "the same is so"),
+        ([compared(0, 9, 4)], True, "a larger slice has nothing more"),
+        ([compared(0, 2), compared(3, 5, 4), compared(6, 8)], True, "other samples are equal"),
+        ([compared(0, 2, 1), compared(3, 5, 4)], False, "another sample differs"),
+        ([compared(0, 2, 1)], False, "another sample differs, and this one was not asked for"),
+        ([compared(3, 5, 3, 4)], False, "its neighbour differs too"),
+        ([compared(3, 5, 4, value=b"x")], False, "it differs in another way"),
+        ([compared(4, 5, 4)], True, "what is left of the slice differs as it did"),
+    ],
+)
+def test_evidence_stays_while_it_is_so_and_nothing_more_is_seen_to_differ(
+    slices: list[ComparedSlice], stays: bool, why: str
+) -> None:
+    [again] = differing_rows(MANIFEST, MANIFEST.files, slices, STANDING)
+    assert (again == STANDING[0]) is stays, why
+    assert stays or again.evidence["digests"] != STANDING[0].evidence["digests"]
+
+
+def test_more_slices_than_are_on_record_are_never_all_compared_again() -> None:
+    many = [compared(each, each + 1, each) for each in range(5)]
+    [whole] = found(*many)
+    assert compared_again(BATCH, [whole], [compared(0, 5)])
+    cut = replace(whole, evidence={**whole.evidence, "more_slices": 1})
+    assert compared_again(BATCH, [cut], [compared(0, 5)]) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,19 @@ from collections.abc import Mapping
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.landed import FileSlice
+from tallystick.domain.paths import BatchPath
 from tallystick.domain.states import Verdict
 from tallystick.domain.storage_rules import (
     StoredFile,
     Unlike,
+    as_far_as_asked,
     is_bare,
     is_read,
     ledger_behind,
     missing_or_changed,
+    perhaps_forgotten,
     unlike_manifest,
 )
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
@@ -42,7 +45,7 @@ ROWS: list[tuple[str, Mapping[str, StoredFile], list[str], str]] = [
         "one shorter",
         AS_COMMITTED | {"two.parquet": StoredFile(899, None)},
         ["C1 0 [5, 9)"],
-        "the checksum need not be asked",
+        "whatever the checksum says",
     ),
     (
         "one longer",
@@ -100,6 +103,41 @@ def test_a_changed_file_names_both_sides() -> None:
     assert checksum.cause == (
         "/d/two.parquet has checksum crc32c:ffffffff, crc32c:00000000 was committed."
     )
+
+
+def test_a_file_that_could_not_be_asked_is_unknown_and_what_its_length_proves_is_told() -> None:
+    unasked = StoredFile(900, None, "no DataNode.")
+    (unknown,) = missing_or_changed(MANIFEST, "/d", AS_COMMITTED | {"two.parquet": unasked})
+    shorter = StoredFile(899, None, "no DataNode.")
+    both = list(missing_or_changed(MANIFEST, "/d", AS_COMMITTED | {"two.parquet": shorter}))
+
+    assert (unknown.code, unknown.verdict) == (FindingCode.COULD_NOT_TELL, Verdict.UNKNOWN)
+    assert [each.code.value for each in both] == ["U1", "C1"]
+    assert both[1].evidence["checksum"] is None
+    assert {each.subject for each in both} == {"two.parquet"}
+
+
+def test_what_could_not_be_asked_is_as_on_record_while_all_else_is() -> None:
+    def changed(length_bytes: int, checksum: str | None) -> Finding:
+        stored = AS_COMMITTED | {"two.parquet": StoredFile(length_bytes, checksum)}
+        (found,) = missing_or_changed(MANIFEST, "/d", stored)
+        return found
+
+    known = changed(899, "crc32c:ffffffff")
+    assert as_far_as_asked(changed(899, None), [known]) == known
+    for now in (changed(898, None), changed(899, "crc32c:eeeeeeee")):
+        assert as_far_as_asked(now, [known]) == now
+    assert as_far_as_asked(changed(899, None), []) == changed(899, None)
+
+
+def test_rows_that_an_unread_batch_may_hold_are_unknown() -> None:
+    # 5
+    missing = list(missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]}))
+    path = "/data/landing/orders/gen={}/dt=2026-11-01/hour=12/batch=00000000000000ff"
+    here, elsewhere = (BatchPath.parse(path.format(each)) for each in (1, 2))
+    [found] = perhaps_forgotten(missing, [], [here])
+    assert (found.verdict, found.evidence["perhaps_in"]) == (Verdict.UNKNOWN, here.batch_id)
+    assert perhaps_forgotten(missing, [], [elsewhere]) == missing
 
 
 def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -10,12 +11,13 @@ from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.landed import FileSlice
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import Verdict
-from tallystick.domain.storage_rules import StoredFile, missing_or_changed
+from tallystick.domain.storage_rules import StoredFile, as_far_as_asked, missing_or_changed
 from tallystick.domain.stray_rules import (
     StrayFile,
     perhaps_in_strays,
     stray_files,
     stray_rows_twice,
+    unread_strays,
 )
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
 
@@ -57,7 +59,7 @@ def test_a_stray_is_suspected_and_never_deleted() -> None:
     (found,) = stray_files(FEED, TOPIC, [StrayFile(PATH, {})])
     assert (found.code, found.verdict) == (FindingCode.STRAY_FILE, Verdict.SUSPECTED)
     assert "moves it aside, and keeps it" in found.next_step
-    assert found.evidence == {"path": PATH}
+    assert found.evidence == {"path": PATH, "length_bytes": 0, "changed_ms": 0}
 
 
 def test_one_that_may_be_the_only_copy_is_moved_by_its_number() -> None:
@@ -66,11 +68,29 @@ def test_one_that_may_be_the_only_copy_is_moved_by_its_number() -> None:
         FEED, TOPIC, [StrayFile(PATH, {3: TEN}), StrayFile(f"{PATH}.2", None)]
     )
     assert sole.evidence["sole_rows"] == [
-        {"partition": 3, "offsets": 10, "runs": 1, "first_runs": [[0, 10]]}
+        {
+            "partition": 3,
+            "offsets": 10,
+            "runs": 1,
+            "first_runs": [[0, 10]],
+            "runs_sha256": TEN.digest,
+        }
     ]
     assert unread.evidence["sole_rows"] == "unreadable"
     assert all(f"repair {FEED} NUMBER" in each.next_step for each in (sole, unread))
     assert sole.key != unread.key
+
+
+def test_a_stray_that_could_not_be_asked_is_unknown_and_stays_what_it_was() -> None:
+    """Its rows were read before; or a committed file that may hold them too could not be asked."""
+    [before] = stray_files(FEED, TOPIC, [StrayFile(PATH, {3: TEN}, length_bytes=9)])
+    for held in ({3: TEN}, None):
+        now = StrayFile(PATH, held, trouble="no DataNode.", length_bytes=9)
+        [found], [unread] = stray_files(FEED, TOPIC, [now]), unread_strays(FEED, TOPIC, [now])
+        assert as_far_as_asked(found, [before]) == before
+        assert (unread.code.value, unread.subject) == ("U1", PATH)
+        [anew] = stray_files(FEED, TOPIC, [replace(now, changed_ms=1)])
+        assert as_far_as_asked(anew, [before]) == anew
 
 
 def missing() -> Finding:
@@ -93,6 +113,9 @@ def missing() -> Finding:
             StrayFile(PATH, {0: OffsetRuns.of([(10, 12)])}), Verdict.PROVEN_LOSS, id="other rows"
         ),
         pytest.param(StrayFile(PATH, None), Verdict.PROVEN_LOSS, id="nobody knows what"),
+        pytest.param(
+            StrayFile(PATH, None, trouble="no DataNode."), Verdict.UNKNOWN, id="it was not read"
+        ),
     ],
 )
 def test_rows_that_a_stray_holds_are_not_proven_to_be_lost(

@@ -18,8 +18,8 @@ UPDATE finding f SET state = 'superseded'
             ELSE NOT seen.is_foreseen END;
 
 -- name: record_findings
--- Enter findings; one that stands already is confirmed, with the evidence as it is now. What is
--- foreseen keeps that of the first look: two people may have accepted it.
+-- Enter findings; one that stands already is confirmed, with the evidence as it is now, and the words
+-- that follow it. What is foreseen keeps those of the first look: two people may have accepted it.
 INSERT INTO finding
   (feed, code, verdict, level, topic, generation, partition, from_offset, until_offset, subject,
    cause, next_step, evidence)
@@ -34,6 +34,10 @@ SELECT :feed, code, verdict::verdict, level, topic, generation, partition, from_
     ON CONFLICT (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
        WHERE state IN ('open', 'waived')
     DO UPDATE SET last_confirmed_at = clock_timestamp(),
+                  cause = CASE WHEN excluded.evidence ? 'foreseen' THEN finding.cause
+                               ELSE excluded.cause END,
+                  next_step = CASE WHEN excluded.evidence ? 'foreseen' THEN finding.next_step
+                                   ELSE excluded.next_step END,
                   evidence = CASE WHEN excluded.evidence ? 'foreseen' THEN finding.evidence
                                   ELSE excluded.evidence END;
 
