@@ -109,3 +109,13 @@ def test_none_is_replaced_where_the_broker_lacks_rows_of_one(story: Story) -> No
         if each.finding_id in numbers(story, "B2")
     )
     assert files_of(story) == before
+
+
+def test_a_file_that_can_t_be_read_hides_neither_itself_nor_what_was_found(story: Story) -> None:
+    """Its rows can't be compared with those of the other batch: that part alone is unknown."""
+    before = codes(reconcile(story.services()))
+    damaged = files_of(story)[0]
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    after = codes(reconcile(story.services()))
+    assert {"C1", "U1"} <= set(after)
+    assert set(before) <= set(after), "what could not be compared has not ended"

@@ -155,18 +155,18 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     ]
     has_listed, rows = False, OffsetsLook()
     if level >= Level.L2:
+        stored: list[Finding] = []
         try:
-            stored = [
-                *storage_findings(services, directories),
-                *doubled_findings(services, unsound, directories),
-            ]
+            stored += storage_findings(services, directories)
+            stored += doubled_findings(services, unsound, directories)
             rows = look_at_offsets(services, {each.evidence.get("batch") for each in stored})
         except StorageError as error:
             silent.append(_unheard(services, "HDFS", error, taken_at))
         else:
             has_listed = not any(is_unlisted(each) for each in stored)
-            found += [*stored, *rows.findings]
             silent += rows.unheard
+        # What was found before storage fell silent is told all the same.
+        found += [*stored, *rows.findings]
     recorded = () if has_listed else (each.finding for each in services.ledger.findings(feed))
     if any(each.code is FindingCode.LEDGER_BEHIND for each in (*found, *recorded)):
         found = perhaps_landed(found)
