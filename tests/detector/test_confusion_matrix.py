@@ -36,7 +36,6 @@ from tests.support.detector_faults import (
 )
 from tests.support.detector_scene import (
     LOSS,
-    LateClock,
     Scene,
     Told,
     confusion,
@@ -97,7 +96,7 @@ def scene(
     calm.reconciled()
     for way in (*ways, expiring.way, cut.visible, cut.regrown):
         scene.reconciled(way)
-    scene.reconciled(faulty.way, clock=LateClock(TOO_LONG))
+    scene.reconciled(faulty.way, later=TOO_LONG)
     mute.inject_and_reconcile()
     return scene
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,6 +67,19 @@ class LateClock:
 
     def pause(self, seconds: float) -> None:
         time.sleep(seconds)
+
+
+class LateLedger:
+    """A ledger whose clock is some time ahead, as after a wait of so long."""
+
+    def __init__(self, ledger: Any, ahead: timedelta) -> None:
+        self._ledger, self._ahead = ledger, ahead
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._ledger, verb)
+
+    def clock(self) -> datetime:
+        return self._ledger.clock() + self._ahead
 
 
 @dataclass
@@ -131,8 +144,14 @@ class Scene:
         """A run in which no batch failed."""
         self.heard(way, way.landed(**more).findings)
 
-    def reconciled(self, way: Way, **changes: Any) -> ReconcileReport:
+    def reconciled(
+        self, way: Way, *, later: timedelta = timedelta(), **changes: Any
+    ) -> ReconcileReport:
+        """What a reconcile finds, some time later by every clock."""
         with way.services(**changes) as services:
+            if later:
+                clock, ledger = LateClock(later), LateLedger(services.ledger, later)
+                services = replace(services, clock=clock, ledger=ledger)
             report = reconcile(services)
         self.heard(way, report.findings)
         self.normal[way.name] |= {Told.of(each) for each in report.benign}
