@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,6 +44,7 @@ from tallystick.domain.repair_plan import (
     RepairPlan,
     WriteManifest,
 )
+from tallystick.domain.replacing import spans_of
 from tallystick.domain.shared_offsets import sharing_offsets
 from tallystick.domain.states import Verdict
 from tallystick.domain.storage_rules import is_bare
@@ -89,6 +90,8 @@ class _Drafts:
 
     files: dict[CommittedFile, list[int]] = field(default_factory=dict)
     """Damaged or missing ones, each with the findings about it."""
+    with_holes: set[CommittedFile] = field(default_factory=set)
+    """Those of which also the holes are landed again: the log may have records there."""
     put_aside: list[PutAside] = field(default_factory=list)
     move_back: list[MoveBack] = field(default_factory=list)
     beside_strays: dict[int, str] = field(default_factory=dict)
@@ -141,7 +144,7 @@ def plan_repair(
     bound = sharing_offsets(facts.manifests.values(), facts.replaced)
     for files in sorted({bound.get(file, (file,)) for file in drafts.files}):
         finding_ids = sorted({number for file in files for number in drafts.files.get(file, ())})
-        draft = _landing_together(files, finding_ids, facts, most_partitions)
+        draft = _landing_together(files, finding_ids, facts, drafts.with_holes, most_partitions)
         if isinstance(draft, str):
             drafts.refuse(finding_ids, draft)
         else:
@@ -217,6 +220,8 @@ def _replace_files(numbered: NumberedFinding, facts: RepairFacts, drafts: _Draft
         moved = facts.elsewhere.get(file)
         if moved is None:
             drafts.files.setdefault(file, []).append(number)
+            if numbered.finding.code is FindingCode.ROWS_DIFFER:
+                drafts.with_holes.add(file)
         elif facts.is_operators_word:
             drafts.move_back.append(MoveBack(moved.path, moved.target, number))
         else:
@@ -299,13 +304,14 @@ def _landing_together(
     files: Sequence[CommittedFile],
     finding_ids: Sequence[int],
     facts: RepairFacts,
+    with_holes: Collection[CommittedFile],
     most_partitions: int,
 ) -> LandAgain | str:
     """One batch in place of all files that hold the same offsets; or why they are left alone.
 
     What stayed of them beside a new batch would be there twice.
     """
-    drafts = [_landing_again(each, finding_ids, facts) for each in files]
+    drafts = [_landing_again(each, finding_ids, facts, each in with_holes) for each in files]
     if len(drafts) == 1:
         return drafts[0]
     are_bound = f"{len(files)} committed files share offsets, and can only be replaced together: "
@@ -341,7 +347,7 @@ def _names(files: Sequence[CommittedFile]) -> str:
 
 
 def _landing_again(
-    file: CommittedFile, finding_ids: Sequence[int], facts: RepairFacts
+    file: CommittedFile, finding_ids: Sequence[int], facts: RepairFacts, has_holes_too: bool
 ) -> LandAgain | str:
     """The file's offsets as far as the broker has them; or why it is left alone."""
     manifest = facts.manifests[file.batch_id]
@@ -353,7 +359,8 @@ def _landing_again(
     busy = [each.plan.batch_id for each in facts.accounts.unfinished if file in each.plan.replaces]
     if busy:
         return f"batch {busy[0]} is landing these offsets again already."
-    parts = [_readable(manifest.plan, each, facts) for each in landed.slices]
+    spans = _spans(manifest, landed, has_holes_too)
+    parts = [_readable(manifest.plan, each, facts) for each in spans]
     unheard = [each for each in parts if isinstance(each, str)]
     if unheard:
         return unheard[0]
@@ -399,19 +406,30 @@ def _file_of(manifest: Manifest, name: str) -> LandedFile | None:
     return next((each for each in manifest.files if each.name == name), None)
 
 
-def _readable(plan: BatchPlan, held: FileSlice, facts: RepairFacts) -> PlannedRange | str | None:
-    """What the broker has of a slice; a sentence where it can't be asked.
+def _spans(manifest: Manifest, file: LandedFile, has_holes_too: bool) -> tuple[OffsetRange, ...]:
+    """The offsets that the file holds, with or without the holes that it answers for."""
+    if has_holes_too:
+        return spans_of(manifest)[file.name]
+    topic = manifest.plan.topic
+    return tuple(
+        OffsetRange(TopicPartition(topic, each.partition), each.first_offset, each.last_offset + 1)
+        for each in file.slices
+    )
+
+
+def _readable(plan: BatchPlan, held: OffsetRange, facts: RepairFacts) -> PlannedRange | str | None:
+    """What the broker has of the offsets; a sentence where it can't be asked.
 
     None only where these offsets are gone for certain: with their log, or before its start.
     """
     snapshot = facts.snapshot
     if (plan.cluster_id, plan.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
         return None
-    partition = TopicPartition(plan.topic, held.partition)
-    account = facts.accounts.generations.get(held.partition)
+    partition, number = held.partition, held.partition.partition
+    account = facts.accounts.generations.get(number)
     if account is None or account.ordinal != plan.ordinal:
-        bounds = snapshot.partitions.get(held.partition)
-        if bounds and bounds.log_start_offset > held.last_offset:
+        bounds = snapshot.partitions.get(number)
+        if bounds and bounds.log_start_offset >= held.until_offset:
             return None
         return (
             f"generation {plan.ordinal} of {partition} is closed, for its log was cut: nobody can"
@@ -419,16 +437,15 @@ def _readable(plan: BatchPlan, held: FileSlice, facts: RepairFacts) -> PlannedRa
         )
     if account.state is not GenerationState.OPEN:
         return f"{account.partition} is {account.state.value}: what its log holds now is not known."
-    if held.partition in facts.stopping:
-        reason = facts.stopping[held.partition]
+    if number in facts.stopping:
+        reason = facts.stopping[number]
         return f"the log of {account.partition} was cut: {reason}. The next run stops it."
-    bounds = facts.snapshot.partitions.get(held.partition)
+    bounds = facts.snapshot.partitions.get(number)
     if bounds is None:
         return f"{account.partition} has no leader now; try again when it has one."
-    if bounds.high_watermark <= held.last_offset:
+    if bounds.high_watermark < held.until_offset:
         return f"the log of {account.partition} ends at {bounds.high_watermark}, within the file."
-    first = max(held.first_offset, bounds.log_start_offset)
-    found = offset_range(partition, first, held.last_offset + 1)
+    found = held.clipped(bounds.log_start_offset, held.until_offset)
     return PlannedRange(account.generation_id, found) if found else None
 
 

@@ -14,7 +14,7 @@ from tallystick.domain.batch import CommittedFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.ranges import TopicPartition
+from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import HoleClass
 
@@ -74,3 +74,29 @@ def rows_of_file(manifest: Manifest, file: LandedFile) -> dict[TopicPartition, O
                     rows = rows.difference(holes)
         found[partition] = found.get(partition, OffsetRuns()).union(rows)
     return found
+
+
+def spans_of(manifest: Manifest) -> dict[str, tuple[OffsetRange, ...]]:
+    """By file, the offsets that it answers for: its rows, and the holes up to the next file's rows.
+
+    Where no file has a row of a partition, the batch's first file answers for its holes. A file
+    whose rows lie among another one's answers for its rows alone.
+    """
+    names = sorted(each.name for each in manifest.files)
+    found: dict[str, list[OffsetRange]] = {each: [] for each in names}
+    for accounted in manifest.ranges:
+        whole = accounted.planned.offsets
+        held = sorted(
+            (each.first_offset, each.last_offset + 1, file.name)
+            for file in manifest.files
+            for each in file.slices
+            if each.partition == whole.partition.partition
+        )
+        if not held:
+            held = [(whole.from_offset, whole.until_offset, each) for each in names[:1]]
+        for place, (first, until, name) in enumerate(held):
+            start = first if place else whole.from_offset
+            end = held[place + 1][0] if place + 1 < len(held) else whole.until_offset
+            span = (start, end) if until <= end else (first, until)
+            found[name].append(OffsetRange(whole.partition, *span))
+    return {name: tuple(spans) for name, spans in found.items()}

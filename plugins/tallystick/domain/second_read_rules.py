@@ -23,6 +23,7 @@ from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range
+from tallystick.domain.replacing import spans_of
 from tallystick.domain.scrub_rules import StandingBatch
 from tallystick.domain.second_read import Difference, RecordHead, SeenRecord, SliceRead
 from tallystick.domain.states import Verdict
@@ -37,7 +38,7 @@ class ComparedPlace(NamedTuple):
 
     batch_id: str
     file: str
-    """Empty for offsets that no file of the batch spans."""
+    """The one that answers for the offsets; empty where the batch has none."""
     partition: int
 
 
@@ -63,13 +64,8 @@ def ranges_to_read(
     if len(batch.standing) == len(batch.manifest.files):
         whole = [each.planned.offsets for each in batch.manifest.ranges]
     else:
-        whole = [
-            OffsetRange(
-                TopicPartition(plan.topic, each.partition), each.first_offset, each.last_offset + 1
-            )
-            for file in batch.files
-            for each in file.slices
-        ]
+        spans = spans_of(batch.manifest)
+        whole = [each for name in sorted(batch.standing) for each in spans.get(name, ())]
     found = []
     for each in whole:
         number = each.partition.partition
@@ -181,11 +177,17 @@ def differing_rows(
 
     One of `standing` that is still so, and no worse, is told as it is on record.
     """
+    standing_names = {each.name for each in files}
+    spans = {
+        each.name: spans_of(manifest)[each.name]
+        for each in manifest.files
+        if each.name in standing_names or not each.slices
+    }
     by_place: dict[tuple[str, int], list[ComparedSlice]] = {}
     for each in compared:
         for difference in each.differences:
             number = each.read.asked.partition.partition
-            place = (_holder(files, number, difference.offset), number)
+            place = (_holder(spans, number, difference.offset), number)
             slices = by_place.setdefault(place, [])
             if not slices or slices[-1].read is not each.read:
                 slices.append(ComparedSlice(each.read, ()))
@@ -194,7 +196,7 @@ def differing_rows(
     known = {each.key: each for each in standing}
     found = []
     for (name, number), slices in sorted(by_place.items()):
-        told = _of_committed(manifest, files, name, number, slices)
+        told = _of_committed(manifest, spans, name, number, slices)
         before = known.get(told.key)
         found.append(before if before and _is_as_before(before, slices, compared) else told)
     return tuple(found)
@@ -297,13 +299,13 @@ def described(compared: Sequence[ComparedSlice]) -> tuple[str, ...]:
 
 def _of_committed(
     manifest: Manifest,
-    files: Sequence[LandedFile],
+    spans: Mapping[str, Sequence[OffsetRange]],
     name: str,
     partition: int,
     compared: Sequence[ComparedSlice],
 ) -> Finding:
     plan = manifest.plan
-    first, until = _span(manifest, files, name, partition)
+    span = _span(manifest, spans, name, partition)
     place = f"{BatchPath.of(plan)}/{name}" if name else f"batch {plan.batch_id}"
     return Finding(
         code=FindingCode.ROWS_DIFFER,
@@ -313,8 +315,8 @@ def _of_committed(
         topic=plan.topic,
         generation=plan.ordinal,
         partition=partition,
-        from_offset=first,
-        until_offset=until,
+        from_offset=span.from_offset,
+        until_offset=span.until_offset,
         cause=f"the rows in {place} are not the records that the log holds: {_counted(compared)}.",
         next_step=(
             "Compare the two records in the evidence. See what a repair would do:"
@@ -331,24 +333,27 @@ def _of_committed(
 
 
 def _span(
-    manifest: Manifest, files: Sequence[LandedFile], name: str, partition: int
-) -> tuple[int, int]:
-    """The offsets of the file's slice; of the planned range where no file has the offsets."""
-    for file in files:
-        for each in file.slices:
-            if (file.name, each.partition) == (name, partition):
-                return each.first_offset, each.last_offset + 1
-    for planned in manifest.plan.ranges:
-        if planned.offsets.partition.partition == partition:
-            return planned.offsets.from_offset, planned.offsets.until_offset
+    manifest: Manifest, spans: Mapping[str, Sequence[OffsetRange]], name: str, partition: int
+) -> OffsetRange:
+    """What the file answers for; the planned range where the batch has no file."""
+    planned = [each.offsets for each in manifest.plan.ranges]
+    for each in (*spans.get(name, ()), *planned):
+        if each.partition.partition == partition:
+            return each
     raise ValueError(f"batch {manifest.plan.batch_id} has no offsets of partition {partition}")
 
 
-def _holder(files: Sequence[LandedFile], partition: int, offset: int) -> str:
-    for file in files:
-        if any(each.meets(partition, offset, offset + 1) for each in file.slices):
-            return file.name
-    return ""
+def _holder(spans: Mapping[str, Sequence[OffsetRange]], partition: int, offset: int) -> str:
+    """The file that answers for the offset; empty where the batch has none."""
+    return next(
+        (
+            name
+            for name, ranges in spans.items()
+            for each in ranges
+            if each.partition.partition == partition and offset in each
+        ),
+        "",
+    )
 
 
 def _is_about(batch_id: BatchId, finding: Finding) -> bool:

@@ -9,8 +9,9 @@ import pytest
 
 from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.landed import FileSlice
+from tallystick.domain.landed import FileSlice, LandedFile
 from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.replacing import spans_of
 from tallystick.domain.scrub_rules import StandingBatch
 from tallystick.domain.second_read import HEAD_BYTES, SeenRecord, SliceRead, differences
 from tallystick.domain.second_read_rules import (
@@ -133,17 +134,51 @@ def found(*slices: ComparedSlice) -> list[Finding]:
 def test_a_finding_names_each_file_with_the_slices_that_differ() -> None:
     first, second = found(compared(0, 3), compared(3, 8, 4, 5), compared(8, 9, 8))
 
-    assert [(each.from_offset, each.until_offset) for each in (first, second)] == [(0, 5), (5, 9)]
+    assert [(each.from_offset, each.until_offset) for each in (first, second)] == [(0, 5), (5, 10)]
     assert (first.evidence["file"], second.evidence["file"]) == ("one.parquet", "two.parquet")
     assert (first.evidence["slices"], second.evidence["slices"]) == ([[3, 8]], [[3, 8], [8, 9]])
     assert (first.evidence["differences"], second.evidence["differences"]) == (1, 2)
     assert "2 of 6 compared offsets differ, 5 to 8" in second.cause
 
 
-def test_offsets_that_no_file_spans_are_named_with_their_range() -> None:
+def test_a_hole_is_told_with_the_file_that_answers_for_it() -> None:
     [only] = found(compared(9, 10, 9))
+    assert (only.from_offset, only.until_offset) == (5, 10)
+    assert only.evidence["file"] == "two.parquet"
+
+
+def test_offsets_of_a_batch_without_a_file_are_named_with_their_range() -> None:
+    manifest = a_manifest()
+    [only] = differing_rows(manifest, manifest.files, [compared(9, 10, 9)])
     assert (only.from_offset, only.until_offset) == (0, 10)
     assert "file" not in only.evidence
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (FILES, {"one.parquet": [(0, 5)], "two.parquet": [(5, 10)]}),
+        ([("a", 1, 3), ("b", 6, 8)], {"a": [(0, 6)], "b": [(6, 10)]}),
+        ([("b", 1, 3), ("a", 6, 8)], {"b": [(0, 6)], "a": [(6, 10)]}),
+        ([("a", 1, 8), ("b", 3, 6)], {"a": [(1, 9)], "b": [(3, 10)]}),
+        ([("b", None, None), ("a", None, None)], {"a": [(0, 10)], "b": []}),
+        ([("a", None, None), ("b", 2, 3)], {"a": [], "b": [(0, 10)]}),
+        ([], {}),
+    ],
+    ids=["whole", "holes", "another order", "one in another", "no rows", "an empty file", "none"],
+)
+def test_every_hole_has_one_file_that_answers_for_it(files: Any, expected: Any) -> None:
+    made = [
+        each
+        if isinstance(each, LandedFile)
+        else a_file(each[0], *([] if each[1] is None else [FileSlice(0, each[1], each[2], 1)]))
+        for each in files
+    ]
+    spans = spans_of(a_manifest(files=tuple(made)))
+    assert {
+        name: [(each.from_offset, each.until_offset) for each in ranges]
+        for name, ranges in spans.items()
+    } == expected
 
 
 STANDING = found(compared(3, 5, 4))

@@ -72,9 +72,10 @@ INSERT INTO batch_check (batch_id, level, is_clean, is_complete)
 SELECT batch_id, :level, false, false FROM unnest(:batch_ids::text[]) AS tried(batch_id);
 
 -- name: samples_due
--- Published batches of this log with a standing file that reaches to the log's start or beyond, in
--- partitions whose generation is the batch's and open. Never-tried ones come first, then by the age of
--- the last try: one that can't be read waits its turn like all others.
+-- Published batches of this log with offsets at the log's start or beyond, rows or holes, that no
+-- repair has taken over, in partitions whose generation is the batch's and open. What is a hole by its
+-- proof may be a record to another reader. Never-tried ones come first, then by the age of the last
+-- try: one that can't be read waits its turn like all others.
 SELECT b.batch_id, tried.tries
   FROM batch b
  CROSS JOIN LATERAL (
@@ -82,15 +83,22 @@ SELECT b.batch_id, tried.tries
         WHERE c.batch_id = b.batch_id AND c.level = 'L4') tried
  WHERE b.feed = :feed AND b.state = 'published' AND b.topic_id = :topic_id
    AND EXISTS (
-       SELECT FROM file_slice s
+       SELECT FROM (
+              SELECT s.partition, s.last_offset FROM file_slice s
+               WHERE s.batch_id = b.batch_id
+                 AND NOT EXISTS (SELECT FROM file_retraction gone
+                                  WHERE gone.batch_id = s.batch_id AND gone.name = s.name)
+              UNION ALL
+              SELECT of_hole.partition, upper(h.runs) - 1
+                FROM hole h JOIN generation of_hole USING (generation_id)
+               WHERE h.batch_id = b.batch_id AND h.retracted_by IS NULL
+                 AND NOT EXISTS (SELECT FROM file_retraction gone
+                                  WHERE gone.batch_id = h.batch_id)) held
          JOIN unnest(:partitions::integer[], :log_starts::bigint[]) AS log(partition, start)
-           ON log.partition = s.partition AND s.last_offset >= log.start
+           ON log.partition = held.partition AND held.last_offset >= log.start
          JOIN generation g
-           ON g.feed = b.feed AND g.partition = s.partition AND g.ordinal = b.ordinal
-          AND g.topic_id = b.topic_id AND g.state = 'open'
-        WHERE s.batch_id = b.batch_id
-          AND NOT EXISTS (SELECT FROM file_retraction gone
-                           WHERE gone.batch_id = s.batch_id AND gone.name = s.name))
+           ON g.feed = b.feed AND g.partition = held.partition AND g.ordinal = b.ordinal
+          AND g.topic_id = b.topic_id AND g.state = 'open')
  ORDER BY tried.newest NULLS FIRST, b.commit_number;
 
 -- name: record_sample
