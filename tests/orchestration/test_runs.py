@@ -339,6 +339,18 @@ def test_a_repair_lands_again_what_is_missing(stage: Stage, dags: Any) -> None:
     assert again.tasks["settle"] == "success"
 
 
+def test_a_repair_whose_batch_another_owner_has_fails(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harmed(stage, dags)
+    monkeypatch.setattr(
+        "tallystick.orchestration.repair.still_unfinished",
+        lambda *_: iter(["batch b is landing still."]),
+    )
+    found = run(dags["repair_orders"], dry_run=False)
+    assert (found.state, found.tasks["settle"]) == ("failed", "failed")
+
+
 def test_a_repair_whose_batch_fails_fails_and_changes_nothing(stage: Stage, dags: Any) -> None:
     harmed(stage, dags)
     stage.failures = {

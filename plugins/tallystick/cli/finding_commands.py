@@ -225,11 +225,11 @@ def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: boo
 
 
 def _repair_code(report: RepairReport) -> int:
-    """What could not be done weighs most; then what is left as it is."""
+    """What could not be done weighs most; then what is left as it is, or to somebody else."""
     codes = {exit_code_of(error) for error in report.errors}
     if codes:
         return COULD_NOT if COULD_NOT in codes else max(codes)
-    return FINDINGS if report.not_mended else CLEAN
+    return FINDINGS if report.not_mended or report.has_left_batches else CLEAN
 
 
 def _land_again_part(again: LandAgain) -> LandAgainPart:

@@ -80,6 +80,10 @@ _GIVEN_UP_BY_NAME: Final = (
 )
 BESIDE_STRAY: Final = "the other copy is a stray file: its finding A9 moves it."
 NOT_WRITTEN: Final = "no manifest was written: its directory is gone, or an error says why."
+NOT_MOVED: Final = (
+    "nothing was moved: it is gone, or a batch's by now, or an error says why. Run reconcile."
+)
+NOT_READ: Final = "it was not read this time either, or its batch waits still."
 _BY_NUMBER: Final = "It may be the only copy, so it is moved when this finding is named."
 _CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 

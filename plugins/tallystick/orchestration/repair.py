@@ -10,6 +10,7 @@ from typing import Any, Final
 from airflow.sdk import DAG, Param, TriggerRule, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from tallystick.domain.identities import BatchId
 from tallystick.errors import ConfigurationError, IngestionError
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import services_of
@@ -24,6 +25,7 @@ from tallystick.orchestration.run_context import (
 )
 from tallystick.settings.feed import Feed
 from tallystick.workflows import publishing, repairing
+from tallystick.workflows.left_undone import still_unfinished
 from tallystick.workflows.run import noted
 from tallystick.workflows.settling import settle
 from tallystick.workflows.sweeping import sweep
@@ -107,7 +109,7 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
 
 
 def settle_repair(feed: Feed, context: Context) -> None:
-    """Move strays aside, close what has ended; fail when a batch of the repair has failed.
+    """Move strays aside, close what has ended; fail when a batch of the repair was not done.
 
     Without a repair that was begun nothing is changed: it was refused, or only asked about.
     """
@@ -125,6 +127,10 @@ def settle_repair(feed: Feed, context: Context) -> None:
         )
         for trouble in (*troubles, *settled.troubles):
             raise trouble
+        batches = [BatchId(each) for each in context["ti"].xcom_pull(task_ids=_BEGIN) or ()]
+        left = [] if failed_tasks(context) else list(still_unfinished(services, batches))
+    if left:
+        raise AirflowFailException(f"Feed {feed.name}: {' '.join(left)} Repair again then.")
     failed = failed_tasks(context)
     if failed:
         raise AirflowFailException(

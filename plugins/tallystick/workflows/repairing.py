@@ -29,7 +29,14 @@ from tallystick.domain.repair_plan import (
     RepairFacts,
     RepairPlan,
 )
-from tallystick.domain.repairing import BESIDE_STRAY, LATER, NOT_WRITTEN, plan_repair
+from tallystick.domain.repairing import (
+    BESIDE_STRAY,
+    LATER,
+    NOT_MOVED,
+    NOT_READ,
+    NOT_WRITTEN,
+    plan_repair,
+)
 from tallystick.domain.states import BatchState, FindingState
 from tallystick.errors import (
     FileMissing,
@@ -39,6 +46,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import CommittedBatch, Ledger
+from tallystick.workflows.left_undone import left_undone
 from tallystick.workflows.moved_files import look_for
 from tallystick.workflows.observing import observe
 from tallystick.workflows.place import at
@@ -99,16 +107,24 @@ class RepairReport:
         return (*(each.error for each in self.batches if each.error), *self.troubles)
 
     @property
+    def has_left_batches(self) -> bool:
+        """True when another owner has a batch that this repair was to carry out."""
+        return any(each.left_to for each in self.batches)
+
+    @property
     def not_mended(self) -> tuple[NotMended, ...]:
         """Findings that stand as they stood; what was done for others has ended some of the plan's.
 
-        Those that should have ended with a stray stand, too, where the stray could not be moved,
-        and those about a manifest that could not be written anew.
+        So do those for which a file was to be moved or written, or an offset to be read, and was
+        not.
         """
         left = list(self.plan.not_mended)
         if not self.is_dry_run:
             left += [NotMended(each.finding_id, BESIDE_STRAY) for each in self.plan.end_with_strays]
             left += [NotMended(each.finding_id, NOT_WRITTEN) for each in self.plan.write_manifests]
+            left += [NotMended(each.finding_id, NOT_MOVED) for each in self.plan.put_aside]
+            left += [NotMended(each.finding_id, NOT_MOVED) for each in self.plan.move_back]
+            left += [NotMended(each.finding_id, NOT_READ) for each in self.plan.read_again]
         return tuple(each for each in left if each.finding_id not in self.closed)
 
 
@@ -146,11 +162,13 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
     with noted(troubles):
         sweep(services)
     settled = settle(services, finding_ids)
+    plan = _with_losses(services, begun)
+    undone = left_undone(services, plan, outcomes)
     return RepairReport(
         services.feed_name,
         services.topic,
         False,
-        _with_losses(services, begun),
+        replace(plan, not_mended=(*plan.not_mended, *undone)),
         outcomes,
         settled.put_aside,
         settled.closed,

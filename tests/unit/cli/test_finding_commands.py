@@ -10,8 +10,14 @@ from typing import Any
 
 import pytest
 
+from tallystick.domain.batch import WaitingBatch
+from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.progress_rules import unfinished_batches
+from tallystick.domain.states import BatchState
 from tallystick.domain.waivers import Waiver
 from tallystick.ledger.postgres import PostgresLedger
+from tallystick.workflows.planning import plan_feed
+from tests.support.scripted_broker import Kind
 from tests.support.story import Story
 from tests.unit.cli.conftest import CommandLine
 
@@ -143,6 +149,21 @@ def test_a_repair_that_mends_everything_is_clean(landing: CommandLine, story: St
     assert told.code == 0, told.err
     assert told.json["not_mended"] == []
     assert listed(landing) == []
+
+
+def test_a_repair_that_leaves_a_batch_to_another_owner_is_not_clean(
+    landing: CommandLine, story: Story
+) -> None:
+    assert landing("land", "orders", "--json").code == 0
+    story.broker.logs[0].append(Kind.RECORD, 3)
+    services = story.services(lease=timedelta(hours=1))
+    [batch] = plan_feed(services, None, Owner("another")).batches
+    waiting = [WaitingBatch(batch.batch_id, BatchState.PLANNED, 36_000.0)]
+    found = unfinished_batches("orders", "orders", waiting)
+    services.ledger.record_findings(FeedName("orders"), found)
+    told = landing("repair", "orders")
+    assert told.code == 1
+    assert f"is left: batch {batch.batch_id} is planned still, held by another" in told.out
 
 
 def test_nothing_to_mend_is_clean(landing: CommandLine) -> None:
