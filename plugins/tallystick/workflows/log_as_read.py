@@ -16,7 +16,7 @@ from tallystick.domain.log_answer import LogAnswer
 from tallystick.domain.paths import StagingPath
 from tallystick.domain.sameness import LogCheck
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.errors import FileMissing, SourceError, StorageError
+from tallystick.errors import FileMissing, LedgerUnavailable, SourceError, StorageError
 from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
 from tallystick.workflows.staged_attempts import landing_plan
@@ -42,12 +42,15 @@ def checked_as_read(
 
 
 def keep_answer(services: Services, attempt: Attempt, plan: BatchPlan) -> None:
-    """Ask at once, and keep the answer beside the files; the proof asks all the same."""
+    """Ask at once, and keep the answer beside the files; the proof asks all the same.
+
+    What keeps from it is told only: what Spark has written is worth more.
+    """
     staging = StagingPath.of(plan, attempt.attempt_id)
-    landing = landing_plan(services, staging)
-    if landing is None:
-        return
     try:
+        landing = landing_plan(services, staging)
+        if landing is None:
+            return
         snapshot = services.broker.snapshot(plan.topic)
         checks = checked_as_read(services, plan, landing, snapshot)
         same = tuple(
@@ -58,7 +61,7 @@ def keep_answer(services: Services, attempt: Attempt, plan: BatchPlan) -> None:
         )
         answer = LogAnswer(snapshot.cluster_id, snapshot.topic_id, snapshot.taken_at, same)
         services.store.write(staging.log_answer, answer.to_json().encode())
-    except (SourceError, StorageError) as error:
+    except (SourceError, StorageError, LedgerUnavailable) as error:
         log.warning("What the broker says of the log could not be kept: %s", error)
 
 
