@@ -14,8 +14,9 @@ import pytest
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.states import Verdict
-from tallystick.errors import ConfigurationError
+from tallystick.errors import ConfigurationError, StorageRefused
 from tallystick.settings.feed import Feed
+from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.planning import dry_run, plan_feed
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
@@ -79,6 +80,24 @@ def test_another_feeds_directory_is_told_as_such(outer: Story, inner: Story) -> 
     assert "feed payments lands in /landing/orders/payments" in told.cause
     assert reconcile(payments(inner)).findings == ()
     assert land_feed(outer.services(), None, owner()).errors == ()
+
+
+def test_a_look_that_may_not_read_the_other_feeds_manifest_ends_nothing(
+    outer: Story, inner: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reconcile(outer.services())
+    [before] = outer.services().ledger.findings(FEED)
+    really = LocalFileStore.read
+
+    def refused(store: LocalFileStore, path: str) -> bytes:
+        if path.startswith(INNER):
+            raise StorageRefused(path, "no permission")
+        return really(store, path)
+
+    monkeypatch.setattr(LocalFileStore, "read", refused)
+    reconcile(outer.services())
+    standing = [each.finding_id for each in outer.services().ledger.findings(FEED)]
+    assert before.finding_id in standing
 
 
 def test_no_repair_moves_what_another_feed_has_landed(outer: Story, inner: Story) -> None:

@@ -342,4 +342,52 @@ def test_rows_that_a_batch_without_a_readable_manifest_may_hold_are_not_lost(
     [missing] = [each for each in look(story).findings if each.code is A8]
 
     assert missing.verdict is Verdict.UNKNOWN
-    assert missing.evidence["perhaps_in"] == "00000000000000ff"
+    assert str(missing.evidence["not_asked"]).endswith("/batch=00000000000000ff")
+
+
+@pytest.mark.parametrize("is_on_record", [True, False])
+def test_rows_that_may_lie_in_a_directory_that_may_not_be_listed_are_not_lost(
+    story: Story, monkeypatch: pytest.MonkeyPatch, *, is_on_record: bool
+) -> None:
+    """A look that could not look changes nothing that is on record, and proves no loss."""
+    file = landed_file(story)
+    closed = file.parent.parent / "closed"
+    closed.mkdir()
+    file.unlink()
+    if is_on_record:
+        look(story)
+        accept_all(story)
+    with monkeypatch.context() as refusing:
+        refuse(refusing, "entries", closed.name)
+        [missing] = [each for each in look(story).findings if each.code is A8]
+    assert missing.verdict is (Verdict.WAIVED if is_on_record else Verdict.UNKNOWN)
+    assert look(story).verdict is (Verdict.WAIVED if is_on_record else Verdict.PROVEN_LOSS)
+
+
+def test_a_moved_file_that_could_not_be_asked_is_still_the_one_that_was_moved(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = landed_file(story)
+    moved = file.rename(file.with_name("moved.parquet"))
+    [before] = look(story).findings
+    assert "lies_at" in before.evidence
+    refuse(monkeypatch, "checksum", moved.name)
+
+    report = look(story)
+
+    assert {each.code for each in report.findings} == {A8, A9, U1}
+    [after] = [each for each in report.findings if each.code is A8]
+    assert after == before
+
+
+def test_a_stray_is_what_it_was_while_the_file_that_it_copies_can_t_be_asked(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = landed_file(story)
+    file.with_name("copy.parquet").write_bytes(file.read_bytes())
+    look(story)
+    accept_all(story)
+    refuse(monkeypatch, "checksum", file.name)
+    report = look(story)
+    assert {each.code for each in report.findings if each.verdict is Verdict.WAIVED} == {A9, B2}
+    assert {each.code for each in report.findings} == {A9, B2, U1}

@@ -7,25 +7,28 @@
    does a batch's directory without one, with rows that it doesn't know.
 4. A published directory without its manifest is no loss: it is told before the ledger is lost too.
 5. Rows that such a commit may hold are not called lost: a repair may have landed them again, or a
-   run whose commit is forgotten.
+   run whose commit is forgotten. Nor are rows that may lie where nobody could ask.
+6. What could not be asked changes nothing that is on record.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from tallystick.domain.batch import BatchPlan
 from tallystick.domain.findings import Finding, FindingCode, Level
-from tallystick.domain.identities import BatchId
 from tallystick.domain.landed import LandedFile
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import MANIFEST_NAME, BatchPath
+from tallystick.domain.paths import MANIFEST_NAME
 from tallystick.domain.states import Verdict
 
 SOLE_ROWS: Final = "sole_rows"
 _UNASKED_IF_NONE: Final = ("checksum", SOLE_ROWS)
+_NOT_ASKED: Final = "not_asked"
+_GENERATION: Final = re.compile(r"/gen=(\d+)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,15 +193,16 @@ def _per_slice(
 
 
 def as_far_as_asked(found: Finding, standing: Iterable[Finding]) -> Finding:
-    """The finding; where a part of its evidence could not be asked, with the one on record.
+    """The finding; the one on record where a part of its evidence could not be asked.
 
     Only while all else is as it was on record: who has accepted that has accepted this.
     """
     unasked = {each: None for each in _UNASKED_IF_NONE if found.evidence.get(each, "") is None}
     known = next((each for each in standing if each.key == found.key), None)
-    if not unasked or known is None or {**known.evidence, **unasked} != found.evidence:
+    if known is None or not (unasked or _NOT_ASKED in found.evidence):
         return found
-    return replace(found, cause=known.cause, next_step=known.next_step, evidence=known.evidence)
+    is_as_before = _NOT_ASKED in found.evidence or {**known.evidence, **unasked} == found.evidence
+    return known if is_as_before else found
 
 
 def ledger_behind(
@@ -267,24 +271,44 @@ def without_manifest(
     )
 
 
-def perhaps_forgotten(
-    found: Iterable[Finding], unknown: Sequence[BatchPlan], unread: Sequence[BatchPath] = ()
-) -> list[Finding]:
-    """The same findings; missing rows that a batch unknown to the ledger may hold are UNKNOWN.
+def perhaps_forgotten(found: Iterable[Finding], unknown: Sequence[BatchPlan]) -> list[Finding]:
+    """The same findings; missing rows that a batch unknown to the ledger may hold are UNKNOWN."""
+    return [
+        next((_forgotten(each, plan) for plan in unknown if _may_hold(plan, each)), each)
+        for each in found
+    ]
 
-    Of `unread` no manifest could be read: they may hold whatever their generation has.
+
+def perhaps_unasked(found: Iterable[Finding], unasked: Iterable[str]) -> list[Finding]:
+    """The same findings; missing rows are UNKNOWN while a path could not be asked where they may
+    lie: one of their generation, or of none.
     """
-    return [_perhaps_forgotten(each, unknown, unread) for each in found]
+    places = [(path, generation_in(path)) for path in unasked]
+    return [
+        next((_unasked(each, path) for path, ordinal in places if _may_lie(ordinal, each)), each)
+        for each in found
+    ]
 
 
-def _perhaps_forgotten(
-    found: Finding, unknown: Sequence[BatchPlan], unread: Sequence[BatchPath]
-) -> Finding:
-    if found.code is not FindingCode.PHANTOM_COMMIT:
-        return found
-    holding = [plan.batch_id for plan in unknown if _may_hold(plan, found)]
-    holding += [path.batch_id for path in unread if path.ordinal == found.generation]
-    return _forgotten(found, holding[0]) if holding else found
+def _may_lie(ordinal: int | None, found: Finding) -> bool:
+    is_lost = found.code is FindingCode.PHANTOM_COMMIT and found.verdict is Verdict.PROVEN_LOSS
+    return is_lost and ordinal in (None, found.generation)
+
+
+def _unasked(found: Finding, path: str) -> Finding:
+    return replace(
+        found,
+        verdict=Verdict.UNKNOWN,
+        cause=f"{found.cause} But {path} could not be asked (U1): they may be there.",
+        next_step=f"Let our user read it, then: ./tallystick reconcile {found.feed}",
+        evidence={**found.evidence, _NOT_ASKED: path},
+    )
+
+
+def generation_in(path: str) -> int | None:
+    """The ordinal of the generation whose directory a path lies in; None outside of all."""
+    match = _GENERATION.search(f"{path}/")
+    return int(match[1]) if match else None
 
 
 def perhaps_landed(found: Iterable[Finding]) -> list[Finding]:
@@ -319,7 +343,7 @@ _OF_FRONTIER: Final = frozenset(
 
 
 def _may_hold(plan: BatchPlan, found: Finding) -> bool:
-    if plan.ordinal != found.generation:
+    if found.code is not FindingCode.PHANTOM_COMMIT or plan.ordinal != found.generation:
         return False
     from_offset, until_offset = found.from_offset, found.until_offset
     return any(
@@ -330,13 +354,13 @@ def _may_hold(plan: BatchPlan, found: Finding) -> bool:
     )
 
 
-def _forgotten(found: Finding, batch_id: BatchId) -> Finding:
+def _forgotten(found: Finding, plan: BatchPlan) -> Finding:
     return replace(
         found,
         verdict=Verdict.UNKNOWN,
-        cause=f"{found.cause} Batch {batch_id}, unknown to the ledger, may hold them.",
+        cause=f"{found.cause} Batch {plan.batch_id}, unknown to the ledger, may hold them.",
         next_step=f"Let the ledger catch up first: ./tallystick ledger rebuild {found.feed}",
-        evidence={**found.evidence, "perhaps_in": batch_id},
+        evidence={**found.evidence, "perhaps_in": plan.batch_id},
     )
 
 

@@ -7,16 +7,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub import BoundedRuns
 from tallystick.domain.states import Verdict
-from tallystick.domain.storage_rules import SOLE_ROWS, of_path
+from tallystick.domain.storage_rules import SOLE_ROWS, generation_in, of_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +166,24 @@ def landed_inside(feed: str, topic: str, others: Mapping[str, str]) -> tuple[Fin
     )
 
 
+def unread_feeds(feed: str, topic: str, unread: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Directories that may be another feed's, each with the reason why nobody can tell."""
+    return tuple(
+        of_path(
+            feed,
+            topic,
+            directory,
+            FindingCode.COULD_NOT_TELL,
+            Verdict.UNKNOWN,
+            f"nobody can tell if another feed lands in {directory}: {reason}",
+            f"Let our user read the manifests below it, then: ./tallystick reconcile {feed}",
+            named_as="directory",
+            evidence={"said": reason},
+        )
+        for directory, reason in sorted(unread.items())
+    )
+
+
 def stray_rows_twice(feed: str, topic: str, stray: StrayFile) -> tuple[Finding, ...]:
     """The offsets of a stray that a committed file holds too: who reads the directories has them
     twice.
@@ -208,10 +224,8 @@ def stray_rows_twice(feed: str, topic: str, stray: StrayFile) -> tuple[Finding, 
 
 
 def perhaps_in_strays(found: Iterable[Finding], strays: Iterable[StrayFile]) -> list[Finding]:
-    """The same findings; missing rows that a stray holds, rewritten or in part, are UNKNOWN; so are
-    those that one may hold which could not be asked.
-    """
-    holding = [each for each in strays if each.sole or (each.held is None and each.trouble)]
+    """The same findings; missing rows that a stray holds, rewritten or in part, are UNKNOWN."""
+    holding = [each for each in strays if each.sole]
     return [
         next((_perhaps_in(each, stray) for stray in holding if _holds(stray, each)), each)
         for each in found
@@ -232,19 +246,7 @@ def _perhaps_in(found: Finding, stray: StrayFile) -> Finding:
     return replace(
         found,
         verdict=Verdict.UNKNOWN,
-        cause=(
-            f"{found.cause} The stray file {stray.path}"
-            f" {'may hold' if stray.held is None else 'holds some of'} these offsets (A9)."
-        ),
+        cause=f"{found.cause} The stray file {stray.path} holds some of these offsets (A9).",
         next_step=f"Look at the stray first. {found.next_step}",
         evidence={**found.evidence, "perhaps_at": stray.path},
     )
-
-
-def generation_in(path: str) -> int | None:
-    """The ordinal of the generation whose directory a path lies in; None outside of all."""
-    match = _GENERATION.search(path)
-    return int(match[1]) if match else None
-
-
-_GENERATION: Final = re.compile(r"/gen=(\d+)/")

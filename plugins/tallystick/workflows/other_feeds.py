@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePosixPath
 
@@ -72,17 +73,30 @@ def _names(services: Services, directory: str) -> list[str]:
         return []
 
 
-def other_feeds_among(services: Services, directories: Iterable[str]) -> dict[str, str]:
-    """The directories of other feeds in which some of these lie, each with the feed's name."""
-    found: dict[str, str] = {}
+@dataclass(frozen=True, slots=True)
+class OtherFeeds:
+    """Directories of other feeds."""
+
+    known: dict[str, str] = field(default_factory=dict)
+    """Each with the feed's name."""
+    unread: dict[str, str] = field(default_factory=dict)
+    """What may be one, each with the reason why nobody can tell; nothing is moved on that."""
+
+
+def other_feeds_among(services: Services, directories: Iterable[str]) -> OtherFeeds:
+    """The directories of other feeds in which some of these lie."""
+    found = OtherFeeds()
     for directory in directories:
-        if is_below(directory, found):
+        if is_below(directory, found.known):
             continue
-        # Who may not read a manifest can't say whose it is; nothing is moved on that.
-        with suppress(StorageRefused):
+        try:
             plan = batch_of_another(services, directory)
-            if plan:
-                found[f"{plan.root}/{plan.feed}"] = plan.feed
+        except StorageRefused as error:
+            path = BatchPath.parse(directory)
+            found.unread[f"{path.root}/{path.feed}"] = error.sentence()
+            continue
+        if plan:
+            found.known[f"{plan.root}/{plan.feed}"] = plan.feed
     return found
 
 

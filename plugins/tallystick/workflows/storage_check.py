@@ -22,6 +22,7 @@ from tallystick.domain.storage_rules import (
     ledger_behind,
     missing_or_changed,
     perhaps_forgotten,
+    perhaps_unasked,
     unlisted,
     without_manifest,
 )
@@ -30,6 +31,7 @@ from tallystick.domain.stray_rules import (
     perhaps_in_strays,
     stray_files,
     stray_rows_twice,
+    unread_feeds,
     unread_strays,
 )
 from tallystick.errors import FileMissing, StorageRefused
@@ -70,19 +72,21 @@ def storage_findings(
         ),
     )
     found = [each for look in looks for each in _file_findings(services, look, strays.elsewhere)]
-    found = perhaps_in_strays(found, strays.strays)
+    plans, unread = _unknown_plans(services, strays.behind)
+    found = perhaps_forgotten(perhaps_in_strays(found, strays.strays), plans)
+    found = perhaps_unasked(found, [*tree.refused, *unread, *strays.unasked])
     found += [
-        *landed_inside(feed, topic, strays.others),
+        *landed_inside(feed, topic, strays.others.known),
+        *unread_feeds(feed, topic, strays.others.unread),
         *stray_files(feed, topic, strays.told),
         *(each for stray in strays.told for each in stray_rows_twice(feed, topic, stray)),
         *unread_strays(feed, topic, strays.told),
         *ledger_behind(feed, topic, strays.behind, strays.bare),
     ]
     found += _without_manifest(services, directories, tree)
-    found += unlisted(feed, topic, tree.refused)
-    unknown, unread = _unknown_plans(services, strays.behind)
+    found += unlisted(feed, topic, {**tree.refused, **strays.refused})
     on_record = [each.finding for each in services.ledger.findings(feed)]
-    return [as_far_as_asked(each, on_record) for each in perhaps_forgotten(found, unknown, unread)]
+    return [as_far_as_asked(each, on_record) for each in found]
 
 
 def _is_kept(
@@ -121,23 +125,20 @@ def _lost_manifest(
     return LostManifest(length, directory.manifest_bytes)
 
 
-def _unknown_plans(
-    services: Services, behind: Sequence[str]
-) -> tuple[list[BatchPlan], list[BatchPath]]:
-    """What the batches say they hold that the ledger does not know; and those that do not say it,
-    for their manifests can't be read.
+def _unknown_plans(services: Services, behind: Sequence[str]) -> tuple[list[BatchPlan], list[str]]:
+    """What the batches say they hold that the ledger does not know; and the directories that do not
+    say it, for their manifests can't be read.
     """
     plans: list[BatchPlan] = []
-    unread: list[BatchPath] = []
+    unread: list[str] = []
     for each in behind:
-        path = BatchPath.parse(each)
         manifest: Manifest | str = ""
         with suppress(StorageRefused):
-            manifest = manifest_at(services, path)
+            manifest = manifest_at(services, BatchPath.parse(each))
         if isinstance(manifest, Manifest):
             plans.append(manifest.plan)
         else:
-            unread.append(path)
+            unread.append(each)
     return plans, unread
 
 

@@ -14,10 +14,10 @@ from tallystick.domain.storage_rules import is_read
 from tallystick.domain.stray_rules import StrayFile
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
-from tallystick.workflows.other_feeds import is_below, other_feeds_among
+from tallystick.workflows.other_feeds import OtherFeeds, is_below, other_feeds_among
 from tallystick.workflows.readers_tree import Tree, asking, listed_tree
 from tallystick.workflows.services import Services
-from tallystick.workflows.stray_rows import IsKept, is_file, stray_at
+from tallystick.workflows.stray_rows import IsKept, stray_at, why_not_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,17 @@ class StraysLook:
     """Directories of batches that the ledger does not know, with a manifest."""
     bare: Sequence[str]
     """The same without a manifest."""
-    others: Mapping[str, str]
-    """Directories of other feeds, each with the feed's name."""
+    others: OtherFeeds
+    refused: Mapping[str, str]
+    """Where files are kept that were put aside, and that could not be listed, with the reason."""
+    unread_candidates: Sequence[str]
+    """What has the length of a missing file, and could not be asked if it is that file."""
+
+    @property
+    def unasked(self) -> list[str]:
+        """The paths at which missing rows may lie, for all that is known."""
+        unread = [each.path for each in self.strays if each.held is None and each.trouble]
+        return [*self.refused, *self.unread_candidates, *unread]
 
     @property
     def told(self) -> list[StrayFile]:
@@ -49,7 +58,17 @@ class _Places:
     unknown: set[str] = field(default_factory=set)
     """Directories of batches that the ledger does not know, without a manifest."""
     behind: list[str] = field(default_factory=list)
-    others: Mapping[str, str] = field(default_factory=dict)
+    others: OtherFeeds = field(default_factory=OtherFeeds)
+
+
+@dataclass(slots=True)
+class _Elsewhere:
+    """Where missing files were looked for."""
+
+    found: dict[CommittedFile, str] = field(default_factory=dict)
+    unasked: dict[str, str] = field(default_factory=dict)
+    """What may be one of them, each with the reason why nobody can tell."""
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def look_at_strays(
@@ -65,13 +84,9 @@ def look_at_strays(
     """
     places = _places(services, directories, tree)
     elsewhere = _elsewhere(services, missing, places.files)
-    moved = set(elsewhere.values())
+    moved = set(elsewhere.found.values())
     strays = [
-        replace(
-            stray_at(services, path, is_kept),
-            length_bytes=each.length_bytes,
-            changed_ms=each.changed_ms,
-        )
+        _stray(services, path, each, elsewhere.unasked.get(path), is_kept)
         for path, each in places.files.items()
         if path not in moved
     ]
@@ -80,7 +95,31 @@ def look_at_strays(
         for each in strays
         if (directory := each.path.rpartition("/")[0]) in places.unknown and each.is_news_to_ledger
     }
-    return StraysLook(elsewhere, strays, places.behind, sorted(bare), places.others)
+    return StraysLook(
+        elsewhere.found,
+        strays,
+        places.behind,
+        sorted(bare),
+        places.others,
+        elsewhere.refused,
+        sorted(elsewhere.unasked),
+    )
+
+
+def _stray(
+    services: Services,
+    path: str,
+    entry: StoredEntry,
+    trouble: str | None,
+    is_kept: IsKept | None,
+) -> StrayFile:
+    found = stray_at(services, path, is_kept)
+    return replace(
+        found,
+        trouble=found.trouble or trouble,
+        length_bytes=entry.length_bytes,
+        changed_ms=entry.changed_ms,
+    )
 
 
 def _places(services: Services, directories: Sequence[CommittedDirectory], tree: Tree) -> _Places:
@@ -92,7 +131,7 @@ def _places(services: Services, directories: Sequence[CommittedDirectory], tree:
         )
     )
     for directory, entries in sorted(tree.entries.items()):
-        if is_below(directory, places.others):
+        if is_below(directory, places.others.known):
             continue
         files = {each.name: each for each in entries if is_read(each.name)}
         files = {name: each for name, each in files.items() if not each.is_directory}
@@ -147,10 +186,11 @@ def _has_manifest(entries: Iterable[StoredEntry]) -> bool:
 
 def _elsewhere(
     services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, StoredEntry]
-) -> dict[CommittedFile, str]:
+) -> _Elsewhere:
     """Where the missing files lie: under the readers' paths, or put aside before it was known."""
-    found = _found_among(services, missing, files)
-    left = {each: file for each, file in missing.items() if each not in found}
+    elsewhere = _Elsewhere()
+    _look_among(services, missing, files, elsewhere)
+    left = {each: file for each, file in missing.items() if each not in elsewhere.found}
     if left:
         roots = {services.root, *services.ledger.roots(services.feed_name)}
         tops = sorted(f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in roots)
@@ -162,27 +202,31 @@ def _elsewhere(
             for each in entries
             if not each.is_directory
         }
-        found |= _found_among(services, left, kept)
-    return found
+        _look_among(services, left, kept, elsewhere)
+        elsewhere.refused = aside.refused
+    return elsewhere
 
 
-def _found_among(
-    services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, StoredEntry]
-) -> dict[CommittedFile, str]:
+def _look_among(
+    services: Services,
+    missing: Mapping[CommittedFile, FileState],
+    files: Mapping[str, StoredEntry],
+    elsewhere: _Elsewhere,
+) -> None:
     """By length and checksum, whatever the name; under its own name first."""
     by_length: dict[int, list[str]] = {}
     for path, each in files.items():
         by_length.setdefault(each.length_bytes, []).append(path)
-    found: dict[CommittedFile, str] = {}
     for lost, file in sorted(missing.items(), key=lambda each: each[0]):
-        paths = [
-            each for each in by_length.get(file.length_bytes, ()) if each not in found.values()
-        ]
+        taken = elsewhere.found.values()
+        paths = [each for each in by_length.get(file.length_bytes, ()) if each not in taken]
         for path in _own_name_first(paths, lost.name):
-            if is_file(services, path, file):
-                found[lost] = path
+            why_not = why_not_file(services, path, file)
+            if why_not is None:
+                elsewhere.found[lost] = path
                 break
-    return found
+            if why_not:
+                elsewhere.unasked[path] = why_not
 
 
 def _own_name_first(paths: Iterable[str], name: str) -> list[str]:

@@ -65,6 +65,7 @@ from tallystick.domain.storage_rules import (
     missing_or_changed,
     perhaps_forgotten,
     perhaps_landed,
+    perhaps_unasked,
     unlisted,
     without_manifest,
 )
@@ -72,6 +73,7 @@ from tallystick.domain.stray_rules import (
     StrayFile,
     stray_files,
     stray_rows_twice,
+    unread_feeds,
     unread_strays,
 )
 from tests.support.builders import (
@@ -147,6 +149,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         lost_finding(FEED, LANDED, a_range(0, 4), "A8"),
         *missing_or_changed(MANIFEST, "/d", {}),
         *perhaps_forgotten(missing_or_changed(MANIFEST, "/d", {}), [MANIFEST.plan]),
+        *perhaps_unasked(missing_or_changed(MANIFEST, "/d", {}), ["/e"]),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, missing=RUNS),))),
     ],
     "A9": stray_files(
@@ -221,6 +224,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON),
         *unlisted(FEED, TOPIC, {"/d": "no permission."}),
         *unread_strays(FEED, TOPIC, [StrayFile("/d/copy.parquet", None, trouble="no permission.")]),
+        *unread_feeds(FEED, TOPIC, {"/d/payments": "no permission."}),
         *read_in_full(ReadFile("one.parquet", failure="no DataNode")),
     ],
 }

@@ -8,7 +8,6 @@ import pytest
 
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.landed import FileSlice
-from tallystick.domain.paths import BatchPath
 from tallystick.domain.states import Verdict
 from tallystick.domain.storage_rules import (
     StoredFile,
@@ -18,7 +17,7 @@ from tallystick.domain.storage_rules import (
     is_read,
     ledger_behind,
     missing_or_changed,
-    perhaps_forgotten,
+    perhaps_unasked,
     unlike_manifest,
 )
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
@@ -130,14 +129,23 @@ def test_what_could_not_be_asked_is_as_on_record_while_all_else_is() -> None:
     assert as_far_as_asked(changed(899, None), []) == changed(899, None)
 
 
-def test_rows_that_an_unread_batch_may_hold_are_unknown() -> None:
-    # 5
-    missing = list(missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]}))
-    path = "/data/landing/orders/gen={}/dt=2026-11-01/hour=12/batch=00000000000000ff"
-    here, elsewhere = (BatchPath.parse(path.format(each)) for each in (1, 2))
-    [found] = perhaps_forgotten(missing, [], [here])
-    assert (found.verdict, found.evidence["perhaps_in"]) == (Verdict.UNKNOWN, here.batch_id)
-    assert perhaps_forgotten(missing, [], [elsewhere]) == missing
+@pytest.mark.parametrize(
+    ("path", "is_unknown"),
+    [
+        ("/data/orders/gen=1/dt=2026-11-01", True),
+        ("/data/orders/gen=1", True),
+        ("/data/orders", True),
+        ("/data/_quarantine/orders/strays", True),
+        ("/data/orders/gen=2/dt=2026-11-01", False),
+        ("/data/orders/gen=10", False),
+    ],
+)
+def test_rows_that_may_lie_where_nobody_could_ask_are_unknown(path: str, is_unknown: bool) -> None:
+    # 5, 6
+    [lost] = missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]})
+    [found] = perhaps_unasked([lost], [path])
+    assert (found.verdict is Verdict.UNKNOWN) is is_unknown
+    assert as_far_as_asked(found, [lost]) == lost, "it was lost before, and is so still"
 
 
 def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:

@@ -113,9 +113,6 @@ def missing() -> Finding:
             StrayFile(PATH, {0: OffsetRuns.of([(10, 12)])}), Verdict.PROVEN_LOSS, id="other rows"
         ),
         pytest.param(StrayFile(PATH, None), Verdict.PROVEN_LOSS, id="nobody knows what"),
-        pytest.param(
-            StrayFile(PATH, None, trouble="no DataNode."), Verdict.UNKNOWN, id="it was not read"
-        ),
     ],
 )
 def test_rows_that_a_stray_holds_are_not_proven_to_be_lost(
