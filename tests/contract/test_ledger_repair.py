@@ -85,7 +85,7 @@ def test_a_repair_takes_exactly_its_offsets_and_its_files(story: LedgerStory) ->
         ("committed", "[0,20)", 19, 1),
         ("committed", "[20,50)", 28, 2),
         ("committed", "[50,100)", 40, 10),
-        ("retracted", "[0,100)", 87, 13),
+        ("retracted", "[20,50)", 28, 2),
     ]
     names = [each.file.name for each in story.ledger.files(FEED)]
     assert names[:2] == ["part-0", "part-2"]
@@ -110,7 +110,8 @@ def test_what_the_broker_has_no_more_is_lost_from_the_repair_on(story: LedgerSto
         ("committed", "[50,100)", 40, 10),
         ("lost", "[20,25)", None, None),
         ("lost", "[27,28)", None, None),
-        ("retracted", "[0,100)", 87, 13),
+        ("retracted", "[20,25)", 5, 0),
+        ("retracted", "[27,50)", 23, 0),
     ]
     assert {code for _, _, code in story.ledger.lost(FEED)} == {"A8"}
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.log_rules import lost_finding
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.ranges import OffsetRange, TopicPartition, subtract
+from tallystick.domain.ranges import OffsetRange, TopicPartition, subtract, union_of
 from tallystick.domain.replacing import rows_given_up
 from tallystick.domain.states import RangeState
 from tallystick.ledger import reading
@@ -36,7 +37,7 @@ def retract(transaction: Transaction, repair: Manifest) -> None:
         generation_id: (*claimed.get(generation_id, ()), *lost.get(generation_id, ()))
         for generation_id in {*claimed, *lost}
     }
-    _keep_remainders(transaction, batch_id, taken)
+    _take(transaction, batch_id, taken)
     _enter_lost(transaction, batch_id, lost)
     _tell_lost(transaction, repair, lost)
     transaction.change("retract_files", batch_id=batch_id)
@@ -65,26 +66,76 @@ def _not_replaced(
     )
 
 
-def _keep_remainders(transaction: Transaction, batch_id: BatchId, taken: _Held) -> None:
-    flat = [(generation_id, each) for generation_id, ranges in taken.items() for each in ranges]
+def _take(transaction: Transaction, batch_id: BatchId, taken: _Held) -> None:
+    """Retract these offsets and no others; at most one part of each generation at a time, so that a
+    range of which two parts are taken is cut twice.
+    """
+    waiting = {generation_id: union_of(ranges) for generation_id, ranges in taken.items()}
+    while any(waiting.values()):
+        parts = {generation_id: ranges[0] for generation_id, ranges in waiting.items() if ranges}
+        _take_parts(transaction, batch_id, parts)
+        waiting = {generation_id: ranges[1:] for generation_id, ranges in waiting.items()}
+
+
+def _take_parts(
+    transaction: Transaction, batch_id: BatchId, parts: Mapping[GenerationId, OffsetRange]
+) -> None:
     offsets: dict[str, object] = {
-        "generation_ids": [generation_id for generation_id, _ in flat],
-        "from_offsets": [each.from_offset for _, each in flat],
-        "until_offsets": [each.until_offset for _, each in flat],
+        "generation_ids": list(parts),
+        "from_offsets": [each.from_offset for each in parts.values()],
+        "until_offsets": [each.until_offset for each in parts.values()],
     }
     rows = transaction.rows("retract_ranges", **offsets)
     transaction.change("retract_holes", batch_id=batch_id, **offsets)
     left: list[tuple[GenerationId, OffsetRange]] = []
+    cut: list[_Cut] = []
     for row in rows:
-        ranges = taken[GenerationId(row.generation_id)]
-        whole = OffsetRange(ranges[0].partition, row.from_offset, row.until_offset)
-        left += [(GenerationId(row.generation_id), each) for each in subtract(whole, ranges)]
-    transaction.change(
+        part = parts[GenerationId(row.generation_id)]
+        whole = OffsetRange(part.partition, row.from_offset, row.until_offset)
+        rest = subtract(whole, [part])
+        left += [(GenerationId(row.generation_id), each) for each in rest]
+        if rest:
+            cut.append(_Cut(row.range_id, row.generation_id, whole, part, row.hole_count))
+    kept = transaction.rows(
         "keep_remainders",
         generation_ids=[generation_id for generation_id, _ in left],
         from_offsets=[each.from_offset for _, each in left],
         until_offsets=[each.until_offset for _, each in left],
     )
+    transaction.change(
+        "shrink_retracted",
+        range_ids=[each.range_id for each in cut],
+        from_offsets=[each.taken.from_offset for each in cut],
+        until_offsets=[each.taken.until_offset for each in cut],
+        hole_counts=[
+            each.hole_count
+            - sum(
+                row.hole_count
+                for row in kept
+                if row.generation_id == each.generation_id and row.from_offset in each.whole
+            )
+            for each in cut
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A committed range of which a part is taken."""
+
+    range_id: int
+    generation_id: int
+    whole: OffsetRange
+    part: OffsetRange
+    hole_count: int
+
+    @property
+    def taken(self) -> OffsetRange:
+        """The offsets of the range that are retracted."""
+        shared = self.whole.intersection(self.part)
+        if shared is None:
+            raise ValueError(f"{self.part} takes nothing of {self.whole}")
+        return shared
 
 
 def _enter_lost(transaction: Transaction, batch_id: BatchId, lost: _Held) -> None:

@@ -48,7 +48,7 @@ SELECT g.generation_id, g.topic, g.partition, lower(part) AS from_offset, upper(
  ORDER BY g.generation_id, lower(part);
 
 -- name: retract_ranges
--- Committed -> retracted, for every range that these offsets reach into.
+-- Committed -> retracted, for every range that these offsets reach into; `shrink_retracted` follows.
 UPDATE offset_range r SET state = 'retracted'
  WHERE r.state = 'committed'
    AND EXISTS (SELECT FROM unnest(:generation_ids::bigint[], :from_offsets::bigint[],
@@ -56,7 +56,8 @@ UPDATE offset_range r SET state = 'retracted'
                            AS taken(generation_id, from_offset, until_offset)
                 WHERE r.generation_id = taken.generation_id
                   AND r.offsets && int8range(taken.from_offset, taken.until_offset))
-RETURNING r.generation_id, lower(r.offsets) AS from_offset, upper(r.offsets) AS until_offset;
+RETURNING r.range_id, r.generation_id, lower(r.offsets) AS from_offset,
+          upper(r.offsets) AS until_offset, r.hole_count;
 
 -- name: keep_remainders
 -- What a retraction leaves of ranges stays committed, with the holes that count there.
@@ -71,7 +72,17 @@ SELECT generation_id, offsets, 'committed', upper(offsets) - lower(offsets) - co
          FROM (SELECT unnest(range_agg(h.runs * int8multirange(kept.offsets))) AS run
                  FROM hole h
                 WHERE h.generation_id = kept.generation_id AND h.runs && kept.offsets
-                  AND h.retracted_by IS NULL) runs) counted;
+                  AND h.retracted_by IS NULL) runs) counted
+RETURNING generation_id, lower(offsets) AS from_offset, hole_count;
+
+-- name: shrink_retracted
+-- A retracted row is what was taken of the range; its remainders are committed by now.
+UPDATE offset_range r
+   SET offsets = int8range(taken.from_offset, taken.until_offset), hole_count = taken.hole_count,
+       record_count = taken.until_offset - taken.from_offset - taken.hole_count
+  FROM unnest(:range_ids::bigint[], :from_offsets::bigint[], :until_offsets::bigint[],
+              :hole_counts::bigint[]) AS taken(range_id, from_offset, until_offset, hole_count)
+ WHERE r.range_id = taken.range_id;
 
 -- name: retract_holes
 -- The holes of these offsets count no more; what is left of their runs goes on counting.
