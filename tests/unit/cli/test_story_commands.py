@@ -378,7 +378,7 @@ class LostAfterThePlan:
     """A broker that answers the plan and the landing, and nobody afterwards."""
 
     def __init__(self, broker: BrokerView) -> None:
-        self._broker, self._left = broker, 3
+        self._broker, self._left = broker, 4
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._broker, name)
