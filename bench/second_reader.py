@@ -23,12 +23,11 @@ from bench import landing_overhead as landing
 from tallystick.domain.batch import Attempt
 from tallystick.domain.identities import AttemptId, FeedName
 from tallystick.domain.manifest import Manifest
-from tallystick.ports.scrubs import TakenSample
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.wiring import open_services
 from tallystick.workflows import verification
-from tallystick.workflows.second_reading import second_read, take_sample
+from tallystick.workflows.second_reading import CommitSample, second_read, take_sample
 from tallystick.workflows.services import Services
 
 AIM = 0.01
@@ -64,12 +63,12 @@ def _landed(name: str, environ: Mapping[str, str], records: int) -> float:
 
     def measured(
         services: Services, attempt: Attempt, manifest: Manifest, landed_by: AttemptId
-    ) -> TakenSample | None:
+    ) -> CommitSample | None:
         wall, cpu = time.perf_counter(), time.process_time()
         found = take_sample(services, attempt, manifest, landed_by)
-        if found is None or found.not_compared:
+        if found is None or found.taken.not_compared:
             raise SystemExit(f"no sample: {found}")
-        taken.append((time.perf_counter() - wall, time.process_time() - cpu, found.offsets))
+        taken.append((time.perf_counter() - wall, time.process_time() - cpu, found.taken.offsets))
         return found
 
     setattr(verification, "take_sample", measured)  # noqa: B010 (it is not exported from there)

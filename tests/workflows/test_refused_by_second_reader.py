@@ -17,12 +17,14 @@ from tallystick.domain.states import Isolation, Verdict
 from tallystick.errors import VerificationFailed
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.rebuilding import rebuild
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.run import land_feed
 from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import Kind, Log, ScriptedReader
 from tests.support.story import FEED, Story
+from tests.workflows.test_only_copies import record_proof
 from tests.workflows.test_second_reader import (
     C3,
     LOSS,
@@ -113,6 +115,83 @@ def test_every_attempt_that_was_refused_stays_so(story: Story, log: Log) -> None
     assert isinstance(attempts, list)
     assert len(attempts) == 2
     assert first.attempt_id in attempts
+
+
+@pytest.mark.parametrize("before", [unheard, None], ids=["no answer", "no second reader"])
+def test_what_others_landed_unseen_takes_no_refusal_back(
+    story: Story, log: Log, before: Callable[[], None] | None
+) -> None:
+    refused(story, log)
+    services = replace(story.services(), second_reader=None)
+    if before:
+        services, _ = with_reader(story, before=before)
+
+    land(story, services)
+
+    assert story.published_offsets() == {0: list(range(10))}
+    assert reconcile(story.services()).verdict is UNKNOWN
+    assert recorded(story) == [(UNKNOWN, 1, 0, 0, 10)]
+    assert looked(story).verdict is Verdict.PROVEN_OK, "the same slices were compared, and equal"
+    assert recorded(story) == []
+
+
+def test_a_commit_compares_what_was_refused_of_other_attempts(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 5_000)
+    services, _ = with_reader(story, before=lambda: rewritten(log, 0, 4_999))
+    land_feed(services, None, OWNER)
+    [stored] = story.services().ledger.findings(FEED)
+    slices = stored.finding.evidence["slices"]
+
+    services, reader = with_reader(story)
+    land(story, services)
+
+    assert isinstance(slices, list)
+    for run in slices:
+        assert any(
+            each.from_offset <= run[0] and run[1] <= each.until_offset for each in reader.seen
+        )
+    [ended] = story.services().ledger.all_findings(FEED)
+    assert "was compared: equal" in (ended.closed_by or "")
+
+
+def test_a_landing_that_differs_again_is_refused_as_well(story: Story, log: Log) -> None:
+    refused(story, log)
+    services, _ = with_reader(story, before=lambda: rewritten(log, 3, 5))
+    log.entries[5] = replace(log.entries[5], value=b"a third one")
+    land_feed(services, None, OWNER)
+
+    assert story.published_offsets() == {}
+    assert looked(story).verdict is UNKNOWN
+
+
+def test_a_refusal_whose_offsets_are_lost_ends_with_the_loss(story: Story, log: Log) -> None:
+    refused(story, log)
+    log.append(Kind.RECORD, 5)
+    log.log_start_offset = 10
+    land(story)
+
+    report = reconcile(story.services())
+
+    assert recorded(story) == []
+    assert [(each.code.value, each.from_offset) for each in report.findings] == [("A1", 0)]
+
+
+def test_a_rebuild_enters_nothing_that_was_refused_after_its_proof(story: Story, log: Log) -> None:
+    log.append(Kind.RECORD, 10)
+    services = story.services()
+    [batch] = plan_feed(services, None, OWNER).batches
+    attempt = land_batch(services, batch.batch_id, AttemptId("a1b2c3d4e5f60718"), OWNER)
+    assert attempt is not None
+    record_proof(services, attempt)
+    services, _ = with_reader(story, before=lambda: rewritten(log, 3))
+    with pytest.raises(VerificationFailed):
+        verify_and_commit(services, attempt)
+
+    report = rebuild(story.services())
+
+    [left_out] = report.left_out
+    assert "a second reader has seen" in " ".join(left_out.reasons)
+    assert story.published_offsets() == {}
 
 
 def test_a_repair_that_differs_leaves_the_loss_on_record(story: Story, log: Log) -> None:

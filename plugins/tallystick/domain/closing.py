@@ -19,11 +19,16 @@ from typing import assert_never
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId
-from tallystick.domain.ledger_rules import is_of_an_attempt
 from tallystick.domain.log_rules import has_lost_unlanded
 from tallystick.domain.offset_rules import is_of_rows
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.rule_table import RULE_OF, Ending
-from tallystick.domain.second_read_rules import ComparedPlace, place_of
+from tallystick.domain.second_read_rules import (
+    ComparedPlace,
+    is_lost_whole,
+    is_refusal,
+    place_of,
+)
 from tallystick.domain.snapshot import BrokerSnapshot
 
 
@@ -55,6 +60,8 @@ class Heard:
     replaced: Collection[tuple[str, str]] = ()
     """Files by batch and name whose place a repair has taken."""
     payloads: Payloads = Payloads.NOT_COMPARED
+    lost: Sequence[tuple[GenerationAccount, OffsetRange, str]] = ()
+    """What the ledger has as lost."""
     not_told: Collection[int] = ()
     """Partitions of which it did not tell with what their unread part begins."""
 
@@ -148,8 +155,9 @@ def _is_well_by_now(each: Finding, ending: Ending, heard: Heard) -> bool:
     """True for what was read again in this way, and is as it should be."""
     batch_id = BatchId(str(each.evidence.get("batch")))
     if ending is Ending.SECOND_READ:
-        # What an attempt has read wrongly is told until it is landed.
-        return is_of_an_attempt(each) or place_of(each) in heard.equal_again
+        # Where an attempt's offsets are lost, that is told by itself, and names its files.
+        is_nowhere = is_refusal(each) and is_lost_whole(each, heard.lost)
+        return is_nowhere or place_of(each) in heard.equal_again
     if ending is Ending.FULL_READ:
         return heard.read_in_full.get(batch_id, False)
     if is_of_rows(each):

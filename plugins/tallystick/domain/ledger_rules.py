@@ -159,33 +159,27 @@ def _is_open(
     return found.from_offset >= account.frontier and not is_settled
 
 
-def is_of_an_attempt(finding: Finding) -> bool:
-    """True for what an attempt has read wrongly: nothing of it was committed."""
-    is_difference = finding.code is FindingCode.ROWS_DIFFER and finding.verdict is Verdict.UNKNOWN
-    return is_difference or finding.code is FindingCode.SHORT_READ
-
-
 def standing_short_reads(
     generations: Mapping[int, GenerationAccount],
     recorded: Sequence[Finding],
     open_repairs: Collection[str],
 ) -> tuple[Finding, ...]:
-    """The findings of attempts on record whose offsets are not accounted for to this day.
+    """The short reads on record whose offsets are not accounted for to this day.
 
     `open_repairs` are the repairs that are neither committed nor given up.
     """
     return tuple(
         each
         for each in recorded
-        if is_of_an_attempt(each) and not is_over(generations, each, open_repairs)
+        if each.code is FindingCode.SHORT_READ and not is_over(generations, each, open_repairs)
     )
 
 
 def is_over(
     generations: Mapping[int, GenerationAccount], recorded: Finding, open_repairs: Collection[str]
 ) -> bool:
-    """True for a finding of an attempt whose offsets are landed, a proven hole, or lost by now."""
-    if not is_of_an_attempt(recorded) or recorded.partition is None:
+    """True for a short read whose offsets are landed, a proven hole, or lost by now."""
+    if recorded.code is not FindingCode.SHORT_READ or recorded.partition is None:
         return False
     if recorded.evidence.get("batch") in open_repairs:
         # A repair's offsets were landed once: the frontier has passed them long ago.

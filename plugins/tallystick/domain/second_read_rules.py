@@ -3,7 +3,8 @@
 1. Before the commit a difference stops the batch: nothing is lost yet, and the finding is UNKNOWN.
 2. A committed row that is not the log's record is a loss: what the log holds there is in no file.
 3. What was not compared, on either side, proves nothing and ends nothing.
-4. Files that were refused stay refused until the same slices are compared again, and are equal.
+4. Files that were refused stay refused until the same slices are compared again, and are equal. So
+   does the finding stand: that others have landed the offsets proves nothing of what they landed.
 5. A finding about committed rows keeps its evidence as long as nothing else is seen to differ.
 """
 
@@ -24,6 +25,7 @@ from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range
 from tallystick.domain.replacing import spans_of
+from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub_rules import StandingBatch
 from tallystick.domain.second_read import Difference, RecordHead, SeenRecord, SliceRead
 from tallystick.domain.states import Verdict
@@ -86,9 +88,12 @@ def ranges_to_read(
 def slices_to_read_again(
     plan: BatchPlan, standing: Iterable[Finding], ranges: Sequence[OffsetRange]
 ) -> tuple[OffsetRange, ...]:
-    """Where standing findings about the batch have seen differences, as far as it can be read."""
-    about = [each for each in standing if _is_about(plan.batch_id, each)]
-    return slices_of(plan, about, ranges)
+    """Where standing findings have seen differences, about the batch or about attempts at its
+    offsets, as far as it can be read.
+    """
+    found = list(standing)
+    about = [each for each in found if _is_about(plan.batch_id, each)]
+    return slices_of(plan, [*about, *refusals_in(plan, found)], ranges)
 
 
 def slices_of(
@@ -106,6 +111,58 @@ def slices_of(
     return tuple(again)
 
 
+def refusals_in(plan: BatchPlan, standing: Iterable[Finding]) -> list[Finding]:
+    """Standing findings about attempts, of whatever batch, that differ at offsets of this one."""
+    partitions = {each.offsets.partition.partition for each in plan.ranges}
+    return [
+        each
+        for each in standing
+        if is_refusal(each) and each.partition in partitions and each.generation == plan.ordinal
+    ]
+
+
+def is_refusal(finding: Finding) -> bool:
+    """True for what an attempt has read wrongly: nothing of it was committed."""
+    return finding.code is FindingCode.ROWS_DIFFER and finding.verdict is Verdict.UNKNOWN
+
+
+def is_lost_whole(
+    finding: Finding, lost: Iterable[tuple[GenerationAccount, OffsetRange, str]]
+) -> bool:
+    """True when all offsets at which an attempt differs are lost: nobody has landed them."""
+    number, runs = finding.partition, _slices_in(finding)
+    gone = OffsetRuns.of(
+        (offsets.from_offset, offsets.until_offset)
+        for account, offsets, _ in lost
+        if (account.partition.partition, account.ordinal) == (number, finding.generation)
+    )
+    return bool(runs) and not OffsetRuns.of(runs).difference(gone)
+
+
+def refusals_taken_back(
+    standing: Iterable[Finding], compared: Sequence[ComparedSlice]
+) -> frozenset[ComparedPlace]:
+    """The places of findings about attempts whose slices were all compared, and are equal."""
+    differing = {
+        (each.read.asked.partition.partition, difference.offset)
+        for each in compared
+        for difference in each.differences
+    }
+    return frozenset(
+        place_of(each)
+        for each in standing
+        if is_refusal(each) and is_compared(each, compared) and not _differs(each, differing)
+    )
+
+
+def _differs(finding: Finding, differing: Collection[tuple[int, int]]) -> bool:
+    return any(
+        number == finding.partition and run[0] <= offset < run[1]
+        for number, offset in differing
+        for run in _slices_in(finding)
+    )
+
+
 def compared_again(
     batch_id: BatchId, standing: Iterable[Finding], compared: Sequence[ComparedSlice]
 ) -> frozenset[ComparedPlace]:
@@ -119,12 +176,7 @@ def compared_again(
     for each in standing:
         if not _is_about(batch_id, each):
             continue
-        is_equal = not any(
-            number == each.partition and run[0] <= offset < run[1]
-            for number, offset in differing
-            for run in _slices_in(each)
-        )
-        if is_equal and is_compared(each, compared):
+        if is_compared(each, compared) and not _differs(each, differing):
             ended.add(place_of(each))
     return frozenset(ended)
 
@@ -147,8 +199,7 @@ def refused_before(
     return tuple(
         each
         for each in standing
-        if each.code is FindingCode.ROWS_DIFFER
-        and each.verdict is Verdict.UNKNOWN
+        if is_refusal(each)
         and each.evidence.get("batch") == batch_id
         and not set(attempts).isdisjoint(_attempts_in(each))
     )
@@ -161,8 +212,9 @@ def also_refused(finding: Finding, attempt_id: AttemptId) -> Finding:
 
 
 def place_of(finding: Finding) -> ComparedPlace:
-    """What a finding C3 about committed rows is about."""
+    """What a finding C3 is about; one about attempts has its subject in place of a file."""
     batch, file = finding.evidence.get("batch"), finding.evidence.get("file")
+    file = finding.subject if is_refusal(finding) else file
     partition = -1 if finding.partition is None else finding.partition
     return ComparedPlace(str(batch), str(file or ""), partition)
 
@@ -378,14 +430,11 @@ def _attempts_in(finding: Finding) -> tuple[AttemptId, ...]:
 
 
 def _was_compared(partition: int, run: tuple[int, int], compared: Sequence[ComparedSlice]) -> bool:
-    """True if both readers have answered for all of the run; slices of a sample never touch."""
-    return any(
-        each.read.asked.partition.partition == partition
-        and each.read.from_offset <= run[0]
-        and run[1] <= each.read.until_offset
-        and not any(run[0] <= offset < run[1] for offset in each.read.not_shown)
-        for each in compared
-    )
+    """True if both readers have answered for all of the run, in one slice or in several."""
+    mine = [each.read for each in compared if each.read.asked.partition.partition == partition]
+    answered = OffsetRuns.of((each.from_offset, each.until_offset) for each in mine)
+    is_shown = not any(run[0] <= offset < run[1] for each in mine for offset in each.not_shown)
+    return is_shown and not OffsetRuns.of([run]).difference(answered)
 
 
 def _counted(compared: Sequence[ComparedSlice]) -> str:

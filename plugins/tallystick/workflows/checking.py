@@ -13,14 +13,15 @@ from tallystick.domain.findings import (
     GROWING_CODES,
     PLANNING_CODES,
     Finding,
+    FindingCode,
 )
 from tallystick.domain.ledger_rules import (
-    is_of_an_attempt,
     standing_short_reads,
     standing_unreadable,
 )
 from tallystick.domain.log_rules import OF_LOST, recorded_stops
 from tallystick.domain.rules import lasting_findings
+from tallystick.domain.second_read_rules import is_refusal
 from tallystick.domain.states import FindingState
 from tallystick.domain.waivers import as_accepted
 from tallystick.errors import CheckFailed
@@ -61,6 +62,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
             seen.snapshot.taken_at,
             broker=seen.snapshot,
             storage=False,
+            lost=services.ledger.lost(services.feed_name),
             not_told=around.not_told,
         )
         waiting = {each.finding_id: each.finding for each in recorded if each.finding.is_foreseen}
@@ -99,7 +101,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
 def _is_of_a_run(finding: Finding) -> bool:
     """True for what runs record; the rest is reconcile's, and no news of a run."""
     is_planned = finding.code in PLANNING_CODES or finding.subject == OF_LOST
-    return is_planned or is_of_an_attempt(finding)
+    return is_planned or finding.code is FindingCode.SHORT_READ or is_refusal(finding)
 
 
 def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> None:

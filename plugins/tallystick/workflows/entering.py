@@ -24,6 +24,7 @@ from tallystick.domain.log_changes import (
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.rebuilding import LeftOut, Logs, PublishedBatch, RebuildPlan, named
+from tallystick.domain.second_read_rules import refused_before
 from tallystick.errors import AttemptFenced, BatchBusy, LedgerRefused, VerificationFailed
 from tallystick.ports.ledger import PlanningSession
 from tallystick.workflows.published_manifests import manifest_at
@@ -103,6 +104,11 @@ def _entered(
     if replace(read.plan, replaces=batch.plan.replaces) != batch.plan:
         return "its manifest was changed meanwhile"
     manifest = named(read, batch.plan, logs)
+    if batch.staged_by and _is_refused(services, manifest, batch.staged_by):
+        return (
+            "a second reader has seen that its rows differ from what the broker serves (C3); a run"
+            " lands its offsets again, or names its files when they are lost"
+        )
     try:
         if batch.staged_by:
             require_no_row_taken(services, manifest)
@@ -117,6 +123,13 @@ def _entered(
             raise
         return error.sentence()
     return None
+
+
+def _is_refused(services: Services, manifest: Manifest, staged_by: AttemptId) -> bool:
+    """True when what was seen of these files after their proof has not been taken back."""
+    standing = [each.finding for each in services.ledger.findings(services.feed_name)]
+    attempts = {staged_by, manifest.attempt.attempt_id}
+    return bool(refused_before(manifest.plan.batch_id, attempts, standing))
 
 
 def _manifest_of(services: Services, batch: PublishedBatch) -> Manifest | str:

@@ -203,6 +203,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         equal_again=compared.equal_again,
         replaced={(each.batch_id, each.name) for each in services.ledger.replacements(feed)},
         payloads=payloads.said,
+        lost=services.ledger.lost(feed),
         not_told=look.not_told if look else (),
     )
     is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)

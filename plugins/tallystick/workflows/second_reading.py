@@ -34,8 +34,11 @@ from tallystick.domain.second_read_rules import (
     differing_attempt,
     differing_rows,
     is_compared,
+    is_refusal,
     place_of,
     ranges_to_read,
+    refusals_in,
+    refusals_taken_back,
     refused_before,
     slices_of,
     slices_to_read_again,
@@ -81,6 +84,16 @@ NOTHING_COMPARED: Final = SecondReadReport((), (), frozenset(), 0, 0, 0, (), has
 
 
 @dataclass(frozen=True, slots=True)
+class CommitSample:
+    """What a second reader has compared before a commit."""
+
+    taken: TakenSample
+    taken_back: Mapping[int, str]
+    """Findings about earlier attempts at these offsets, by number, with what ends them: the same
+    slices are equal now. Only the commit makes that true."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where rows lie, and which of them are the batch's."""
 
@@ -91,8 +104,10 @@ class _Place:
 
 def take_sample(
     services: Services, attempt: Attempt, manifest: Manifest, landed_by: AttemptId
-) -> TakenSample | None:
+) -> CommitSample | None:
     """What a second reader says of an attempt's rows; None where the feed has none.
+
+    It compares also what it has refused of other attempts at these offsets.
 
     `landed_by` has landed the files. Raises VerificationFailed where a row is not what the broker
     serves, after it is on record; and for files that were refused before, unless what differed is
@@ -109,12 +124,13 @@ def take_sample(
     ranges = [each.offsets for each in plan.ranges]
     slices = union_of(
         [
-            *slices_of(plan, refused, ranges),
+            *slices_of(plan, refusals_in(plan, standing), ranges),
             *sampled(plan.batch_id, COMMIT_TURN, ranges, AT_COMMIT),
         ]
     )
     staging = StagingPath.of(plan, attempt.attempt_id)
     place = _Place(staging.data, manifest.files, manifest.isolation)
+    taken_back: Mapping[int, str] = {}
     try:
         compared = _compared(services, reader, place, slices)
     except (SourceError, StorageUnavailable) as error:
@@ -130,6 +146,12 @@ def take_sample(
         if not all(is_compared(each, compared) for each in refused):
             reason = taken.not_compared or "they are no part of the batch any more"
             _refuse_again(services, attempt, refused, reason)
+        equal = refusals_taken_back(standing, compared)
+        taken_back = {
+            each.finding_id: f"Batch {plan.batch_id} has landed it, and was compared: equal."
+            for each in stored
+            if is_refusal(each.finding) and place_of(each.finding) in equal
+        }
     if taken.not_compared:
         log.warning(
             "Batch %s: the second reader compared %d offsets, all equal; it could not compare: %s",
@@ -137,7 +159,7 @@ def take_sample(
             taken.offsets,
             taken.not_compared,
         )
-    return taken
+    return CommitSample(taken, taken_back)
 
 
 def _refuse_again(
@@ -194,6 +216,8 @@ class _Rotation:
         self._found: list[Finding] = []
         self._unheard: list[Finding] = []
         self._equal: set[ComparedPlace] = set()
+        self._refused_again: list[ComparedSlice] = []
+        """Compared slices of batches that have landed what was refused of an attempt."""
         self._batches, self._offsets = 0, 0
         self._reasons: list[str] = []
 
@@ -208,6 +232,7 @@ class _Rotation:
             if is_spent or self._unheard:
                 break
             left -= self._read(each, size)
+        self._equal |= refusals_taken_back(self._standing, self._refused_again)
         return SecondReadReport(
             findings=self._found,
             unheard=self._unheard,
@@ -294,6 +319,8 @@ class _Rotation:
         taken = _taken(due.turn, size, compared)
         self._found += found
         self._equal |= compared_again(batch.batch_id, self._standing, compared)
+        if refusals_in(manifest.plan, self._standing):
+            self._refused_again += compared
         left = (each for each in self._standing if not self._has_ended(each))
         is_clean = not found and batch.batch_id not in batches_in_trouble(left)
         services.ledger.record_sample(batch.batch_id, taken, is_clean=is_clean)

@@ -64,14 +64,16 @@ def verify_and_commit(
         services.ledger.record_verified(attempt, manifest)
         answer = services.ledger.commit(attempt)
         if sample:
-            services.ledger.record_sample(attempt.batch_id, sample, is_clean=True)
+            services.ledger.record_sample(attempt.batch_id, sample.taken, is_clean=True)
+            if sample.taken_back:
+                services.ledger.close_findings(services.feed_name, sample.taken_back)
     report = CommitReport(
         manifest.plan,
         answer,
         manifest.record_count,
         _hole_counts(manifest),
         len(manifest.files),
-        sample,
+        sample.taken if sample else None,
     )
     _tell(report)
     return report
