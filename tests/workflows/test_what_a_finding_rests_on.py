@@ -5,7 +5,7 @@ The same look makes the same evidence again; a look that could not look ends not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.states import FindingState, Verdict
 from tallystick.domain.waivers import Waiver
 from tallystick.errors import StorageRefused
+from tallystick.ports.findings import StoredFinding
 from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.repairing import dry_repair
+from tallystick.workflows.repairing import dry_repair, repair_feed
 from tallystick.workflows.scrubbing import scrub
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
@@ -79,10 +80,14 @@ def look(story: Story, level: Level = Level.L2) -> ReconcileReport:
     return reconcile(story.services(), level)
 
 
+def standing(story: Story) -> Sequence[StoredFinding]:
+    return story.services().ledger.findings(FEED)
+
+
 def on_record(story: Story) -> list[tuple[str, str, str]]:
     return [
         (each.finding.code.value, each.finding.level.value, each.state.value)
-        for each in story.services().ledger.findings(FEED)
+        for each in standing(story)
     ]
 
 
@@ -251,8 +256,14 @@ def test_rows_that_differ_in_a_file_as_it_was_committed_prove_one_witness_wrong(
     assert "length and checksum are those of its commit: one of the two is wrong" in found.cause
     accept_all(story)
     assert look(story, Level.L3).verdict is Verdict.WAIVED
+    a_week_goes_by(story)
+    look(story)
+    assert checks(story)[-1] == ("L2", False), "its offsets are right, and it is not clean"
     flip(landed_file(story))
     assert look(story, Level.L3).verdict is Verdict.PROVEN_LOSS
+    repair_feed(story.services(), [each.finding_id for each in standing(story)], OWNER)
+    assert look(story, Level.L3).verdict is Verdict.PROVEN_OK
+    assert standing(story) == []
 
 
 # A look that could not look -----------------------------------------------------------------------
@@ -265,14 +276,13 @@ def test_a_file_that_could_not_be_asked_was_not_looked_at(
     file = landed_file(story)
     harm(file)
     look(story)
-    before = story.services().ledger.findings(FEED)
+    before = standing(story)
     with monkeypatch.context() as refusing:
         refuse(refusing, "checksum", file.name)
         report = look(story)
     assert {each.code for each in report.findings} == {C1, U1}
     assert not report.is_complete
-    standing = story.services().ledger.findings(FEED)
-    [same] = [each.finding for each in standing if each.finding.code is C1]
+    [same] = [each.finding for each in standing(story) if each.finding.code is C1]
     assert same == before[0].finding
     assert dry_repair(story.services(), ()).plan.land_again
 

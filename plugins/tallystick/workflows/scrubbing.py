@@ -33,6 +33,7 @@ from tallystick.ports.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
 from tallystick.workflows.application_result import result_text
 from tallystick.workflows.place import at
+from tallystick.workflows.readers_tree import ask_all, asking
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored_files import stored_files
 
@@ -190,10 +191,13 @@ def _sweep(services: Services, place: ScrubPath, now: datetime) -> None:
 
 def _stored(services: Services, batches: Sequence[StandingBatch]) -> Mapping[str, StoredFile]:
     """The batches' files as storage shows them, by name: no two of a ledger have the same one."""
-    found: dict[str, StoredFile] = {}
-    for each in batches:
-        found |= stored_files(services, str(BatchPath.of(each.manifest.plan)), each.files)
-    return found
+
+    def of(batch: StandingBatch) -> Mapping[str, StoredFile]:
+        return stored_files(services, str(BatchPath.of(batch.manifest.plan)), batch.files)
+
+    with asking() as pool:
+        answers = ask_all(pool, of, batches)
+    return {name: each for found in answers for name, each in found.items()}
 
 
 def _could_not_scrub(services: Services, batches: Sequence[StandingBatch], reason: str) -> Finding:
