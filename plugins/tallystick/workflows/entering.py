@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tallystick.domain.batch import Attempt
+from tallystick.domain.batch import Attempt, BatchPlan
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationState
 from tallystick.domain.identities import AttemptId
@@ -25,10 +25,16 @@ from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.rebuilding import LeftOut, Logs, PublishedBatch, RebuildPlan, named
 from tallystick.domain.second_read_rules import refused_before
-from tallystick.errors import AttemptFenced, BatchBusy, LedgerRefused, VerificationFailed
+from tallystick.errors import (
+    AttemptFenced,
+    BatchBusy,
+    LedgerRefused,
+    StorageRefused,
+    VerificationFailed,
+)
 from tallystick.ports.ledger import PlanningSession
 from tallystick.workflows.published_manifests import manifest_at
-from tallystick.workflows.publishing import publish
+from tallystick.workflows.publishing import publish, write_manifest_anew
 from tallystick.workflows.services import Services
 from tallystick.workflows.staged_attempts import proven_manifest
 from tallystick.workflows.taking_over import (
@@ -66,6 +72,7 @@ def settle_published(services: Services) -> None:
         there = manifest_at(services, BatchPath.of(each.plan))
         if isinstance(there, Manifest) and there.attempt.attempt_id == each.attempt_id:
             services.ledger.mark_published(each.plan.batch_id)
+            _settle_manifest(services, each.plan)
 
 
 def enter(services: Services, plan: RebuildPlan) -> None:
@@ -185,7 +192,20 @@ def _carry(services: Services, manifest: Manifest, *, staged_by: AttemptId | Non
         attempt = _begun(services, manifest, AttemptId(services.new_id()))
     commit_again(services, attempt, manifest)
     services.ledger.mark_published(batch_id)
+    _settle_manifest(services, manifest.plan)
     log.info("Entered batch %s: %d offsets.", batch_id, manifest.plan.span)
+
+
+def _settle_manifest(services: Services, plan: BatchPlan) -> None:
+    """The directory's manifest bears the ids of this ledger: as it is, level 2 would miss it.
+
+    Where that is refused, the batch is entered all the same, and N3 says what is left.
+    """
+    path = BatchPath.of(plan).manifest
+    try:
+        write_manifest_anew(services, path)
+    except StorageRefused as error:
+        log.warning("%s can't be written: %s", path, error)
 
 
 def _carry_staged(services: Services, manifest: Manifest, staged_by: AttemptId) -> None:

@@ -2,8 +2,8 @@
 
 Storage is read and proven first, then it is decided what to do, then it is done, batch by batch: a
 rebuild that dies is taken up by the next one. The broker is asked about directories without a
-manifest alone. Proven batches in staging are published, and lost manifests are written on request;
-nothing else changes in storage.
+manifest alone. Manifests are written as this ledger has them, and proven batches in staging are
+published; nothing else changes in storage.
 """
 
 from __future__ import annotations

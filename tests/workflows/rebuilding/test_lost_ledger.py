@@ -9,8 +9,10 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from tallystick.domain.identities import BatchId
 from tallystick.domain.states import BatchState, Verdict
 from tallystick.workflows.rebuilding import NOT_IN_MANIFESTS, rebuild
 from tallystick.workflows.reconciliation import reconcile
@@ -54,6 +56,23 @@ def test_ids_and_texts_are_the_manifests_own(story: Story, lose: Callable[[Story
                 each["generation_id"] = 0
         assert kept == written
         assert record.status.state is BatchState.PUBLISHED
+
+
+def test_a_ledger_that_gives_out_longer_ids_misses_no_manifest(
+    story: Story, lose: Callable[[Story], Story]
+) -> None:
+    """A ledger of many feeds: its ids are no more those of the manifests."""
+    land(story)
+    after = lose(story)
+    with psycopg.connect(after.dsn) as connection:
+        connection.execute("ALTER SEQUENCE generation_generation_id_seq RESTART WITH 123456")
+    assert rebuild(after.services()).is_whole
+    assert reconcile(after.services()).findings == ()
+    for each in directories(after):
+        batch_id = BatchId(each.name.removeprefix("batch="))
+        committed = after.services().ledger.committed_batch(batch_id)
+        assert committed
+        assert (each / "_tally.json").read_text() == committed.manifest_text
 
 
 def test_an_empty_ledger_and_an_empty_directory_are_nothing_to_do(story: Story) -> None:
