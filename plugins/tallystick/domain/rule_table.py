@@ -42,8 +42,8 @@ class Ending(StrEnum):
     )
     FULL_READ = "a full read of its batch (level 3) in which all is well"
     SECOND_READ = (
-        "a reconcile at level 4 that compares the same slices again and finds them equal; before a"
-        " commit, landing that passes its offsets"
+        "a reconcile at level 4 that compares the same slices again and finds them equal; of an"
+        " attempt, also a commit whose sample does, or the loss of all its offsets"
     )
     PAYLOADS = (
         "a reconcile at level 3 that compares the payloads of all rows and finds it no more, or"
