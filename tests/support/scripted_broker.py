@@ -197,11 +197,16 @@ class ScriptedBroker:
         }
 
     def explain_holes(
-        self, offsets: OffsetRange, holes: OffsetRuns, isolation: Isolation
+        self,
+        offsets: OffsetRange,
+        holes: OffsetRuns,
+        isolation: Isolation,
+        *,
+        was_compacted: bool = False,
     ) -> Mapping[HoleClass, OffsetRuns]:
         log = self._log(offsets.partition.topic, offsets.partition.partition)
         classes = {Kind.CONTROL: HoleClass.CONTROL}
-        if self.is_compacted:
+        if self.is_compacted or was_compacted:
             classes[Kind.COMPACTED] = HoleClass.COMPACTED
         if isolation is Isolation.READ_COMMITTED:
             classes[Kind.ABORTED] = HoleClass.ABORTED

@@ -56,7 +56,7 @@ class Silent:
     def __getattr__(self, name: str) -> object:
         return self._no_answer if name == self._question else getattr(self._broker, name)
 
-    def _no_answer(self, *asked: object) -> None:
+    def _no_answer(self, *asked: object, **more: object) -> None:
         raise BrokerUnavailable("scripted", "no answer")
 
 

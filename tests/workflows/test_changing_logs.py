@@ -158,7 +158,7 @@ def test_an_unexplained_hole_commits_nothing(story: Story) -> None:
 
     services.spark._port.before_write = lose_a_record  # type: ignore[attr-defined]
     explain = story.broker.explain_holes
-    story.broker.explain_holes = lambda *args: {}  # type: ignore[method-assign]
+    story.broker.explain_holes = lambda *args, **more: {}  # type: ignore[method-assign]
     report = land_feed(services, None, OWNER)
     story.broker.explain_holes = explain  # type: ignore[method-assign]
     [error] = report.errors

@@ -192,16 +192,44 @@ def test_what_expired_between_landing_and_sample_is_no_difference(story: Story, 
     assert outcome.commit.sample.offsets == 5
 
 
-def test_what_was_cleaned_since_is_a_difference_only_where_nothing_is_cleaned(
+def test_a_row_that_is_served_no_more_is_a_difference_where_nothing_is_cleaned(
     story: Story, log: Log
 ) -> None:
     log.append(Kind.RECORD, 10)
     land(story)
     log.entries[4].kind = Kind.COMPACTED
-    story.broker.is_compacted = True
-    assert differing(looked(story).findings) == []
-    story.broker.is_compacted = False
     assert differing(looked(story).findings) == [(LOSS, 1, 0, 0, 10)]
+
+
+@pytest.mark.parametrize("is_still", [True, False], ids=["now", "in an earlier look"])
+def test_what_was_cleaned_is_no_difference_also_when_nothing_is_cleaned_any_more(
+    story: Story, log: Log, is_still: bool
+) -> None:
+    story.broker.is_compacted = True
+    log.append(Kind.RECORD, 10)
+    land(story)
+    log.entries[4].kind = Kind.COMPACTED
+    story.broker.is_compacted = is_still
+
+    report = looked(story)
+
+    assert differing(report.findings) == []
+    assert report.verdict is Verdict.PROVEN_OK
+
+
+def test_holes_of_a_cleaner_are_proven_also_when_nothing_is_cleaned_any_more(
+    story: Story, log: Log
+) -> None:
+    story.broker.is_compacted = True
+    land(story)
+    log.append(Kind.RECORD, 10)
+    log.entries[4].kind = Kind.COMPACTED
+    story.broker.is_compacted = False
+
+    land(story)
+
+    assert story.published_offsets() == {0: [each for each in range(10) if each != 4]}
+    assert looked(story).verdict is Verdict.PROVEN_OK
 
 
 def test_markers_and_aborted_records_are_nothing_on_both_sides(story: Story, log: Log) -> None:

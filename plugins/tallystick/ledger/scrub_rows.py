@@ -70,6 +70,11 @@ class PostgresScrubs:
             )
             return [DueSample(BatchId(row.batch_id), max(1, row.tries)) for row in rows]
 
+    def was_compacted(self, feed: FeedName, topic_id: str) -> bool:
+        """True when some look saw a policy with `compact`."""
+        with self._connection.reading() as transaction:
+            return bool(transaction.one("was_compacted", feed=feed, topic_id=topic_id).is_so)
+
     def record_sample(self, batch_id: BatchId, taken: TakenSample, *, is_clean: bool) -> None:
         """Keep that a sample was taken, and what it was."""
         with self._connection.writing() as transaction:

@@ -35,11 +35,17 @@ class BrokerView(Protocol):
         ...
 
     def explain_holes(
-        self, offsets: OffsetRange, holes: OffsetRuns, isolation: Isolation
+        self,
+        offsets: OffsetRange,
+        holes: OffsetRuns,
+        isolation: Isolation,
+        *,
+        was_compacted: bool = False,
     ) -> Mapping[HoleClass, OffsetRuns]:
         """The holes that record-batch headers explain, by class; the rest stays unexplained.
 
-        COMPACTED without any header left is given only when the topic's policy contains compact.
+        COMPACTED without any header left is given only when the topic's policy contains compact, or
+        is known to have done so.
         """
         ...
 

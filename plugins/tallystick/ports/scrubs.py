@@ -97,6 +97,10 @@ class ScrubsRecord(Protocol):
         """
         ...
 
+    def was_compacted(self, feed: FeedName, topic_id: str) -> bool:
+        """True when some look of this life of the topic saw a policy with `compact`."""
+        ...
+
     def record_sample(self, batch_id: BatchId, taken: TakenSample, *, is_clean: bool) -> None:
         """Keep that a second reader has compared a sample of the batch, or that it could not."""
         ...

@@ -101,7 +101,12 @@ class KafkaBrokerView:
         return self._topics.offsets_at(topic, timestamp_ms, partitions)
 
     def explain_holes(
-        self, offsets: OffsetRange, holes: OffsetRuns, isolation: Isolation
+        self,
+        offsets: OffsetRange,
+        holes: OffsetRuns,
+        isolation: Isolation,
+        *,
+        was_compacted: bool = False,
     ) -> Mapping[HoleClass, OffsetRuns]:
         """The holes that headers explain; those outside the range or below the log start are not.
 
@@ -111,7 +116,7 @@ class KafkaBrokerView:
         self._walk(offsets.partition, walk)
         explained = walk.explained()
         bare = walk.bare()
-        if bare and self._topics.policy(offsets.partition.topic).is_compacted:
+        if bare and (was_compacted or self._topics.policy(offsets.partition.topic).is_compacted):
             known = explained.get(HoleClass.COMPACTED, OffsetRuns())
             explained[HoleClass.COMPACTED] = known.union(bare)
         if not explained:

@@ -48,6 +48,7 @@ from tallystick.workflows.claiming_again import FreeFiles, claimed_again, free_f
 from tallystick.workflows.entering import logs_of
 from tallystick.workflows.kept_files import kept_files
 from tallystick.workflows.place import at
+from tallystick.workflows.proving import causes_of
 from tallystick.workflows.published_batches import feed_roots
 from tallystick.workflows.services import Services
 from tallystick.workflows.staged_attempts import (
@@ -319,13 +320,7 @@ def _parts(
         return ()
     gaps = holes_in(plan.ranges, found)
     rest = [
-        unexplained_in(
-            each,
-            services.broker.explain_holes(each.planned.offsets, each.holes, landing.isolation)
-            if each.holes
-            else {},
-        )
-        for each in gaps
+        unexplained_in(each, causes_of(services, each, plan, landing.isolation)) for each in gaps
     ]
     starts = {number: each.log_start_offset for number, each in snapshot.partitions.items()}
     parts = provable_parts(gaps, rest, starts) or ()

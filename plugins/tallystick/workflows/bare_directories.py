@@ -30,6 +30,7 @@ from tallystick.domain.snapshot import RecordEvidence
 from tallystick.domain.states import HoleClass
 from tallystick.errors import FileMissing, ManifestMismatch, SourceError
 from tallystick.workflows.entering import logs_of
+from tallystick.workflows.proving import causes_of
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -191,8 +192,8 @@ def _causes(
     services: Services, plan: BatchPlan, found: ReadBack, records: Mapping[int, RecordEvidence]
 ) -> dict[int, Mapping[HoleClass, OffsetRuns]]:
     return {
-        each.planned.offsets.partition.partition: services.broker.explain_holes(
-            each.planned.offsets, each.holes, services.isolation
+        each.planned.offsets.partition.partition: causes_of(
+            services, each, plan, services.isolation
         )
         for each in holes_in(plan.ranges, found)
         if each.holes and each.planned.offsets.partition.partition in records

@@ -25,7 +25,7 @@ from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import HoleClass
+from tallystick.domain.states import HoleClass, Isolation
 from tallystick.errors import BrokerUnavailable, FileMissing, VerificationFailed
 from tallystick.workflows.log_as_read import checked_as_read, kept_answer
 from tallystick.workflows.same_log import checked_logs
@@ -46,7 +46,7 @@ def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
     except FileMissing as error:
         raise VerificationFailed(attempt.batch_id, [error.describe()]) from error
     gaps = holes_in(plan.ranges, found)
-    causes = [_explained(services, each, landing) for each in gaps]
+    causes = [causes_of(services, each, plan, landing.isolation) for each in gaps]
     anchors = _anchors(services, staging, gaps, found)
     after = services.broker.snapshot(plan.topic)
     since_read = checked_as_read(services, plan, landing, after)
@@ -70,12 +70,20 @@ def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
     return Manifest(plan, attempt, landing.isolation, ranges, found.files)
 
 
-def _explained(
-    services: Services, gaps: RangeHoles, landing: LandingPlan
+def causes_of(
+    services: Services, gaps: RangeHoles, plan: BatchPlan, isolation: Isolation
 ) -> Mapping[HoleClass, OffsetRuns]:
+    """The proven causes of a range's holes. A policy may be `compact` no more, and was so when the
+    records went.
+    """
     if not gaps.holes:
         return {}
-    return services.broker.explain_holes(gaps.planned.offsets, gaps.holes, landing.isolation)
+    return services.broker.explain_holes(
+        gaps.planned.offsets,
+        gaps.holes,
+        isolation,
+        was_compacted=services.ledger.was_compacted(plan.feed, plan.topic_id),
+    )
 
 
 def _unexplained(

@@ -360,15 +360,21 @@ def _judged(
     reads: Sequence[SliceRead],
     rows: Mapping[int, Sequence[SeenRecord]],
 ) -> Sequence[ComparedSlice]:
-    """What a compacted topic has cleaned since is no difference; asked only where it matters."""
+    """What a compacted topic has cleaned since is no difference; asked only where it matters.
+
+    A policy that was `compact` in some look may have been so when the record went.
+    """
     found = []
     for each in reads:
         landed = rows.get(each.asked.partition.partition, ())
         read = without_untimed(each, landed)
         told = differences(read, landed, is_compacted=False)
         if any(one.served is None for one in told):
-            is_compacted = services.broker.snapshot(each.asked.partition.topic).is_compacted
-            told = differences(read, landed, is_compacted=is_compacted)
+            now = services.broker.snapshot(each.asked.partition.topic)
+            may_be_cleaned = now.is_compacted or services.ledger.was_compacted(
+                services.feed_name, now.topic_id
+            )
+            told = differences(read, landed, is_compacted=may_be_cleaned)
         found.append(ComparedSlice(read, told))
     return found
 

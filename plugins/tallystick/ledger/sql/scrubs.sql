@@ -101,6 +101,11 @@ SELECT b.batch_id, tried.tries
           AND g.topic_id = b.topic_id AND g.state = 'open')
  ORDER BY tried.newest NULLS FIRST, b.commit_number;
 
+-- name: was_compacted
+-- Whether a look of this life of the topic saw a cleanup policy with `compact`.
+SELECT EXISTS (SELECT FROM broker_snapshot
+                WHERE feed = :feed AND topic_id = :topic_id AND is_compacted) AS is_so;
+
 -- name: record_sample
 -- A second reader has compared a sample of a batch with the broker, or could not.
 INSERT INTO batch_check (batch_id, level, is_clean, is_complete, sample)
