@@ -10,13 +10,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from hashlib import sha256
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 from tallystick.domain.batch import BatchPlan
+from tallystick.domain.difference_evidence import ComparedSlice as ComparedSlice
+from tallystick.domain.difference_evidence import (
+    evidence_of,
+    is_as_before,
+    slices_in,
+    was_compared,
+)
 from tallystick.domain.findings import Finding, FindingCode, Level, finding_in_batch
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import AttemptId, BatchId
@@ -27,12 +32,7 @@ from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range
 from tallystick.domain.replacing import spans_of
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub_rules import StandingBatch
-from tallystick.domain.second_read import Difference, RecordHead, SeenRecord, SliceRead
 from tallystick.domain.states import Verdict
-
-MOST_SHOWN: Final = 3
-"""Differences that a finding shows in full; all of them are counted."""
-MOST_SLICES: Final = 50
 
 
 class ComparedPlace(NamedTuple):
@@ -42,14 +42,6 @@ class ComparedPlace(NamedTuple):
     file: str
     """The one that answers for the offsets; empty where the batch has none."""
     partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedSlice:
-    """One slice, read by both."""
-
-    read: SliceRead
-    differences: tuple[Difference, ...]
 
 
 def ranges_to_read(
@@ -105,7 +97,7 @@ def slices_of(
         if each.partition is None:
             continue
         partition = TopicPartition(plan.topic, each.partition)
-        for run in _slices_in(each):
+        for run in slices_in(each):
             offsets = offset_range(partition, *run)
             again += [part for whole in ranges if offsets and (part := whole.intersection(offsets))]
     return tuple(again)
@@ -130,7 +122,7 @@ def is_lost_whole(
     finding: Finding, lost: Iterable[tuple[GenerationAccount, OffsetRange, str]]
 ) -> bool:
     """True when all offsets at which an attempt differs are lost: nobody has landed them."""
-    number, runs = finding.partition, _slices_in(finding)
+    number, runs = finding.partition, slices_in(finding)
     gone = OffsetRuns.of(
         (offsets.from_offset, offsets.until_offset)
         for account, offsets, _ in lost
@@ -159,7 +151,7 @@ def _differs(finding: Finding, differing: Collection[tuple[int, int]]) -> bool:
     return any(
         number == finding.partition and run[0] <= offset < run[1]
         for number, offset in differing
-        for run in _slices_in(finding)
+        for run in slices_in(finding)
     )
 
 
@@ -183,12 +175,12 @@ def compared_again(
 
 def is_compared(finding: Finding, compared: Sequence[ComparedSlice]) -> bool:
     """True if all slices in which the finding has seen differences were compared, on both sides."""
-    number, runs = finding.partition, _slices_in(finding)
+    number, runs = finding.partition, slices_in(finding)
     return (
         number is not None
         and bool(runs)
         and not finding.evidence.get("more_slices")
-        and all(_was_compared(number, run, compared) for run in runs)
+        and all(was_compared(number, run, compared) for run in runs)
     )
 
 
@@ -250,28 +242,8 @@ def differing_rows(
     for (name, number), slices in sorted(by_place.items()):
         told = _of_committed(manifest, spans, name, number, slices)
         before = known.get(told.key)
-        found.append(before if before and _is_as_before(before, slices, compared) else told)
+        found.append(before if before and is_as_before(before, slices, compared) else told)
     return tuple(found)
-
-
-def _is_as_before(
-    known: Finding, differing: Sequence[ComparedSlice], compared: Sequence[ComparedSlice]
-) -> bool:
-    """True if what differs now is what is on record: in each slice the same, and nowhere else.
-
-    Another sample sees other offsets: equal ones change nothing, differing ones make it worse. A
-    slice of which a part could not be compared is as it was, if nothing differs in the rest.
-    """
-    now = [each for one in differing for each in one.differences]
-    recorded = list(zip(_slices_in(known), _digests_in(known), strict=False))
-    if any(not any(a <= each.offset < b for (a, b), _ in recorded) for each in now):
-        return False
-    for run, digest in recorded:
-        inside = [each for each in now if run[0] <= each.offset < run[1]]
-        is_unasked = not inside and not _was_compared(known.partition or 0, run, compared)
-        if not is_unasked and _digest(inside) != digest:
-            return False
-    return True
 
 
 def differing_attempt(
@@ -309,7 +281,7 @@ def differing_attempt(
                         " evidence shows both records: one of the two Kafka clients reads the log"
                         " wrongly, or the log changes."
                     ),
-                    evidence={"batch": plan.batch_id, **_evidence(mine)},
+                    evidence={"batch": plan.batch_id, **evidence_of(mine)},
                 ),
                 # Committed rows of the same offsets may differ, too: that is another finding.
                 subject=f"batch {plan.batch_id}",
@@ -378,7 +350,7 @@ def _of_committed(
         evidence={
             "batch": plan.batch_id,
             **({"file": name} if name else {}),
-            **_evidence(compared),
+            **evidence_of(compared),
         },
         subject=name,
     )
@@ -414,27 +386,9 @@ def _is_about(batch_id: BatchId, finding: Finding) -> bool:
     return finding.code is FindingCode.ROWS_DIFFER and is_committed and is_ours
 
 
-def _slices_in(finding: Finding) -> tuple[tuple[int, int], ...]:
-    runs = finding.evidence.get("slices")
-    return tuple((int(run[0]), int(run[1])) for run in runs) if isinstance(runs, list) else ()
-
-
-def _digests_in(finding: Finding) -> Sequence[object]:
-    digests = finding.evidence.get("digests")
-    return digests if isinstance(digests, list) else ()
-
-
 def _attempts_in(finding: Finding) -> tuple[AttemptId, ...]:
     attempts = finding.evidence.get("attempts")
     return tuple(AttemptId(each) for each in attempts) if isinstance(attempts, list) else ()
-
-
-def _was_compared(partition: int, run: tuple[int, int], compared: Sequence[ComparedSlice]) -> bool:
-    """True if both readers have answered for all of the run, in one slice or in several."""
-    mine = [each.read for each in compared if each.read.asked.partition.partition == partition]
-    answered = OffsetRuns.of((each.from_offset, each.until_offset) for each in mine)
-    is_shown = not any(run[0] <= offset < run[1] for each in mine for offset in each.not_shown)
-    return is_shown and not OffsetRuns.of([run]).difference(answered)
 
 
 def _counted(compared: Sequence[ComparedSlice]) -> str:
@@ -443,65 +397,3 @@ def _counted(compared: Sequence[ComparedSlice]) -> str:
     first, last = min(differing), max(differing)
     where = str(first) if first == last else f"{first} to {last}"
     return f"{len(differing)} of {answered} compared offsets differ, {where}"
-
-
-def _evidence(compared: Sequence[ComparedSlice]) -> Mapping[str, object]:
-    differing = [each for one in compared for each in one.differences]
-    return {
-        "differences": len(differing),
-        "compared": sum(each.read.answered_count for each in compared),
-        "slices": [
-            [each.read.from_offset, each.read.until_offset] for each in compared[:MOST_SLICES]
-        ],
-        # Of every difference in each of these slices: what is shown below is but the first few.
-        "digests": [_digest(each.differences) for each in compared[:MOST_SLICES]],
-        "more_slices": len(compared[MOST_SLICES:]),
-        "records": [_shown_difference(each) for each in differing[:MOST_SHOWN]],
-    }
-
-
-def _digest(differences: Iterable[Difference]) -> str:
-    """SHA-256 of all that both sides said at these offsets."""
-    said = [
-        [each.offset, *(_identity(one) for one in (each.landed, each.served))]
-        for each in differences
-    ]
-    return sha256(json.dumps(said).encode()).hexdigest()
-
-
-def _identity(record: SeenRecord | None) -> Sequence[object] | None:
-    return None if record is None else (record.content_hash.hex(), record.head.timestamp_type)
-
-
-def _shown_difference(difference: Difference) -> Mapping[str, object]:
-    return {
-        "offset": difference.offset,
-        "landed": _record(difference.landed),
-        "served": _record(difference.served),
-    }
-
-
-def _record(record: SeenRecord | None) -> Mapping[str, object] | None:
-    if record is None:
-        return None
-    head: RecordHead = record.head
-    return {
-        "hash": record.content_hash.hex(),
-        "timestamp_ms": head.timestamp_ms,
-        "timestamp_type": head.timestamp_type,
-        "key": _shown(head.key, head.key_bytes),
-        "value": _shown(head.value, head.value_bytes),
-        "headers": list(head.header_names),
-        "header_count": head.header_count,
-    }
-
-
-def _shown(content: bytes | None, length: int) -> str | None:
-    """The first bytes as Python writes them, and how many there are; None for null.
-
-    >>> _shown(b"ab", 2), _shown(b"abc", 5_000)
-    ("b'ab'", "b'abc' ... 5000 bytes")
-    """
-    if content is None:
-        return None
-    return f"{content!r} ... {length} bytes" if length > len(content) else repr(content)
