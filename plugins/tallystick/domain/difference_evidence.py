@@ -1,5 +1,4 @@
-"""What a difference between two readers is on record: its slices, a digest of each, the first few in
-full.
+"""What a difference between two readers is on record: its slices, a digest of each, the first few.
 
 1. `is_as_before` compares all that is on record, not what is shown of it.
 2. Evidence is bounded, whatever the records hold and however many differ.
