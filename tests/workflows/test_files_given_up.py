@@ -7,6 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from tallystick.domain.findings import FindingCode
@@ -209,3 +211,20 @@ def test_the_old_batch_is_published_without_its_rows(unpublished: Story) -> None
     reconcile(unpublished.services())
     repair_feed(unpublished.services(), list(losses(unpublished)), OWNER)
     assert unpublished.services().ledger.batch(old.plan.batch_id).state is BatchState.PUBLISHED
+
+
+@pytest.mark.parametrize("name", ["", "renamed.parquet"])
+def test_a_file_that_was_found_elsewhere_since_is_not_given_up(published: Story, name: str) -> None:
+    reconcile(published.services())
+    first = published.services().ledger.files(FEED)[0]
+    begun = begin_repair(published.services(), list(losses(published)), OWNER)
+    [directory] = (published.directory / "landing" / FEED).rglob(f"batch={first.batch_id}")
+    found = directory.parent / (name or first.file.name)
+    newer = next(each for each in (published.directory / "landing" / FEED).rglob("*.parquet"))
+    table = pq.read_table(newer, partitioning=None)
+    place = table.schema.get_field_index("offset")
+    pq.write_table(table.set_column(place, "offset", pc.subtract(table["offset"], 10)), found)
+    [outcome] = [carry_out(published.services(), each.batch_id, OWNER) for each in begun.batches]
+    assert isinstance(outcome.error, VerificationFailed)
+    assert f"{found.name} may hold rows" in str(outcome.error)
+    assert published.services().ledger.lost(FEED) == []

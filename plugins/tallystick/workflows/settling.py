@@ -24,7 +24,7 @@ from tallystick.domain.storage_rules import is_bare
 from tallystick.errors import IngestionError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
-from tallystick.workflows.moved_files import moved_back
+from tallystick.workflows.moving_back import moved_back
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import why_behind
 from tallystick.workflows.publishing import write_manifest_anew

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tallystick.domain.batch import Attempt, BatchPlan
+from tallystick.domain.batch import Attempt, BatchPlan, CommittedFile
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.replacing import rows_given_up
 from tallystick.errors import AttemptFenced, VerificationFailed
 from tallystick.workflows.landing import failing
+from tallystick.workflows.moved_files import look_for
 from tallystick.workflows.services import Services
 
 
@@ -61,14 +62,16 @@ def commit_again(services: Services, attempt: Attempt, manifest: Manifest) -> No
 def require_no_row_taken(services: Services, manifest: Manifest) -> None:
     """Looked at last, not when the repair was planned: a file may have been put back since.
 
-    Raises VerificationFailed when a file that is there holds rows that the repair does not land.
+    Raises VerificationFailed when a file that is there, or that lies elsewhere, holds rows that the
+    repair does not land; or when a stray may hold them.
     """
     replaced = {
         each: old
         for each in {file.batch_id for file in manifest.plan.replaces}
         if (old := services.ledger.committed_batch(each))
     }
-    problems = []
+    problems: list[str] = []
+    missing: set[CommittedFile] = set()
     for given_up in rows_given_up(manifest, {key: old.manifest for key, old in replaced.items()}):
         old = replaced[given_up.file.batch_id]
         # Data move from staging to the target, never back: looked at in this order.
@@ -80,5 +83,14 @@ def require_no_row_taken(services: Services, manifest: Manifest) -> None:
                     f"{path} is there, and holds rows that the log has no more:"
                     f" {given_up.partition}: {rows.described()}"
                 )
+                break
+        else:
+            missing.add(given_up.file)
+    looked_for = look_for(services, replaced.values(), missing)
+    found = {each: moved.path for each, moved in looked_for.elsewhere.items()}
+    problems += (
+        f"{path} may hold rows of {file.name} that the log has no more"
+        for file, path in sorted({**looked_for.perhaps_at, **found}.items())
+    )
     if problems:
         raise VerificationFailed(manifest.plan.batch_id, problems)
