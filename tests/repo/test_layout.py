@@ -21,6 +21,7 @@ FILES = {
     "README.md",
     "docker-compose.yml",
     "pyproject.toml",
+    "recheck.py",
     "requirements.in",
     "requirements.txt",
     "tallystick",

@@ -119,5 +119,13 @@ def test_nothing_is_left_to_be_done() -> None:
     assert not places
 
 
+def test_the_recheck_is_one_short_file_without_a_line_of_ours() -> None:
+    path = Path("recheck.py")
+    ours = {each.stem for each in (ROOT / "plugins").iterdir()} | {"sandbox", "tests", "bench"}
+
+    assert (ROOT / path).read_text().count("\n") <= 200
+    assert not {name.split(".")[0] for name in _imports_of(path)} & ours
+
+
 def test_the_package_ships_its_type_information() -> None:
     assert Path("plugins/tallystick/py.typed") in tracked_files()
