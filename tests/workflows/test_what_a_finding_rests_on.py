@@ -374,6 +374,17 @@ def test_rows_that_may_lie_in_a_directory_that_may_not_be_listed_are_not_lost(
     assert look(story).verdict is (Verdict.WAIVED if is_on_record else Verdict.PROVEN_LOSS)
 
 
+def test_a_full_read_does_not_call_lost_what_a_listing_has_found_elsewhere(story: Story) -> None:
+    file = landed_file(story)
+    file.rename(file.with_name("moved.parquet"))
+    look(story)
+    before = standing(story)
+    accept_all(story)
+    for level in (Level.L3, Level.L2, Level.L3):
+        assert look(story, level).verdict is Verdict.WAIVED
+    assert [each.finding for each in standing(story)] == [each.finding for each in before]
+
+
 def test_a_moved_file_that_could_not_be_asked_is_still_the_one_that_was_moved(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:

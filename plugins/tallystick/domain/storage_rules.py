@@ -291,7 +291,8 @@ def perhaps_unasked(found: Iterable[Finding], unasked: Iterable[str]) -> list[Fi
 
 
 def _may_lie(ordinal: int | None, found: Finding) -> bool:
-    is_lost = found.code is FindingCode.PHANTOM_COMMIT and found.verdict is Verdict.PROVEN_LOSS
+    is_missing = found.code is FindingCode.PHANTOM_COMMIT and found.level is Level.L2
+    is_lost = is_missing and found.verdict is Verdict.PROVEN_LOSS
     return is_lost and ordinal in (None, found.generation)
 
 
@@ -299,8 +300,8 @@ def _unasked(found: Finding, path: str) -> Finding:
     return replace(
         found,
         verdict=Verdict.UNKNOWN,
-        cause=f"{found.cause} But {path} could not be asked (U1): they may be there.",
-        next_step=f"Let our user read it, then: ./tallystick reconcile {found.feed}",
+        cause=f"{found.cause} Nobody could look for them in {path}: they may be there.",
+        next_step=f"Let our user read it; then look again: ./tallystick reconcile {found.feed}",
         evidence={**found.evidence, _NOT_ASKED: path},
     )
 

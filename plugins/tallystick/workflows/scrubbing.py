@@ -27,7 +27,7 @@ from tallystick.domain.scrub_rules import (
     within_budget,
 )
 from tallystick.domain.states import Verdict
-from tallystick.domain.storage_rules import StoredFile, as_far_as_asked
+from tallystick.domain.storage_rules import StoredFile, as_far_as_asked, perhaps_unasked
 from tallystick.errors import FileMissing, ManifestMismatch, SparkError, StorageError
 from tallystick.ports.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
@@ -96,9 +96,10 @@ def _scrubbed(services: Services) -> ScrubReport:
         except (SparkError, StorageError) as error:
             silent.append(_could_not_scrub(services, batches, error.describe()))
     standing = [each.finding for each in ledger.findings(feed)]
-    found = [
-        as_far_as_asked(each, standing) for one in judgements.values() for each in one.findings
-    ]
+    judged_now = [each for one in judgements.values() for each in one.findings]
+    # Where a missing file may lie instead is for the listing to say: nobody has looked there.
+    unsure = perhaps_unasked(judged_now, [f"{services.root}/{feed}"])
+    found = [as_far_as_asked(each, standing) for each in unsure]
     unheard = [each for each in found if each.code is FindingCode.COULD_NOT_TELL]
     told = [each for each in found if each.code is not FindingCode.COULD_NOT_TELL]
     # Findings before checks: a scrub that dies between the two is repeated, not forgotten.
