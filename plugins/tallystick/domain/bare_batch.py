@@ -3,13 +3,14 @@
 1. It claims, of each partition, what lies from its first row to its last one: nobody knows what it
    claimed beyond, and the next plan asks for that.
 2. Each offset without a row needs a proven cause, as in every batch.
-3. Its log is the one on record at these places, or one that holds its last rows.
+3. It is a repair where it holds rows of a file that another batch names and lacks.
+4. Its log is the one on record at these places, or one that holds its last rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tallystick.domain.accounting import (
@@ -19,12 +20,14 @@ from tallystick.domain.accounting import (
     problems_in,
     unexplained_in,
 )
-from tallystick.domain.batch import Attempt, BatchPlan, PlannedRange
+from tallystick.domain.batch import Attempt, BatchPlan, CommittedFile, PlannedRange
+from tallystick.domain.directory_proof import offsets_of
 from tallystick.domain.identities import AttemptId, FencingToken, GenerationId, Owner
-from tallystick.domain.landed import ReadBack
+from tallystick.domain.landed import LandedFile, ReadBack
 from tallystick.domain.manifest import Manifest, TailAnchor
 from tallystick.domain.paths import BatchPath
 from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.replacing import rows_of_file
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import HoleClass, Isolation
 
@@ -113,6 +116,24 @@ def batch_of_rows(
     )
     attempt = Attempt(attempt_id, plan.batch_id, FencingToken(1), _OWNER)
     return BareBatch(path, plan, Manifest(plan, attempt, isolation, ranges, found.files), ())
+
+
+def replacing(bare: BareBatch, missing: Iterable[tuple[Manifest, LandedFile]]) -> BareBatch:
+    """The batch as a repair, where it holds rows of files that other batches name and lack."""
+    if bare.manifest is None:
+        return bare
+    rows = offsets_of(bare.manifest)
+    files = tuple(
+        CommittedFile(manifest.plan.batch_id, file.name)
+        for manifest, file in missing
+        if manifest.plan.ordinal == bare.path.ordinal
+        and any(
+            held.intersection(rows.get(place.partition, OffsetRuns()))
+            for place, held in rows_of_file(manifest, file).items()
+        )
+    )
+    plan = replace(bare.manifest.plan, replaces=files)
+    return replace(bare, plan=plan, manifest=replace(bare.manifest, plan=plan))
 
 
 def _unexplained(

@@ -8,7 +8,7 @@ row of a partition, byte for byte, is believed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tallystick.domain.accounting import holes_in
 from tallystick.domain.bare_batch import (
@@ -17,12 +17,13 @@ from tallystick.domain.bare_batch import (
     batch_of_rows,
     lives_in,
     plan_of_rows,
+    replacing,
 )
 from tallystick.domain.batch import BatchPlan
 from tallystick.domain.directory_proof import DirectoryProof
 from tallystick.domain.identities import AttemptId, BatchId
-from tallystick.domain.landed import ReadBack
-from tallystick.domain.manifest import TailAnchor
+from tallystick.domain.landed import LandedFile, ReadBack
+from tallystick.domain.manifest import Manifest, TailAnchor
 from tallystick.domain.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.rebuilding import LeftOut, PublishedBatch
 from tallystick.domain.runs import OffsetRuns
@@ -31,6 +32,7 @@ from tallystick.domain.states import HoleClass
 from tallystick.errors import FileMissing, ManifestMismatch, SourceError
 from tallystick.workflows.entering import logs_of
 from tallystick.workflows.proving import causes_of
+from tallystick.workflows.published_manifests import PublishedManifests, manifest_at
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -93,18 +95,35 @@ def _way_in(bare: BareBatch) -> str:
 
 
 def bare_directories(
-    services: Services, paths: Iterable[BatchPath], plans: Iterable[BatchPlan]
+    services: Services, paths: Iterable[BatchPath], published: PublishedManifests
 ) -> BareDirectories:
-    """What each of these directories holds; `plans` are those of all manifests there are.
+    """What each of these directories holds, beside those that have a manifest.
 
     Raises StorageUnavailable.
     """
     known = {key: Life(each.cluster_id, each.topic_id) for key, each in logs_of(services).items()}
-    for plan in plans:
+    for plan in published.plans:
         for planned in plan.ranges:
             key = planned.offsets.partition.partition, plan.ordinal
             known.setdefault(key, Life(plan.cluster_id, plan.topic_id))
-    return BareDirectories([_bare_batch(services, each, known) for each in paths])
+    batches = [_bare_batch(services, each, known) for each in paths]
+    missing = list(_missing_files(services, published)) if batches else []
+    return BareDirectories([replacing(each, missing) for each in batches])
+
+
+def _missing_files(
+    services: Services, published: PublishedManifests
+) -> Iterator[tuple[Manifest, LandedFile]]:
+    """Files that a published batch names and lacks; a repair may have taken their place."""
+    for batch_id, each in published.batches.items():
+        path = BatchPath.of(each.plan)
+        if published.proofs[batch_id].is_proven:
+            continue
+        manifest = manifest_at(services, path)
+        if isinstance(manifest, Manifest):
+            for file in manifest.files:
+                if file.slices and services.store.status(f"{path}/{file.name}") is None:
+                    yield manifest, file
 
 
 def _bare_batch(

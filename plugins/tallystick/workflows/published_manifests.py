@@ -44,13 +44,14 @@ class PublishedManifests:
 
     def with_bare(
         self,
-        batches: Mapping[BatchId, PublishedBatch],
+        services: Services,
+        bare: Mapping[BatchId, PublishedBatch],
         proofs: Mapping[BatchId, DirectoryProof],
     ) -> PublishedManifests:
         """The same, with batches whose manifests were made from their files."""
-        return PublishedManifests(
-            {**self.batches, **batches}, {**self.proofs, **proofs}, self.left_out
-        )
+        batches, proven = {**self.batches, **bare}, {**self.proofs, **proofs}
+        proven |= _excused(services, [each.plan for each in batches.values()], proven)
+        return PublishedManifests(batches, proven, self.left_out)
 
 
 def read_manifests(services: Services, paths: Sequence[BatchPath]) -> PublishedManifests:

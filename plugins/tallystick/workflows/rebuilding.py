@@ -114,10 +114,10 @@ def rebuild(
         places = feed_roots(services, roots)
         unknown = unknown_batches(services, places)
         published = read_manifests(services, unknown.told)
-        bare = bare_directories(services, unknown.bare, published.plans)
+        bare = bare_directories(services, unknown.bare, published)
         left_out = bare.left_out(are_wanted=without_manifest)
         if without_manifest:
-            published = published.with_bare(bare.published, bare.proofs)
+            published = published.with_bare(services, bare.published, bare.proofs)
         wanted = tuple(published.batches.values()) if damaged else published.proven
         staged = [
             each

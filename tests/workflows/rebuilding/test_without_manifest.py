@@ -87,6 +87,34 @@ def test_it_is_named_and_nothing_is_landed_lost_or_moved_before_it_is_entered(
     assert after.services().ledger.lost(FEED) == []
 
 
+def test_a_repair_without_its_manifest_is_known_by_the_files_that_it_replaced(
+    simple: Story, lose: Lose
+) -> None:
+    old = directory_with(simple, 0)
+    next(old.glob("*.parquet")).unlink()
+    reconcile(simple.services())
+    assert not repair_feed(simple.services(), (), OWNER).errors
+    before = account_of(simple)["committed"]
+    known = originals(simple)
+    [repair] = [each for each in directories(simple) if each.name not in known]
+    (repair / "_tally.json").unlink()
+    after = lose(simple)
+    simple.broker.logs[0].log_start_offset = 20
+    report = rebuild(after.services(), without_manifest=True)
+    assert report.is_whole
+    assert account_of(after)["committed"] == before
+    assert reconcile(after.services()).findings == ()
+    assert not land_feed(after.services(), None, OWNER).errors
+    assert after.published_offsets() == TWENTY
+
+
+def originals(story: Story) -> list[str]:
+    """Directories of the batches that are no repairs."""
+    found = story.services().ledger.batches(FEED)
+    plans = [each.status.plan for each in found]
+    return [f"batch={each.batch_id}" for each in plans if not each.is_repair]
+
+
 def test_a_dry_run_changes_nothing(simple: Story, lose: Lose) -> None:
     directory = bare(simple, 0)
     after = lose(simple)
