@@ -72,8 +72,9 @@ def _form() -> dict[str, Param]:
             pattern=_NUMBERS,
             title="Findings",
             description="Their numbers, separated by commas. Empty: all that are open. A new"
-            " generation of a log that was cut is opened, and a file that nobody can bring back is"
-            " given up, only for a finding named here.",
+            " generation of a log that was cut is opened, a file that nobody can bring back is"
+            " given up, one that was moved is moved back, and a stray that may be the only copy"
+            " of its rows is moved aside, only for a finding named here.",
         ),
         "dry_run": Param(
             True,
@@ -155,8 +156,8 @@ def _require_begun(feed: Feed, context: Context) -> None:
 _WORDS = """\
 Mends what findings of `{feed}` name, as far as that can be done. Rows of `{topic}` that are
 missing or damaged are landed again from Kafka, file by file, and only where Kafka still has them;
-until the new batch commits, nothing changes. Stray files are moved out of the readers'
-directories, and kept. What can't be mended is named with its reason.
+until the new batch commits, nothing changes. Stray files whose rows are committed are moved out
+of the readers' directories, and kept. What can't be mended is named with its reason.
 
 **Dry run** is ticked at first: look at the log of the task `begin`, then untick it. `./tallystick
 findings {feed}` lists the findings with their numbers, `./tallystick repair {feed} --dry-run`

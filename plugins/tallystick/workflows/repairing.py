@@ -193,6 +193,9 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
         ]
         adopted = _left_behind(look, owner, only_repairs=not plan.finish)
         del adopted[MOST_BATCHES - len(batches) :]
+        if behind and plan.put_aside:
+            # Only what keeps the ledger behind is moved while it is: the others wait for that.
+            adopted = []
         if behind and (batches or adopted or plan.new_generations):
             raise behind
         is_changed = bool(plan.new_generations or plan.read_again)

@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from tallystick.domain.findings import FindingCode
@@ -14,7 +16,7 @@ from tallystick.errors import LedgerBehind
 from tallystick.workflows.planning import dry_run
 from tallystick.workflows.rebuilding import rebuild
 from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
+from tallystick.workflows.repairing import begin_repair, repair_feed
 from tallystick.workflows.run import land_feed
 from tests.support.landed_feed import OWNER, directories, files, land
 from tests.support.ledger_account import account_of
@@ -232,3 +234,24 @@ def test_rows_that_another_batch_holds_too_are_named_and_not_entered(
     assert {each.code for each in report.findings} == {FindingCode.LANDED_TWICE}
     assert land(after).plan.all_batches == ()
     assert len(files(after)) == len(files(story))
+
+
+def test_it_is_moved_aside_beside_a_repair_that_somebody_has_left(simple: Story) -> None:
+    """The repair waits for the ledger to catch up: it must not hold up what lets it catch up."""
+    next(directory_with(simple, 0).glob("*.parquet")).unlink()
+    reconcile(simple.services())
+    assert begin_repair(simple.services(), (), OWNER).batches
+    source = directory_with(simple, 10)
+    foreign = source.with_name(f"batch={'ab' * 8}")
+    foreign.mkdir()
+    table = pq.read_table(next(source.glob("*.parquet")), partitioning=None)
+    place = table.schema.get_field_index("offset")
+    pq.write_table(
+        table.set_column(place, "offset", pc.add(table["offset"], 50)), foreign / "f.parquet"
+    )
+    reconcile(simple.services())
+    [number] = [key for key, code in standing(simple).items() if code is FindingCode.LEDGER_BEHIND]
+    assert not repair_feed(simple.services(), [number], OWNER).errors
+    assert not foreign.exists()
+    assert not repair_feed(simple.services(), (), OWNER).errors
+    assert simple.published_offsets() == TWENTY
