@@ -33,8 +33,8 @@ _SETTINGS: Final[Mapping[str, object]] = {
     "enable.auto.offset.store": False,
     "auto.offset.reset": "error",
     "enable.partition.eof": True,
-    # librdkafka ends the whole process at some batches whose checksum is wrong. The hash of each
-    # record finds what the checksum would.
+    # A wrong checksum would hide all records of its batch, and librdkafka was seen to end the whole
+    # process at one. The hash of each record finds what the checksum would, and names it.
     "check.crcs": False,
     "allow.auto.create.topics": False,
     "enable.metrics.push": False,
