@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from tallystick.domain.findings import FindingCode, Level
 from tallystick.domain.identities import Owner
 from tallystick.domain.states import Verdict
+from tallystick.errors import StorageRefused
+from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
 from tests.support.scripted_broker import ScriptedBroker
@@ -38,6 +41,30 @@ def first_file(story: Story) -> Path:
 def offsets_in(file: Path) -> list[int]:
     found: list[int] = pq.read_table(file, partitioning=None)["offset"].to_pylist()
     return found
+
+
+def test_no_row_becomes_lost_that_may_lie_where_nobody_could_look(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The finding is named, and the broker has nothing of the file any more."""
+    file = first_file(story)
+    (file.parent.parent / "closed").mkdir()
+    file.unlink()
+    reconcile(story.services())
+    named = [each.finding_id for each in story.services().ledger.findings(FEED)]
+    really = LocalFileStore.entries
+
+    def entries(store: LocalFileStore, path: str) -> Any:
+        if path.endswith("/closed"):
+            raise StorageRefused(path, "no permission")
+        return really(store, path)
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(LocalFileStore, "entries", entries)
+        repair_feed(story.services(), named, Owner("one"))
+    assert story.services().ledger.lost(FEED) == []
+    repair_feed(story.services(), named, Owner("one"))
+    assert story.services().ledger.lost(FEED) != []
 
 
 def moved_to_another_hour(story: Story) -> tuple[Path, Path]:

@@ -62,7 +62,7 @@ class RepairFacts:
     elsewhere: Mapping[CommittedFile, MovedFile] = field(default_factory=dict)
     """Missing files that lie in another place."""
     perhaps_at: Mapping[CommittedFile, str] = field(default_factory=dict)
-    """Missing files of which a stray may hold rows, each with the stray's path."""
+    """Missing files of which rows may lie in a stray, or where nobody could ask, with that path."""
     sole_copies: Mapping[str, str] = field(default_factory=dict)
     """By path: why a stray may be the only copy of its rows."""
 

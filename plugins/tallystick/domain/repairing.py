@@ -64,9 +64,10 @@ _PERHAPS_FORGOTTEN: Final = (
     " only copy of its rows: ./tallystick ledger rebuild {feed}, then repair."
 )
 _PERHAPS_AT: Final = (
-    "the stray file {path} may hold rows of this one that the broker has no more: nothing is called"
-    " lost before it is known what it is. If it is this file, written anew, put it in its place:"
-    " two people may accept what has changed (C1). If not, name the stray's finding first (A9)."
+    "{path} may hold rows of this file that the broker has no more: nothing is called lost before"
+    " it is known what it is. If nobody could look there (U1), let our user read it. If it is this"
+    " file, written anew, put it in its place: two people may accept what has changed (C1). If it is"
+    " a stray of something else, name its finding first (A9)."
 )
 _MOVED: Final = (
     "{path} is this file, by length and checksum. Move it back: hdfs dfs -mv {path} {target}."

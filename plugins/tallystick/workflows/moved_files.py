@@ -13,6 +13,7 @@ from tallystick.domain.repair_plan import MovedFile
 from tallystick.domain.replacing import rows_of_file
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import BatchState
+from tallystick.domain.storage_rules import generation_in
 from tallystick.domain.stray_rules import StrayFile
 from tallystick.ports.ledger import CommittedBatch
 from tallystick.ports.proofs import FileState
@@ -29,7 +30,7 @@ class MissingFiles:
 
     elsewhere: Mapping[CommittedFile, MovedFile] = field(default_factory=dict)
     perhaps_at: Mapping[CommittedFile, str] = field(default_factory=dict)
-    """Of which a stray may hold rows, each with the stray's path."""
+    """Of which rows may lie in a stray, or where nobody could ask, each with that path."""
 
 
 def look_for(
@@ -53,17 +54,19 @@ def look_for(
         for each, (_, file) in lost.items()
     }
     look = look_at_strays(services, directories, tree, states)
+    unasked = [*tree.refused, *look.unasked]
     return MissingFiles(
         {
             each: MovedFile(path, f"{place_of(lost[each][0])}/{each.name}")
             for each, path in look.elsewhere.items()
         },
         {
-            each: stray.path
+            each: path
             for each, (batch, file) in lost.items()
             if each not in look.elsewhere
-            for stray in _holding(
-                look.strays, batch.plan.ordinal, rows_of_file(batch.manifest, file)
+            for path in (
+                *_holding(look.strays, batch.plan.ordinal, rows_of_file(batch.manifest, file)),
+                *(one for one in unasked if generation_in(one) in (None, batch.plan.ordinal)),
             )
         },
     )
@@ -78,6 +81,7 @@ def place_of(batch: CommittedBatch) -> str:
 
 def _holding(
     strays: Iterable[StrayFile], generation: int, rows: Mapping[TopicPartition, OffsetRuns]
-) -> list[StrayFile]:
+) -> list[str]:
+    """The paths of the strays that may hold some of the rows."""
     wanted = {each.partition: offsets for each, offsets in rows.items()}
-    return [each for each in strays if each.may_hold(generation, wanted)]
+    return [each.path for each in strays if each.may_hold(generation, wanted)]
