@@ -66,8 +66,8 @@ _PERHAPS_FORGOTTEN: Final = (
 _PERHAPS_AT: Final = (
     "{path} may hold rows of this file that the broker has no more: nothing is called lost before"
     " it is known what it is. If nobody could look there (U1), let our user read it. If it is this"
-    " file, written anew, put it in its place: two people may accept what has changed (C1). If it is"
-    " a stray of something else, name its finding first (A9)."
+    " file, written anew, put it in its place: two people may accept what has changed (C1). If it"
+    " is a stray of something else, name its finding first (A9)."
 )
 _MOVED: Final = (
     "{path} is this file, by length and checksum. Move it back: hdfs dfs -mv {path} {target}."
