@@ -41,7 +41,8 @@ class Finding:
     next_step: str
     evidence: Mapping[str, object] = field(default_factory=dict)
     subject: str = ""
-    """The path or the batch that it is about, where no interval tells two of a code apart."""
+    """What it is about where no interval tells two of a code apart: a file, the rows of a file, a
+    path, a batch."""
 
     def __post_init__(self) -> None:
         RULE_OF[self.code].require(self.verdict, self.level)
