@@ -20,6 +20,7 @@ from tallystick.workflows.planning import dry_run, plan_feed
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.run import carry_out, land_feed
 from tallystick.workflows.sweeping import sweep
+from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 from tests.workflows.test_only_copies import (
@@ -91,6 +92,38 @@ def test_what_an_attempt_of_a_halved_batch_holds_is_committed_before_it_is_lost(
     assert lost(story) == set()
     assert story.published_offsets() == ALL
     assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
+
+
+@pytest.mark.parametrize(
+    ("is_proven", "after"),
+    [(False, False), (True, True)],
+    ids=["whole files, before each effect", "proven ones, after each"],
+)
+def test_whoever_dies_while_files_are_claimed_again_loses_nothing(
+    ledger_databases: Callable[[], str], tmp_path: Path, is_proven: bool, after: bool
+) -> None:
+    for at in range(100):
+        story = a_landed_story(ledger_databases(), tmp_path / str(at), 10)
+        for log in story.broker.logs.values():
+            log.append(Kind.RECORD, 10)
+            if is_proven:  # nobody can prove this hole again
+                log.entries[14].kind = Kind.CONTROL
+        halved(story, is_proven=is_proven)
+        expire(story)
+        countdown = Countdown(at, after)
+        with suppress(Crash):
+            plan_feed(story.services(countdown), None, TWO)
+
+        report = next_run(story)
+
+        assert not report.errors, countdown.seen
+        assert lost(story) == set(), countdown.seen
+        rows = [each for each in range(25) if each != 14 or not is_proven]
+        assert story.published_offsets() == {0: rows, 1: rows}, countdown.seen
+        assert story.staged() == [], countdown.seen
+        if not countdown.is_dead:
+            break
+    assert "rename_exclusive" in countdown.seen
 
 
 def test_a_look_does_not_call_lost_what_the_next_run_commits(story: Story) -> None:

@@ -19,7 +19,7 @@ from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.second_read_rules import refused_before
 from tallystick.workflows.kept_files import staged_files
 from tallystick.workflows.services import Services
-from tallystick.workflows.staged_attempts import is_whole, proven_manifest
+from tallystick.workflows.staged_attempts import is_whole
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,6 @@ def claimed_again(
     services: Services, free: FreeFiles, standing: Collection[BatchId], owner: Owner
 ) -> list[BatchStatus]:
     """A new batch with these files in staging; none when the offsets are free no more."""
-    manifest = proven_manifest(services, free.staging)
     with services.ledger.planning(services.feed_name, services.topic) as session:
         claim = claim_again(free.old, free.offsets, session.accounts(), standing)
         if claim is None:
@@ -81,9 +80,6 @@ def claimed_again(
         session.freeze(plan.window, [plan], (), owner=owner, lease=services.lease)
     staging = StagingPath.of(plan, AttemptId(services.new_id()))
     services.store.rename_exclusive(str(free.staging), str(staging))
-    if manifest:
-        proof = replace(manifest, plan=plan)
-        services.store.write(staging.manifest, proof.to_json().encode())
     log.warning(
         "%s is no batch's any more: batch %s claims what it holds.", free.staging, plan.batch_id
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tallystick.domain.directory_proof import proof_of
 from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
@@ -84,19 +85,22 @@ def proven_manifest(services: Services, staging: StagingPath) -> Manifest | None
     """The proof that lies beside the attempt's files, if these are exactly as it says.
 
     A manifest is written only after its files were proven, so it is as good for a commit as it was
-    then, if nothing else holds the offsets.
+    then, if nothing else holds the offsets. It is told as of the batch in whose directory it lies:
+    the files may have been given to that one since.
     """
     try:
         manifest = Manifest.from_json(services.store.read(staging.manifest).decode())
     except (FileMissing, ValueError):
         return None
     plan = manifest.plan
-    is_ours = (plan.feed, plan.topic) == (services.feed_name, services.topic)
-    if not is_ours or (plan.batch_id, plan.root) != (staging.batch_id, staging.root):
+    known = (plan.feed, plan.topic, plan.root)
+    if known != (services.feed_name, services.topic, staging.root):
         return None
     proof = proof_of(manifest, (), directory_look(services, staging.data))
     # What is renamed must be as it was committed: length and checksum, and no file beside.
-    return manifest if proof.is_proven and not proof.notes else None
+    if not proof.is_proven or proof.notes:
+        return None
+    return replace(manifest, plan=replace(plan, batch_id=staging.batch_id))
 
 
 def staged_batches(services: Services, roots: Iterable[str]) -> list[PublishedBatch]:
