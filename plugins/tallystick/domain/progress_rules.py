@@ -179,7 +179,10 @@ def stalled_stable_offsets(
         if bounds is None or account.topic_id != snapshot.topic_id:
             continue
         stable = bounds.last_stable_offset
-        since = next((each for each in past if each.last_stable_offset == stable), None)
+        # A look at which nothing was open yet may have ended where the transaction began.
+        since = next(
+            (each for each in past if each.last_stable_offset == stable < each.high_watermark), None
+        )
         held_up = offset_range(account.partition, stable, bounds.high_watermark)
         if held_up is None or since is None or not _is_stalled(since, bounds, now - longest):
             continue
@@ -211,9 +214,8 @@ def stalled_stable_offsets(
 
 
 def _is_stalled(since: PastBounds, bounds: PartitionBounds, long_ago: datetime) -> bool:
-    """True when the transaction was open long ago, and records have come behind it since."""
-    was_open = since.last_stable_offset < since.high_watermark
-    return was_open and since.taken_at < long_ago and since.high_watermark < bounds.high_watermark
+    """True when it was open long ago, and records have come behind it since."""
+    return since.taken_at < long_ago and since.high_watermark < bounds.high_watermark
 
 
 def unfinished_batches(

@@ -61,6 +61,8 @@ ROWS: list[tuple[str, Facts, str, str]] = [
         "this one is young",
     ),
     ("nothing open then", Facts(past=((16, 5, 5),)), "", "it was opened later"),
+    ("opened where a look ended", Facts(past=((60, 5, 5), (16, 8, 5))), STALLED, "open since"),
+    ("opened there, and young", Facts(past=((60, 5, 5), (14, 8, 5))), "", "not open for long"),
     ("nothing has come since", Facts(past=((16, 9, 5),)), "", "nothing is held up"),
     ("ended", Facts(now=bounds(0, 9)), "", "everything is stable again"),
     ("uncommitted", Facts(isolation=Isolation.READ_UNCOMMITTED), "", "it reads them all"),
