@@ -38,27 +38,29 @@ def _path_of(m, name, is_published):  # of a batch's file, by its manifest
 
 
 def _rows_in(content):  # by partition and offset: time, key, value and headers of each row
-    found = defaultdict(lambda: defaultdict(list))
-    for row in pq.read_table(pa.BufferReader(content)).to_pylist():
-        told = (row["timestamp"].timestamp(), row["key"], row["value"], row["headers"] or [])
+    table, found = pq.read_table(pa.BufferReader(content)), defaultdict(lambda: defaultdict(list))
+    times = table["timestamp"].cast(pa.timestamp("ms", "UTC"), safe=False).cast("int64")
+    for ms, row in zip(times.to_pylist(), table.drop(["timestamp"]).to_pylist(), strict=True):
+        told = (ms, row["key"], row["value"], row["headers"] or [])
         found[row["partition"]][row["offset"]].append(told)
     return found
 
 
-def _logged(kafka, m, partition, run):  # from where on the log has the run; the same of its records
-    asked = AdminClient(kafka).describe_topics(TopicCollection([m["topic"]]))[m["topic"]]
-    if str(asked.result().topic_id) != m["topic_id"]:
-        return run[1], {}  # another life of the topic
-    asks = {**kafka, "group.id": "recheck", "enable.partition.eof": True}
-    consumer, found = Consumer({**asks, "isolation.level": m["isolation"]}), {}
-    begin = consumer.get_watermark_offsets(TopicPartition(m["topic"], partition))[0]
-    consumer.assign([TopicPartition(m["topic"], partition, max(begin, run[0]))])
+def _logged(kafka, m, partition, run):  # the same of the records that the log still has
+    admin, asked = AdminClient(kafka), TopicCollection([m["topic"]])
+    if str(admin.describe_topics(asked)[m["topic"]].result().topic_id) != m["topic_id"]:
+        return {}  # another life of the topic
+    asks = {"group.id": "recheck", "enable.auto.commit": False, "enable.partition.eof": True}
+    asks |= {**kafka, "auto.offset.reset": "earliest", "isolation.level": m["isolation"]}
+    consumer, found = Consumer(asks), {}
+    consumer.assign([TopicPartition(m["topic"], partition, run[0])])
     while (each := consumer.poll(60)) and not each.error() and each.offset() < run[1]:
         headers = [{"key": key, "value": value} for key, value in each.headers() or ()]
-        found[each.offset()] = [(each.timestamp()[1] / 1000, each.key(), each.value(), headers)]
+        found[each.offset()] = [(each.timestamp()[1], each.key(), each.value(), headers)]
+    consumer.close()
     if each is None or (each.error() and each.error().name() != "_PARTITION_EOF"):
         raise OSError(f"Kafka did not answer: {each and each.error()}")
-    return max(begin, run[0]), found
+    return found
 
 
 class _Recheck:  # one export: what its commits say, in the order of their chain; what was found
@@ -119,7 +121,6 @@ class _Recheck:  # one export: what its commits say, in the order of their chain
         strays = {path for root in roots for path in fs.find(top + root)}
         later = [key for key, repair in self.replaced.items() if repair not in shown]  # to be moved
         strays -= {top + _path_of(self.commits[batch], name, True) for batch, name in later}
-        is_cleaned = any(each["is_compacted"] for each in self.tables["broker_snapshot"])
         for m, file, log, run, holes in self.slices:
             path = top + _path_of(m, file["name"], m["batch"] in shown)
             strays.discard(path)
@@ -131,15 +132,14 @@ class _Recheck:  # one export: what its commits say, in the order of their chain
                     self.find(LOSS, f"{path} is not as it was committed", "C1", *log, *run)
                     continue
                 rows = _rows_in(content)[log[1]]
-                begin, records = _logged(kafka, m, log[1], run) if kafka else (run[1], {})
+                records = _logged(kafka, m, log[1], run) if kafka else {}
                 planned = set(range(*run)).difference(*(range(*each) for each in holes))
                 unlike = {at for at, each in rows.items() if len(each) > 1} | planned ^ rows.keys()
-                asked = records if is_cleaned else range(begin, run[1])
-                unlike |= {at for at in asked if records.get(at) != rows.get(at)}
+                unlike |= {at for at, each in records.items() if each != rows.get(at)}
                 if unlike:
                     words = f"{len(unlike)} offsets of {path} are not as planned, or as in Kafka"
                     self.find(LOSS, words, "rows", *log, min(unlike), max(unlike) + 1)
-            except (OSError, pa.ArrowException, KafkaException) as error:
+            except (OSError, ValueError, pa.ArrowException, KafkaException) as error:
                 is_gone = isinstance(error, FileNotFoundError)
                 found = (LOSS, f"{path} is gone", "A8") if is_gone else (UNKNOWN, str(error), "U1")
                 self.find(*found, *log, *run)
