@@ -24,7 +24,7 @@ from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import begin_repair, dry_repair, repair_feed
 from tallystick.workflows.run import carry_out, land_feed
 from tallystick.workflows.verification import verify_and_commit
-from tests.support.scripted_broker import Kind
+from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("one")
@@ -228,3 +228,35 @@ def test_a_file_that_was_found_elsewhere_since_is_not_given_up(published: Story,
     assert isinstance(outcome.error, VerificationFailed)
     assert f"{found.name} may hold rows" in str(outcome.error)
     assert published.services().ledger.lost(FEED) == []
+
+
+@pytest.mark.parametrize("first_offset", [4, 12])
+@pytest.mark.parametrize("where", ["another hour", "another name", "written anew beside"])
+def test_what_is_found_while_a_repair_goes_on_is_not_lost(
+    ledger_databases: Callable[[], str], tmp_path: Path, where: str, first_offset: int
+) -> None:
+    """The file was gone at the claim, and is found before the commit, which may be hours later."""
+    broker = ScriptedBroker("orders", partitions=1)
+    story = a_landed_story(ledger_databases(), tmp_path, 10, 5, broker=broker)
+    first = story.services().ledger.files(FEED)[0]
+    [file] = (story.directory / "landing" / FEED).rglob(first.file.name)
+    aside = file.rename(story.directory / "aside.parquet")
+    reconcile(story.services())
+    broker.logs[0].log_start_offset = first_offset
+    [begun] = begin_repair(story.services(), list(losses(story)), OWNER).batches
+    if where == "another hour":
+        hour = file.parent.parent.with_name("hour=13") / file.parent.name
+        hour.mkdir(parents=True)
+        aside.rename(hour / file.name)
+    elif where == "another name":
+        aside.rename(file.parent.parent / file.name)
+    else:
+        table = pq.read_table(aside, partitioning=None)
+        pq.write_table(table, file.with_name("again.parquet"), compression="gzip")
+        aside.unlink()
+    assert isinstance(carry_out(story.services(), begun.batch_id, OWNER).error, VerificationFailed)
+    land_feed(story.services(), None, OWNER)
+    assert Verdict.PROVEN_LOSS not in {
+        each.verdict for each in reconcile(story.services()).findings
+    }
+    assert story.services().ledger.lost(FEED) == []
