@@ -16,6 +16,7 @@ from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.run import land_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
+from tests.workflows.test_only_copies import lost, record_proof
 
 LONG = timedelta(minutes=1)
 ONE, TWO = Owner("one"), Owner("two")
@@ -77,12 +78,59 @@ def test_a_batch_that_failed_twice_keeps_the_claim_of_a_partition_without_a_lead
     batch = frozen(story)
     for number in "12":
         assert land_batch(story.services(), batch.batch_id, AttemptId(number * 16), ONE)
+    for file in (story.directory / "landing" / "_staging").rglob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:-7])  # nobody can prove them
     story.broker.leaderless = {1}
 
     land_feed(story.services(), None, TWO)
 
     assert story.published_offsets() == {0: list(range(10))}
     assert claims(story) == {1: [(0, 10)]}
+
+
+def test_a_partition_without_a_leader_costs_no_verified_row(story: Story) -> None:
+    """Landed without the sick one, its neighbour would stand in the way of the proof's commit."""
+    batch = frozen(story)
+    attempt = land_batch(story.services(), batch.batch_id, AttemptId("1" * 16), ONE)
+    assert attempt
+    record_proof(story.services(), attempt)
+    story.broker.leaderless = {1}
+
+    report = land_feed(story.services(), None, TWO)
+
+    assert [each.batch_id for each in report.plan.rescued] == [batch.batch_id]
+    assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}
+    story.broker.leaderless = set()
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+        log.log_start_offset = 10
+    assert not land_feed(story.services(), None, TWO).findings
+    assert lost(story) == set()
+
+
+@pytest.mark.parametrize("kind", [Kind.RECORD, Kind.CONTROL], ids=["rows alone", "a hole"])
+@pytest.mark.parametrize("is_tried_twice", [False, True])
+def test_a_batch_is_left_whole_while_its_files_may_be_proven_later(
+    story: Story, kind: Kind, is_tried_twice: bool
+) -> None:
+    story.broker.logs[1].entries[4].kind = kind
+    batch = frozen(story)
+    for number in "12" if is_tried_twice else "1":
+        assert land_batch(story.services(), batch.batch_id, AttemptId(number * 16), ONE)
+    story.broker.leaderless = {1}
+
+    land_feed(story.services(), None, TWO)
+
+    assert claims(story) == {0: [(0, 10)], 1: [(0, 10)]}
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    story.broker.logs[0].log_start_offset = 10
+    land_feed(story.services(), None, TWO)
+    story.broker.leaderless = set()
+    land_feed(story.services(), None, TWO)
+    assert lost(story) == set()
+    rows = [each for each in range(15) if each != 4 or kind is Kind.RECORD]
+    assert story.published_offsets() == {0: list(range(15)), 1: rows}
 
 
 def test_a_batch_that_loses_claims_in_the_same_look_is_left_whole(story: Story) -> None:

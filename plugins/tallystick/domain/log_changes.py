@@ -108,6 +108,10 @@ class Asked:
     """Of files whose batch claims them no more, and that can't be asked now; where nothing is to be
     changed, also of those that would be committed. They are not lost yet."""
 
+    def is_answer_of(self, batch: BatchStatus) -> bool:
+        """True when none of the batch's attempts can be committed, and none has begun since."""
+        return self.tokens.get(batch.plan.batch_id) == batch.newest_token
+
     def kept_for(self, account: GenerationAccount, offsets: OffsetRange) -> tuple[str, ...]:
         """Where files are kept that may hold these offsets."""
         return tuple(each.place for each in self.kept if each.may_hold(account.topic_id, offsets))
@@ -267,9 +271,7 @@ class _Collected:
         """True while an attempt may hold what it claims: it lives, or was not asked."""
         if batch.lease_seconds_left > 0:
             return True
-        if self._asked is None:
-            return False
-        return self._asked.tokens.get(batch.plan.batch_id) != batch.newest_token
+        return self._asked is not None and not self._asked.is_answer_of(batch)
 
     def _may_land(self, offsets: OffsetRange) -> bool:
         may_land = self._asked.may_land if self._asked else ()

@@ -71,11 +71,13 @@ class InDanger:
     accounts: Accounts
     seen: Observation
     changes: LogChanges
+    without_sick: frozenset[BatchId] = frozenset()
+    """The batches that would release claims beside a partition that can't be read now."""
 
     @property
     def batches(self) -> list[BatchStatus]:
-        """Those that would lose claims."""
-        ids = self.changes.in_danger
+        """Those that would lose claims, or such a batch."""
+        ids = self.changes.in_danger | self.without_sick
         return [each for each in self.accounts.unfinished if each.plan.batch_id in ids]
 
     @property
@@ -222,7 +224,7 @@ def _provable(
 
 def _standing(danger: InDanger, tokens: Mapping[BatchId, FencingToken]) -> frozenset[BatchId]:
     """The batches in danger whose attempts could not be asked."""
-    return danger.changes.in_danger - tokens.keys()
+    return frozenset(each.plan.batch_id for each in danger.batches) - tokens.keys()
 
 
 @contextmanager

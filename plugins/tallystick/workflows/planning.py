@@ -14,7 +14,7 @@ from datetime import datetime
 from tallystick.domain.batch import BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId, Owner, PlanId
-from tallystick.domain.isolating import taken_apart
+from tallystick.domain.isolating import TakenApart, taken_apart
 from tallystick.domain.log_changes import Accounts, Asked, LogChanges, Observation, log_changes
 from tallystick.domain.log_rules import change_findings
 from tallystick.domain.planning import PlanLimits, RunPlan, due_offsets, plan_run
@@ -117,10 +117,13 @@ def _planned(
             accounts = session.accounts()
             seen = observe(services, accounts)
             changes = log_changes(accounts, seen, asked)
-            danger = InDanger(accounts, seen, changes)
+            # Claims that the log has lost are not released, also where an attempt may hold them.
+            in_danger = log_changes(accounts, seen).cuts
+            apart = taken_apart(accounts, seen.snapshot, services.isolation, in_danger, asked)
+            danger = InDanger(accounts, seen, changes, apart.without_sick)
             if asked is None and danger.is_to_be_asked:
                 return danger
-            report = _frozen(services, session, window, owner, accounts, seen, changes)
+            report = _frozen(services, session, window, owner, accounts, seen, changes, apart)
     if earlier:
         report = replace(report, planned_at=min(earlier, report.planned_at))
     return report
@@ -149,11 +152,9 @@ def _frozen(
     accounts: Accounts,
     seen: Observation,
     changes: LogChanges,
+    apart: TakenApart,
 ) -> PlanReport:
     """The plan after a look at the log; the window's own one where it is still open then."""
-    # Claims that the log has lost are not released, also where an attempt may hold them still.
-    in_danger = log_changes(accounts, seen).cuts
-    apart = taken_apart(accounts, seen.snapshot, services.isolation, in_danger)
     wanted = replace(changes, cuts=(*changes.cuts, *apart.cuts))
     applied = session.apply(wanted, seen.snapshot)
     cuts = ends_of(services, window, seen.snapshot)
