@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tallystick.domain.batch import Attempt, BatchPlan
+from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.states import Verdict
+from tallystick.domain.log_changes import CutClaim, LogChanges
+from tallystick.domain.states import RangeState, Verdict
 from tallystick.errors import StorageRefused
 from tallystick.workflows import asking
 from tallystick.workflows.landing import land_batch
@@ -21,16 +24,20 @@ from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.run import land_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind
-from tests.support.story import Story, a_landed_story
+from tests.support.story import FEED, Story, a_landed_story
 from tests.workflows.test_only_copies import (
     ALL,
+    FIRST,
+    ONE,
     SECOND,
     THREE,
     TWO,
     expire,
+    kept_in,
     landed,
     lost,
     next_run,
+    quarantined,
     record_proof,
 )
 
@@ -62,6 +69,54 @@ class RefusingStore:
         if self._refused == "rename":
             raise StorageRefused(source, "AccessControlException")
         self._store.rename_exclusive(source, target)
+
+
+_READS = {"checksum", "read_back", "read_back_file", "read_range", "landed_record_hash"}
+
+
+class BlocksMissing:
+    """A store that hands out nothing of one attempt: its blocks are away for a while."""
+
+    def __init__(self, store: Any, attempt_id: AttemptId) -> None:
+        self._store, self._attempt_id = store, attempt_id
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        return partial(self._read, found) if name in _READS else found
+
+    def _read(self, read: Callable[..., Any], path: str, *more: Any, **named: Any) -> Any:
+        if self._attempt_id in path:
+            raise StorageRefused(path, "BlockMissingException")
+        return read(path, *more, **named)
+
+
+def blocks_missing(story: Story) -> Services:
+    services = story.services()
+    return replace(services, store=BlocksMissing(services.store, FIRST))
+
+
+def recreate(story: Story) -> None:
+    """The topic is made again, and three records are produced to each partition."""
+    story.broker.recreate()
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 3, value=b"new")
+
+
+def release(story: Story) -> None:
+    """Every claim is due again, as of batches that are taken apart."""
+    with story.services().ledger.planning(FEED, "orders") as session:
+        cuts = [
+            CutClaim(
+                each.plan.batch_id,
+                planned.generation_id,
+                planned.offsets,
+                RangeState.RELEASED,
+                FindingCode.SHORT_READ,
+            )
+            for each in session.accounts().unfinished
+            for planned in each.plan.ranges
+        ]
+        session.apply(LogChanges(cuts=tuple(cuts)), None)
 
 
 def refusing(story: Story, refused: str) -> Services:
@@ -141,4 +196,58 @@ def test_a_partition_without_a_leader_stops_no_other_plan(
     story.broker.leaderless = set()
     next_run(story)
     assert story.published_offsets()[0] == ALL[0]
+    assert lost(story) == set()
+
+
+@pytest.mark.parametrize("is_claimed", [True, False], ids=["claimed", "released"])
+def test_a_proof_that_can_not_be_read_when_its_topic_is_made_again_is_committed_later(
+    story: Story, is_claimed: bool
+) -> None:
+    record_proof(story.services(), landed(story))
+    if not is_claimed:
+        release(story)
+    recreate(story)
+    foreseen = reconcile(blocks_missing(story)).findings
+    for _ in range(2):
+        [*findings] = land_feed(blocks_missing(story), None, TWO).findings
+        assert {(each.code, each.verdict) for each in (*foreseen, *findings)} == {
+            (FindingCode.RECREATED, Verdict.UNKNOWN)
+        }
+        assert all("before all of them could be asked" in each.cause for each in findings)
+        assert lost(story) == set()
+        assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}
+    assert Verdict.PROVEN_LOSS not in {each.verdict for each in next_run(story).findings}
+    assert lost(story) == set()
+    both_logs = sorted([*range(20), *range(3)])
+    assert story.published_offsets() == {0: both_logs, 1: both_logs}
+    final = reconcile(story.services())
+    assert {(each.code, each.verdict) for each in final.findings} == {
+        (FindingCode.RECREATED, Verdict.UNKNOWN)
+    }
+    assert not any("could be asked" in each.cause for each in final.findings)
+
+
+def test_files_that_nobody_can_prove_any_more_hold_up_no_new_log(story: Story) -> None:
+    landed(story)
+    release(story)
+    recreate(story)
+    report = land_feed(blocks_missing(story), None, TWO)
+    assert lost(story) == {(0, 10, 20), (1, 10, 20)}
+    [place] = kept_in(report)
+    assert any(place in str(each) for each in quarantined(story))
+    assert len(story.published_offsets()[0]) == 10 + 3
+
+
+def test_a_log_that_waits_for_an_answer_holds_up_no_other(story: Story) -> None:
+    first, second = plan_feed(story.services(max_partitions_per_batch=1), None, ONE).batches
+    for batch, attempt_id in ((first, FIRST), (second, SECOND)):
+        attempt = land_batch(story.services(), batch.batch_id, attempt_id, ONE)
+        assert attempt
+        record_proof(story.services(), attempt)
+    recreate(story)
+    land_feed(blocks_missing(story), None, TWO)
+    both_logs = sorted([*range(20), *range(3)])
+    assert story.published_offsets() == {0: list(range(10)), 1: both_logs}
+    next_run(story)
+    assert story.published_offsets() == {0: both_logs, 1: both_logs}
     assert lost(story) == set()

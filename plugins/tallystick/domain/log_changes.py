@@ -9,7 +9,8 @@ Performs nothing. The rules are the table "Logs that change under us" in docs/de
 4. A repair is carried out whole or not at all: what can't be read any more ends it, and what was
    committed before stays as it was.
 5. No claim becomes lost, and no repair ends for what expired, before the batch's attempts were
-   asked what they hold: they may have read these offsets in time.
+   asked what they hold: they may have read these offsets in time. No generation is closed before,
+   for nobody asks for the offsets of a closed one again.
 """
 
 from __future__ import annotations
@@ -127,6 +128,8 @@ class LogChanges:
 
     opened: Sequence[OpenedGeneration] = ()
     closed: Sequence[EndedGeneration] = ()
+    waiting: Sequence[EndedGeneration] = ()
+    """Their logs are over, and what attempts hold of them is not known yet: closed later."""
     stopped: Sequence[EndedGeneration] = ()
     lost: Sequence[LostRange] = ()
     cuts: Sequence[CutClaim] = ()
@@ -215,7 +218,8 @@ def log_changes(accounts: Accounts, seen: Observation, asked: Asked | None = Non
         changes.look_at(account)
     for partition, bounds in seen.snapshot.partitions.items():
         known = accounts.generations.get(partition)
-        if known and not _is_another_log(known, seen.snapshot):
+        is_waiting = known and known.generation_id in {e.generation_id for e in changes.waiting}
+        if known and (is_waiting or not _is_another_log(known, seen.snapshot)):
             continue
         first = seen.start_offsets[partition] if is_first_plan else bounds.log_start_offset
         changes.opened.append(
@@ -255,6 +259,7 @@ class _Collected:
         self._asked = asked
         self.opened: list[OpenedGeneration] = []
         self.closed: list[EndedGeneration] = []
+        self.waiting: list[EndedGeneration] = []
         self.stopped: list[EndedGeneration] = []
         self.lost: list[LostRange] = []
         self.cuts: list[CutClaim] = []
@@ -285,6 +290,7 @@ class _Collected:
         return LogChanges(
             tuple(self.opened),
             tuple(self.closed),
+            tuple(self.waiting),
             tuple(self.stopped),
             tuple(self.lost),
             (*self.cuts, *self._ended_repairs()),
@@ -375,7 +381,11 @@ class _Collected:
             f"topic id {account.topic_id} of cluster {account.cluster_id} became"
             f" {snapshot.topic_id} of cluster {snapshot.cluster_id}"
         )
-        self.closed.append(EndedGeneration(account.generation_id, FindingCode.RECREATED, reason))
+        ended = EndedGeneration(account.generation_id, FindingCode.RECREATED, reason)
+        if self._is_to_be_asked(account):
+            self.waiting.append(ended)
+            return
+        self.closed.append(ended)
         evidence = {
             "topic_id": account.topic_id,
             "topic_id_now": snapshot.topic_id,
@@ -387,6 +397,14 @@ class _Collected:
         until = account.readable_before
         claims = self._claims[account.generation_id]
         self._lose(account, until, FindingCode.RECREATED, evidence, claims)
+
+    def _is_to_be_asked(self, account: GenerationAccount) -> bool:
+        """True where attempts may hold some of it after they were asked: not all could be."""
+        unread = offset_range(account.partition, account.frontier, account.readable_before)
+        if self._asked is None or unread is None:
+            return False
+        is_held = any(each.may_be_held for each in self._claims[account.generation_id])
+        return is_held or self._may_land(unread)
 
     def _stop(self, account: GenerationAccount, code: FindingCode, reason: str) -> None:
         number = account.partition.partition

@@ -109,21 +109,8 @@ def change_findings(
         stopped_finding(feed, by_id[each.generation_id], seen, each) for each in changes.stopped
     ]
     closed = [
-        finding(
-            feed,
-            by_id[each.generation_id],
-            None,
-            FindingCode.RECREATED,
-            Verdict.UNKNOWN,
-            level=Level.L1,
-            cause=(
-                f"{each.reason}: what was produced at and after offset"
-                f" {by_id[each.generation_id].last_seen_until} before that is not known."
-            ),
-            next_step="Ask who re-created the topic; the new log lands in a directory of its own.",
-            evidence={"topic_id_now": seen.snapshot.topic_id},
-        )
-        for each in changes.closed
+        _recreated(feed, by_id[each.generation_id], each, seen, is_waiting=each in changes.waiting)
+        for each in (*changes.closed, *changes.waiting)
     ]
     # Where the feed itself begins, the start policy has said so, and nothing before it is wanted.
     begun = [
@@ -132,6 +119,38 @@ def change_findings(
         if each.first_offset > 0
     ]
     return (*lost, *stopped, *closed, *begun, *_doubted(feed, generations, seen))
+
+
+def _recreated(
+    feed: str,
+    account: GenerationAccount,
+    ended: EndedGeneration,
+    seen: Observation,
+    *,
+    is_waiting: bool,
+) -> Finding:
+    """What nobody saw of a log that is over."""
+    waits = (
+        " Attempts may hold rows of the old log that are not landed yet; nothing of the new log is"
+        " planned before all of them could be asked."
+    )
+    return finding(
+        feed,
+        account,
+        None,
+        FindingCode.RECREATED,
+        Verdict.UNKNOWN,
+        level=Level.L1,
+        cause=(
+            f"{ended.reason}: what was produced at and after offset {account.last_seen_until}"
+            f" before that is not known.{waits if is_waiting else ''}"
+        ),
+        next_step="Ask who re-created the topic; the new log lands in a directory of its own.",
+        evidence={
+            "topic_id_now": seen.snapshot.topic_id,
+            **({"is_waiting": True} if is_waiting else {}),
+        },
+    )
 
 
 def _claim_evidence(cut: CutClaim) -> Mapping[str, object]:

@@ -149,6 +149,7 @@ def may_be_frozen(
         partition
         for partition, account in sorted(generations.items())
         if account.state is GenerationState.OPEN
+        and account.topic_id == snapshot.topic_id
         and (cut := cuts.get(partition)) is not None
         and (bounds := snapshot.partitions.get(partition)) is not None
         and cut <= account.frontier < (readable := bounds.readable_until(isolation))
