@@ -79,7 +79,9 @@ _GIVEN_UP_BY_NAME: Final = (
     " a person who moved it), and put it back. If it is gone for good, name this finding: the file"
     " is given up then, and its rows are recorded as lost."
 )
-BESIDE_STRAY: Final = "the other copy is a stray file: its finding A9 moves it."
+BESIDE_STRAY: Final = (
+    "the other copy is a stray file: its finding A9 moves it; A10 its directory without manifest."
+)
 NOT_WRITTEN: Final = "no manifest was written: its directory is gone, or an error says why."
 NOT_MOVED: Final = (
     "nothing was moved: it is gone, or a batch's by now, or an error says why. Run reconcile."
@@ -123,8 +125,9 @@ class _Drafts:
         """Those whose stray is moved by this plan; the others are refused."""
         strays = {each.path: each.finding_id for each in self.put_aside}
         for number, path in self.beside_strays.items():
-            if path in strays:
-                yield EndsWithStray(number, strays[path])
+            moved = next((each for each in (path, directory_of(path)) if each in strays), None)
+            if moved:
+                yield EndsWithStray(number, strays[moved])
             else:
                 self.refuse([number], BESIDE_STRAY)
 
@@ -256,6 +259,11 @@ def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:
             for each in file.slices
         )
     ]
+
+
+def directory_of(path: str) -> str:
+    """The directory that a file lies in: one without manifest is moved as a whole."""
+    return path.rpartition("/")[0]
 
 
 def stray_of(stray: NumberedFinding, roots: Iterable[str]) -> PutAside | NotMended:

@@ -13,9 +13,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Final
 
 from tallystick.domain.batch import BatchPlan
@@ -205,8 +207,21 @@ def as_far_as_asked(found: Finding, standing: Iterable[Finding]) -> Finding:
     return known if is_as_before else found
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownFile:
+    """A file in a batch's directory that the ledger does not know, as it was listed."""
+
+    name: str
+    length_bytes: int
+    changed_ms: int
+
+
+UnknownDirectories = Mapping[str, Iterable[UnknownFile]]
+"""By path."""
+
+
 def ledger_behind(
-    feed: str, topic: str, paths: Sequence[str], bare: Sequence[str] = ()
+    feed: str, topic: str, told: UnknownDirectories, bare: UnknownDirectories
 ) -> tuple[Finding, ...]:
     """Published batches that the ledger has never heard of: it was lost, or restored.
 
@@ -221,8 +236,9 @@ def ledger_behind(
             Verdict.UNKNOWN,
             f"{path} names a commit that the ledger does not know: it is behind the storage.",
             f"Nothing is landed until this is mended: ./tallystick ledger rebuild {feed}",
+            evidence=_as_listed(files),
         )
-        for path in paths
+        for path, files in told.items()
     ) + tuple(
         of_path(
             feed,
@@ -235,10 +251,20 @@ def ledger_behind(
             "Nothing is landed until this is mended. What the files hold can be entered:"
             f" ./tallystick ledger rebuild {feed} --without-manifest. What is no batch is moved"
             f" aside, and kept, by this finding's number: ./tallystick repair {feed} NUMBER",
-            evidence={"is_bare": True},
+            evidence={"is_bare": True, **_as_listed(files)},
         )
-        for path in bare
+        for path, files in bare.items()
     )
+
+
+def _as_listed(files: Iterable[UnknownFile]) -> Mapping[str, object]:
+    """Which files these are: a file more, or one that was written anew, is other evidence."""
+    listed = sorted((each.name, each.length_bytes, each.changed_ms) for each in files)
+    return {
+        "file_count": len(listed),
+        "length_bytes": sum(length for _, length, _ in listed),
+        "listing_sha256": sha256(json.dumps(listed).encode()).hexdigest(),
+    }
 
 
 def is_bare(finding: Finding) -> bool:

@@ -215,7 +215,10 @@ def stray_rows_twice(feed: str, topic: str, stray: StrayFile) -> tuple[Finding, 
                 from_offset=both.first_offset,
                 until_offset=both.last_offset + 1,
                 cause=cause,
-                next_step=f"Move the file away: ./tallystick repair {feed}",
+                next_step=(
+                    "Move the file away, by its finding (A9), or by that of its directory without"
+                    f" manifest (A10): ./tallystick repair {feed}"
+                ),
                 evidence={"path": path, **both.as_evidence()},
                 subject=path,
             )

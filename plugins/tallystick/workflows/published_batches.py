@@ -5,15 +5,16 @@ Storage is listed first and the ledger asked afterwards: it knows of each batch 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.paths import BatchPath
-from tallystick.domain.storage_rules import is_read, ledger_behind
+from tallystick.domain.storage_rules import UnknownDirectories, is_read, ledger_behind
 from tallystick.errors import FileMissing, LedgerBehind
 from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.place import at
+from tallystick.workflows.readers_tree import listed_files
 from tallystick.workflows.services import Services
 from tallystick.workflows.stray_rows import is_news_to_ledger
 
@@ -59,13 +60,9 @@ def _unknown(services: Services, paths: Collection[BatchPath]) -> UnknownBatches
 
 def _has_news(services: Services, directory: str) -> bool:
     """True for a directory with rows that the ledger has not committed."""
-    try:
-        entries = services.store.entries(directory)
-    except FileMissing:
-        return False
     return any(
         is_news_to_ledger(services, f"{directory}/{each.name}")
-        for each in entries
+        for each in _entries(services, directory)
         if is_read(each.name) and not each.is_directory
     )
 
@@ -91,13 +88,17 @@ def require_ledger_not_behind(services: Services, *, is_dry_run: bool = False) -
             if listing.newest_ms is not None:
                 looks[root] = listing.newest_ms
         if behind or bare:
-            told, untold = ([str(each) for each in paths] for paths in (behind, bare))
+            told, untold = (_as_listed(services, paths) for paths in (behind, bare))
             if not is_dry_run:
                 found = ledger_behind(services.feed_name, services.topic, told, untold)
                 services.ledger.record_findings(services.feed_name, found)
             raise LedgerBehind(services.feed_name, [*told, *untold])
         for root, newest_ms in looks.items() if not is_dry_run else ():
             services.ledger.note_look(services.feed_name, root, newest_ms)
+
+
+def _as_listed(services: Services, paths: Iterable[BatchPath]) -> UnknownDirectories:
+    return {str(each): listed_files(_entries(services, str(each))) for each in paths}
 
 
 def why_behind(services: Services, *, is_dry_run: bool = False) -> LedgerBehind | None:
@@ -146,8 +147,12 @@ def batch_paths(
 
 
 def _directories(services: Services, directory: str) -> list[StoredEntry]:
+    return [each for each in _entries(services, directory) if each.is_directory]
+
+
+def _entries(services: Services, directory: str) -> Sequence[StoredEntry]:
+    """None of a directory that is gone."""
     try:
-        entries = services.store.entries(directory)
+        return services.store.entries(directory)
     except FileMissing:
-        return []
-    return [each for each in entries if each.is_directory]
+        return ()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from tallystick.domain.storage_rules import is_read
+from tallystick.domain.storage_rules import UnknownFile, is_read
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.other_feeds import is_below
@@ -79,3 +79,12 @@ def listed_tree(services: Services, tops: Sequence[str], pool: ThreadPoolExecuto
                     if each.is_directory and is_read(each.name)
                 ]
     return tree
+
+
+def listed_files(entries: Iterable[StoredEntry]) -> list[UnknownFile]:
+    """The files of a directory, hidden ones too: what lies there as it was listed."""
+    return [
+        UnknownFile(each.name, each.length_bytes, each.changed_ms)
+        for each in entries
+        if not each.is_directory
+    ]

@@ -18,7 +18,7 @@ from tallystick.domain.ledger_rules import standing_unreadable
 from tallystick.domain.log_rules import OF_LOST
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.repair_plan import NumberedFinding, PutAside
-from tallystick.domain.repairing import stray_of
+from tallystick.domain.repairing import directory_of, stray_of
 from tallystick.domain.states import FindingState
 from tallystick.domain.storage_rules import is_bare
 from tallystick.errors import IngestionError
@@ -61,7 +61,8 @@ def settle(services: Services, finding_ids: Collection[int]) -> Settled:
         closed = {
             each.finding_id: f"{path} was moved to {places[path]}."
             for each in standing
-            if (path := str(each.finding.evidence.get("path"))) in places
+            for path in _with_directory(str(each.finding.evidence.get("path")))
+            if path in places
         }
         if finding_ids:
             closed |= moved_back(services, standing, troubles)
@@ -73,6 +74,10 @@ def settle(services: Services, finding_ids: Collection[int]) -> Settled:
     for number, reason in sorted(closed.items()):
         log.info("Finding %d is closed: %s", number, reason)
     return Settled(moved, closed, troubles)
+
+
+def _with_directory(path: str) -> tuple[str, str]:
+    return path, directory_of(path)
 
 
 def _moved(

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -79,8 +79,8 @@ def storage_findings(
         *landed_inside(feed, topic, strays.others.known),
         *unread_feeds(feed, topic, strays.others.unread),
         *stray_files(feed, topic, strays.told),
-        *(each for stray in strays.told for each in stray_rows_twice(feed, topic, stray)),
-        *unread_strays(feed, topic, strays.told),
+        *(each for stray in strays.strays for each in stray_rows_twice(feed, topic, stray)),
+        *unread_strays(feed, topic, strays.strays),
         *ledger_behind(feed, topic, strays.behind, strays.bare),
     ]
     found += _without_manifest(services, directories, tree)
@@ -125,7 +125,7 @@ def _lost_manifest(
     return LostManifest(length, directory.manifest_bytes)
 
 
-def _unknown_plans(services: Services, behind: Sequence[str]) -> tuple[list[BatchPlan], list[str]]:
+def _unknown_plans(services: Services, behind: Iterable[str]) -> tuple[list[BatchPlan], list[str]]:
     """What the batches say they hold that the ledger does not know; and the directories that do not
     say it, for their manifests can't be read.
     """

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from tallystick.domain.batch import CommittedFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.paths import MANIFEST_NAME, QUARANTINE_NAME, BatchPath
-from tallystick.domain.storage_rules import is_read
+from tallystick.domain.storage_rules import UnknownDirectories, is_read
 from tallystick.domain.stray_rules import StrayFile
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.other_feeds import OtherFeeds, is_below, other_feeds_among
-from tallystick.workflows.readers_tree import Tree, asking, listed_tree
+from tallystick.workflows.readers_tree import Tree, asking, listed_files, listed_tree
 from tallystick.workflows.services import Services
 from tallystick.workflows.stray_rows import IsKept, stray_at, why_not_file
 
@@ -27,9 +27,9 @@ class StraysLook:
     elsewhere: Mapping[CommittedFile, str]
     """Where missing committed files lie."""
     strays: Sequence[StrayFile]
-    behind: Sequence[str]
+    behind: UnknownDirectories
     """Directories of batches that the ledger does not know, with a manifest."""
-    bare: Sequence[str]
+    bare: UnknownDirectories
     """The same without a manifest."""
     others: OtherFeeds
     refused: Mapping[str, str]
@@ -98,8 +98,8 @@ def look_at_strays(
     return StraysLook(
         elsewhere.found,
         strays,
-        places.behind,
-        sorted(bare),
+        {each: listed_files(tree.entries[each]) for each in places.behind},
+        {each: listed_files(tree.entries[each]) for each in sorted(bare)},
         places.others,
         elsewhere.refused,
         sorted(elsewhere.unasked),

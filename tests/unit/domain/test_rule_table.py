@@ -155,7 +155,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "A9": stray_files(
         FEED, TOPIC, [StrayFile("/d/copy.parquet", {}), StrayFile("/d/a", {0: FIVE})]
     ),
-    "A10": ledger_behind(FEED, TOPIC, ["/d"], ["/bare"]),
+    "A10": ledger_behind(FEED, TOPIC, {"/d": ()}, {"/bare": ()}),
     "A11": [unreadable_record(MANIFEST.plan, a_range(5, 6), "long overflow")],
     "B1": overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
     "B2": [

@@ -11,6 +11,7 @@ from tallystick.domain.landed import FileSlice
 from tallystick.domain.states import Verdict
 from tallystick.domain.storage_rules import (
     StoredFile,
+    UnknownFile,
     Unlike,
     as_far_as_asked,
     is_bare,
@@ -20,6 +21,7 @@ from tallystick.domain.storage_rules import (
     perhaps_unasked,
     unlike_manifest,
 )
+from tallystick.domain.waivers import evidence_digest
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
 
 ONE = a_file("one.parquet", FileSlice(0, 0, 4, 5), FileSlice(1, 7, 8, 2), length_bytes=1_000)
@@ -150,7 +152,7 @@ def test_rows_that_may_lie_where_nobody_could_ask_are_unknown(path: str, is_unkn
 
 def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
     # 3
-    (found,) = ledger_behind(FEED, TOPIC, ["/landing/orders/gen=1/_tally.json"])
+    (found,) = ledger_behind(FEED, TOPIC, {"/landing/orders/gen=1/batch=1": ()}, {})
 
     assert (found.code, found.verdict) == (FindingCode.LEDGER_BEHIND, Verdict.UNKNOWN)
     assert found.next_step.startswith("Nothing is landed until this is mended")
@@ -158,13 +160,35 @@ def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
 
 def test_a_directory_without_a_manifest_stops_landing_and_says_the_way_in() -> None:
     # 3
-    one, other = ledger_behind(FEED, TOPIC, ["/landing/one"], ["/landing/other"])
+    one, other = ledger_behind(FEED, TOPIC, {"/landing/one": ()}, {"/landing/other": ()})
 
     assert (one.subject, other.subject) == ("/landing/one", "/landing/other")
     assert one.key != other.key
     assert not is_bare(one)
     assert is_bare(other)
     assert "--without-manifest" in other.next_step
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [],
+        [UnknownFile("one", 5, 1), UnknownFile("two", 5, 1)],
+        [UnknownFile("one", 6, 1)],
+        [UnknownFile("one", 5, 2)],
+        [UnknownFile("two", 5, 1)],
+    ],
+)
+def test_a_directory_that_the_ledger_does_not_know_is_told_with_its_files(
+    files: list[UnknownFile],
+) -> None:
+    # 3
+    was, now = {"/d": [UnknownFile("one", 5, 1)]}, {"/d": files}
+    for old, new in zip(
+        ledger_behind(FEED, TOPIC, was, was), ledger_behind(FEED, TOPIC, now, now), strict=True
+    ):
+        assert old.key == new.key
+        assert evidence_digest(old.evidence) != evidence_digest(new.evidence)
 
 
 def test_a_missing_file_that_lies_elsewhere_is_no_loss() -> None:

@@ -351,9 +351,9 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
     },
     "A10": {
         "another commit is unknown": (
-            ledger_behind(FEED, TOPIC, ["/d/batch=1"]),
-            ledger_behind(FEED, TOPIC, ["/d/batch=1", "/d/batch=2"]),
-        )
+            ledger_behind(FEED, TOPIC, {"/d": ()}, {}),
+            ledger_behind(FEED, TOPIC, {"/d": (), "/e": ()}, {}),
+        ),
     },
     "A11": {
         "another record": (
