@@ -86,9 +86,8 @@ class _Recheck:  # one export: what its commits say, in the order of their chain
             if text:
                 self.commits[link["batch_id"]] = m = json.loads(text)
                 self.replaced |= dict.fromkeys(map(tuple, m["replaces"]), m["batch"])
-        for batch in {
-            k for k, v in self.batches.items() if v["committed_by"]
-        } ^ self.commits.keys():
+        committed = {key for key, each in self.batches.items() if each["committed_by"]}
+        for batch in committed ^ self.commits.keys():
             self.find(UNKNOWN, f"batch {batch} is in only one of ledger and chain", "chain")
         return digests
 
@@ -144,12 +143,13 @@ class _Recheck:  # one export: what its commits say, in the order of their chain
                 found = (LOSS, f"{path} is gone", "A8") if is_gone else (UNKNOWN, str(error), "U1")
                 self.find(*found, *log, *run)
         for path in (each for each in sorted(strays) if not UNSEEN.search(each.removeprefix(top))):
-            self.read_stray(path, fs.cat_file(path))
+            self.read_stray(path, fs)
 
-    def read_stray(self, path, content):  # readers see it, and nobody has committed it there
+    def read_stray(self, path, fs):  # readers see it, and nobody has committed it there
         try:
-            generation, rows = int(re.search("/gen=([0-9]+)/", path)[1]), _rows_in(content)
-        except (TypeError, KeyError, pa.ArrowException):
+            generation = int(re.search("/gen=([0-9]+)/", path)[1])
+            rows = _rows_in(fs.cat_file(path))
+        except (TypeError, KeyError, OSError, ValueError, pa.ArrowException):
             generation, rows = None, {}  # nothing landed
         mine = [f for f in self.found if (f["code"], f["generation"]) == ("A8", generation)]
         gone = [each for each in mine if each["from_offset"] in rows.get(each["partition"], ())]

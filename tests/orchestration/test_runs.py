@@ -345,7 +345,7 @@ def test_a_repair_whose_batch_another_owner_has_fails(
     harmed(stage, dags)
     monkeypatch.setattr(
         "tallystick.orchestration.repair.still_unfinished",
-        lambda *_: iter(["batch b is landing still."]),
+        lambda *_: iter(["Batch b is landing still."]),
     )
     found = run(dags["repair_orders"], dry_run=False)
     assert (found.state, found.tasks["settle"]) == ("failed", "failed")

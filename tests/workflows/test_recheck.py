@@ -106,6 +106,12 @@ def moved(path: Path) -> None:
     path.parent.rename(hour.with_name("hour=03") / path.parent.name)
 
 
+def copied_in_part(path: Path) -> None:
+    """A copy whose footer is there, and says nothing that a reader understands."""
+    content = path.read_bytes()
+    path.with_name("part.parquet").write_bytes(content[:-200] + bytes(192) + content[-8:])
+
+
 @pytest.mark.parametrize(
     ("harm", "verdict"),
     [
@@ -116,6 +122,7 @@ def moved(path: Path) -> None:
         (lambda path: path.write_bytes(b""), LOSS),
         (lambda path: shutil.copy(path, path.with_name("copy.parquet")), DUP),
         (lambda path: shutil.copy(path, path.with_name(f"{path.name}._COPYING_")), DUP),
+        (copied_in_part, SUSPECTED),
         (lambda path: path.with_name("notes.txt").write_text("mine"), SUSPECTED),
         (lambda path: path.with_name("_notes").write_text("mine"), OK),
         (moved, UNKNOWN),
@@ -123,8 +130,8 @@ def moved(path: Path) -> None:
     ],
     ids=[
         "missing file", "missing directory", "flipped bit", "swapped values", "emptied file",
-        "doubled file", "killed copy", "foreign file", "hidden file", "moved directory",
-        "lost manifest",
+        "doubled file", "killed copy", "damaged copy", "foreign file", "hidden file",
+        "moved directory", "lost manifest",
     ],
 )  # fmt: skip
 def test_damage_is_judged_as_by_the_report(

@@ -5,6 +5,7 @@ The same look makes the same evidence again; a look that could not look ends not
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,12 +20,11 @@ from tallystick.domain.findings import FindingCode, Level
 from tallystick.domain.identities import Owner
 from tallystick.domain.states import FindingState, Verdict
 from tallystick.domain.waivers import Waiver
-from tallystick.errors import StorageRefused
 from tallystick.ports.findings import StoredFinding
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.reconciliation import ReconcileReport, reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
 from tallystick.workflows.scrubbing import scrub
+from tests.support.refusals import refuse
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 
@@ -97,18 +97,6 @@ def accept_all(story: Story) -> None:
         if each.state is FindingState.OPEN:
             until = datetime(2199, 1, 1, tzinfo=UTC)
             ledger.waive(Waiver(each.finding_id, "one value, accepted", "ann", "bob", until))
-
-
-def refuse(monkeypatch: pytest.MonkeyPatch, verb: str, name: str) -> None:
-    """From now on the file system does not answer this for this file."""
-    really = getattr(LocalFileStore, verb)
-
-    def refused(store: LocalFileStore, path: str, *rest: Any) -> Any:
-        if name in (path.rpartition("/")[2], *rest):
-            raise StorageRefused(path, "Could not obtain block (DataNode is down)")
-        return really(store, path, *rest)
-
-    monkeypatch.setattr(LocalFileStore, verb, refused)
 
 
 @pytest.mark.parametrize("harm", [cut_short, flip, swap_values])
@@ -412,3 +400,16 @@ def test_a_stray_is_what_it_was_while_the_file_that_it_copies_can_t_be_asked(
     report = look(story)
     assert {each.code for each in report.findings if each.verdict is Verdict.WAIVED} == {A9, B2}
     assert {each.code for each in report.findings} == {A9, B2, U1}
+
+
+def test_a_copy_of_what_could_not_be_listed_is_not_called_a_double(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = landed_file(story)
+    beside = file.parent.parent / "copied"
+    beside.mkdir()
+    shutil.copy(file, beside)
+    with monkeypatch.context() as refusing:
+        refuse(refusing, "entries", file.parent.name)
+        assert {each.code for each in look(story).findings} == {A9, U1}
+    assert {each.code for each in look(story).findings} == {A9, B2}

@@ -190,6 +190,7 @@ def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: boo
         move_back=[
             MoveBackPart(path=each.path, target=each.target, finding=each.finding_id)
             for each in report.plan.move_back
+            if dry_run or each.finding_id in report.closed
         ],
         end_with_strays=[
             EndsWithStrayPart(finding=each.finding_id, stray=each.stray_id)

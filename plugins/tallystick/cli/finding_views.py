@@ -122,11 +122,10 @@ def repair_view(document: RepairDocument) -> list[Block]:
         f"{would}moved aside, for finding {each.finding}: {each.path} to {each.quarantine}"
         for each in document.put_aside
     ]
-    if document.is_dry_run:
-        lines += [
-            f"would be moved back, for finding {each.finding}: {each.path} to {each.target}"
-            for each in document.move_back
-        ]
+    lines += [
+        f"{would}moved back, for finding {each.finding}: {each.path} to {each.target}"
+        for each in document.move_back
+    ]
     lines += [
         f"{would}tried again, for finding {each.finding}:"
         f" {_ranges_words(document.topic, [each.offsets])}"

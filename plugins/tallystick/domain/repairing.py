@@ -64,14 +64,14 @@ _PERHAPS_FORGOTTEN: Final = (
     " only copy of its rows: ./tallystick ledger rebuild {feed}, then repair."
 )
 _PERHAPS_AT: Final = (
-    "{path} may hold rows of this file that the broker has no more: nothing is called lost before"
-    " it is known what it is. If nobody could look there (U1), let our user read it. If it is this"
-    " file, written anew, put it in its place: two people may accept what has changed (C1). If it"
-    " is a stray of something else, name its finding first (A9)."
+    "{path} may hold rows of this file that the broker no longer has, so they are not given up yet."
+    " Could nobody look there (U1)? Let our user read {path}. Is it this file, written anew? Put it"
+    " in its place; two people may accept what has changed (C1). Is it something else? Name the"
+    " finding about {path} first (A9)."
 )
 _MOVED: Final = (
     "{path} is this file, by length and checksum. Move it back: hdfs dfs -mv {path} {target}."
-    " Or name this finding's number, and it is moved."
+    " Or name the number of its finding A8, and it is moved."
 )
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
 _GIVEN_UP_BY_NAME: Final = (
@@ -85,6 +85,9 @@ BESIDE_STRAY: Final = (
 NOT_WRITTEN: Final = "no manifest was written: its directory is gone, or an error says why."
 NOT_MOVED: Final = (
     "nothing was moved: it is gone, or a batch's by now, or an error says why. Run reconcile."
+)
+NOT_MOVED_BACK: Final = (
+    "it was not moved back: it lies there no more, or an error says why. Run reconcile."
 )
 NOT_READ: Final = "it was not read this time either, or its batch waits still."
 _BY_NUMBER: Final = "It may be the only copy, so it is moved when this finding is named."
@@ -230,7 +233,7 @@ def _replace_files(numbered: NumberedFinding, facts: RepairFacts, drafts: _Draft
             drafts.files.setdefault(file, []).append(number)
             if numbered.finding.code is FindingCode.ROWS_DIFFER:
                 drafts.with_holes.add(file)
-        elif facts.is_operators_word:
+        elif facts.is_operators_word and numbered.finding.code is FindingCode.PHANTOM_COMMIT:
             drafts.move_back.append(MoveBack(moved.path, moved.target, number))
         else:
             drafts.refuse([number], _MOVED.format(path=moved.path, target=moved.target))

@@ -232,8 +232,8 @@ def _of_content(
     if not read.has_its_offsets or known == read.fingerprint:
         return _Content()
     if now.trouble is not None:
-        reason = f"its checksum could not be asked: {now.trouble}"
-        told = _not_told(batch.manifest, file, [key.partition], reason)
+        doubt = "was read, but nobody can tell if it is the file that was committed"
+        told = _not_told(batch.manifest, file, [key.partition], doubt, now.trouble)
         return _Content(tuple(told), is_complete=False)
     is_as_committed = now.is_as_committed(file)
     if known is None:
@@ -295,7 +295,8 @@ def _of_unread_file(
     place, reason = f"{BatchPath.of(manifest.plan)}/{file.name}", read.failure or ""
     if not read.is_damaged:
         partitions = [each.partition for each in file.slices]
-        yield from _not_told(manifest, file, partitions, reason)
+        doubt = "could not be read, which proves nothing about it"
+        yield from _not_told(manifest, file, partitions, doubt, reason)
         return
     for each in file.slices:
         yield _finding(
@@ -312,7 +313,7 @@ def _of_unread_file(
 
 
 def _not_told(
-    manifest: Manifest, file: LandedFile, partitions: Collection[int], reason: str
+    manifest: Manifest, file: LandedFile, partitions: Collection[int], doubt: str, reason: str
 ) -> Iterator[Finding]:
     """That nothing is proven of these slices, and why."""
     place = f"{BatchPath.of(manifest.plan)}/{file.name}"
@@ -325,7 +326,7 @@ def _not_told(
                 (each.first_offset, each.last_offset + 1),
                 FindingCode.COULD_NOT_TELL,
                 Verdict.UNKNOWN,
-                f"{place} could not be read, which proves nothing about it: {reason}.",
+                f"{place} {doubt}: {reason}.",
                 {"said": reason},
             )
 
@@ -356,11 +357,11 @@ def _finding(
         cause=cause,
         next_step=next_step.format(feed=plan.feed),
         evidence={"batch": plan.batch_id, "file": file.name, **evidence},
+        # The file as a file may be told of too, for another reason, and ends otherwise.
         subject=f"{among or 'rows'} of {file.name}",
     )
 
 
-# The file as a file may be told of too, for another reason, and ends otherwise: `storage_rules`.
 _UNDECIDED: Final = (FindingCode.CONTENT_CHANGED, Verdict.UNKNOWN)
 _WITNESSES_DIFFER: Final = (
     "Compare its rows with the broker's while it has them: ./tallystick reconcile {feed} --level 4;"

@@ -316,6 +316,22 @@ def perhaps_unasked(found: Iterable[Finding], unasked: Iterable[str]) -> list[Fi
     ]
 
 
+def not_yet_asked(found: Iterable[Finding], path: str) -> list[Finding]:
+    """The same findings of who has not looked in this path; missing rows may lie there."""
+    return [
+        replace(
+            each,
+            verdict=Verdict.UNKNOWN,
+            cause=f"{each.cause} They may lie elsewhere in {path}; this look did not go there.",
+            next_step=f"Look there: ./tallystick reconcile {each.feed}",
+            evidence={**each.evidence, _NOT_ASKED: path},
+        )
+        if _may_lie(None, each)
+        else each
+        for each in found
+    ]
+
+
 def _may_lie(ordinal: int | None, found: Finding) -> bool:
     is_missing = found.code is FindingCode.PHANTOM_COMMIT and found.level is Level.L2
     is_lost = is_missing and found.verdict is Verdict.PROVEN_LOSS

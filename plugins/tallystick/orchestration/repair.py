@@ -131,7 +131,9 @@ def settle_repair(feed: Feed, context: Context) -> None:
         batches = [BatchId(each) for each in context["ti"].xcom_pull(task_ids=_BEGIN) or ()]
         left = [] if failed_tasks(context) else list(still_unfinished(services, batches))
     if left:
-        raise AirflowFailException(f"Feed {feed.name}: {' '.join(left)} Repair again then.")
+        raise AirflowFailException(
+            f"Feed {feed.name}: {' '.join(left)} When they are over, repair again."
+        )
     failed = failed_tasks(context)
     if failed:
         raise AirflowFailException(

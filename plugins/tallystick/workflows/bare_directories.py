@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from tallystick.domain.accounting import holes_in
 from tallystick.domain.bare_batch import (
@@ -29,7 +30,7 @@ from tallystick.domain.rebuilding import LeftOut, PublishedBatch
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.snapshot import RecordEvidence
 from tallystick.domain.states import HoleClass
-from tallystick.errors import FileMissing, ManifestMismatch, SourceError
+from tallystick.errors import FileMissing, ManifestMismatch, SourceError, StorageRefused
 from tallystick.workflows.entering import logs_of
 from tallystick.workflows.proving import causes_of
 from tallystick.workflows.published_manifests import PublishedManifests, manifest_at
@@ -114,13 +115,18 @@ def bare_directories(
 def _missing_files(
     services: Services, published: PublishedManifests
 ) -> Iterator[tuple[Manifest, LandedFile]]:
-    """Files that a published batch names and lacks; a repair may have taken their place."""
+    """Files that a published batch names and lacks; a repair may have taken their place.
+
+    One that may not be asked is not known to be missing.
+    """
     for batch_id, each in published.batches.items():
         path = BatchPath.of(each.plan)
         if published.proofs[batch_id].is_proven:
             continue
-        manifest = manifest_at(services, path)
-        if isinstance(manifest, Manifest):
+        with suppress(StorageRefused):
+            manifest = manifest_at(services, path)
+            if not isinstance(manifest, Manifest):
+                continue
             for file in manifest.files:
                 if file.slices and services.store.status(f"{path}/{file.name}") is None:
                     yield manifest, file
@@ -132,8 +138,8 @@ def _bare_batch(
     try:
         found = services.store.read_back(str(path))
         hashes = _last_rows(services, path, found)
-    except (FileMissing, ManifestMismatch) as error:
-        return BareBatch(path, None, None, (error.sentence(),))
+    except (FileMissing, ManifestMismatch, StorageRefused) as error:
+        return BareBatch(path, None, None, (error.sentence().rstrip("."),))
     lives = lives_in(found.landed, path.ordinal, known)
     try:
         records, life = _as_log_has_them(services, hashes)
@@ -151,11 +157,16 @@ def _bare_batch(
     [of_rows] = lives
     records = records if life == of_rows else {}
     plan = plan_of_rows(path, services.topic, of_rows, found)
+    try:
+        causes = _causes(services, plan, found, records)
+    except SourceError as error:
+        log.warning("%s: the broker did not say why rows are not there: %s", path, error)
+        causes = {}
     return batch_of_rows(
         path,
         plan,
         found,
-        _causes(services, plan, found, records),
+        causes,
         {
             partition: TailAnchor(offset, _epoch(records, partition), content)
             for partition, (offset, content) in hashes.items()

@@ -35,7 +35,7 @@ def still_unfinished(services: Services, batch_ids: Iterable[BatchId]) -> Iterat
     for batch_id in batch_ids:
         status = services.ledger.batch(batch_id)
         if status.state.is_unfinished:
-            yield f"batch {batch_id} is {status.state.value} still{_holder(status)}."
+            yield f"Batch {batch_id} is {status.state.value} still{_holder(status)}."
 
 
 def _holder(status: BatchStatus) -> str:

@@ -41,19 +41,20 @@ def moved_back(
     batches = [batch for each in ids if (batch := services.ledger.committed_batch(each))]
     closed: dict[int, str] = {}
     for batch in batches:
-        replaced = services.ledger.replacements(services.feed_name)
-        gone = [
-            each
-            for each in asked
-            if each.batch_id == batch.plan.batch_id
-            and each not in replaced
-            and services.store.status(f"{place_of(batch)}/{each.name}") is None
-        ]
-        for file, moved in look_for(services, [batch], gone).elsewhere.items():
-            with noted(troubles), at(services, "repair"):
-                _move(services, batch, moved)
-                words = f"{moved.path} was moved back to {moved.target}."
-                closed |= dict.fromkeys(asked[file], words)
+        with noted(troubles), at(services, "repair"):
+            replaced = services.ledger.replacements(services.feed_name)
+            gone = [
+                each
+                for each in asked
+                if each.batch_id == batch.plan.batch_id
+                and each not in replaced
+                and services.store.status(f"{place_of(batch)}/{each.name}") is None
+            ]
+            for file, moved in look_for(services, [batch], gone).elsewhere.items():
+                with noted(troubles):
+                    _move(services, batch, moved)
+                    words = f"{moved.path} was moved back to {moved.target}."
+                    closed |= dict.fromkeys(asked[file], words)
     return closed
 
 

@@ -33,6 +33,7 @@ from tallystick.domain.repairing import (
     BESIDE_STRAY,
     LATER,
     NOT_MOVED,
+    NOT_MOVED_BACK,
     NOT_READ,
     NOT_WRITTEN,
     plan_repair,
@@ -123,7 +124,7 @@ class RepairReport:
             left += [NotMended(each.finding_id, BESIDE_STRAY) for each in self.plan.end_with_strays]
             left += [NotMended(each.finding_id, NOT_WRITTEN) for each in self.plan.write_manifests]
             left += [NotMended(each.finding_id, NOT_MOVED) for each in self.plan.put_aside]
-            left += [NotMended(each.finding_id, NOT_MOVED) for each in self.plan.move_back]
+            left += [NotMended(each.finding_id, NOT_MOVED_BACK) for each in self.plan.move_back]
             left += [NotMended(each.finding_id, NOT_READ) for each in self.plan.read_again]
         return tuple(each for each in left if each.finding_id not in self.closed)
 

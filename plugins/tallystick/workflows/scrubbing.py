@@ -27,7 +27,7 @@ from tallystick.domain.scrub_rules import (
     within_budget,
 )
 from tallystick.domain.states import Verdict
-from tallystick.domain.storage_rules import StoredFile, as_far_as_asked, perhaps_unasked
+from tallystick.domain.storage_rules import StoredFile, as_far_as_asked, not_yet_asked
 from tallystick.errors import FileMissing, ManifestMismatch, SparkError, StorageError
 from tallystick.ports.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
@@ -98,7 +98,7 @@ def _scrubbed(services: Services) -> ScrubReport:
     standing = [each.finding for each in ledger.findings(feed)]
     judged_now = [each for one in judgements.values() for each in one.findings]
     # Where a missing file may lie instead is for the listing to say: nobody has looked there.
-    unsure = perhaps_unasked(judged_now, [f"{services.root}/{feed}"])
+    unsure = not_yet_asked(judged_now, f"{services.root}/{feed}")
     found = [as_far_as_asked(each, standing) for each in unsure]
     unheard = [each for each in found if each.code is FindingCode.COULD_NOT_TELL]
     told = [each for each in found if each.code is not FindingCode.COULD_NOT_TELL]

@@ -62,13 +62,14 @@ def storage_findings(
     unlike = {file for look in looks for file in look.unlike}
     unasked = {file for look in looks for file in look.unasked}
     missing = {file: state for look in looks for file, state in look.missing.items()}
+    listed = {CommittedFile(each.batch_id, name) for each in seen for name in each.files}
     strays = look_at_strays(
         services,
         directories,
         tree,
         missing,
         is_kept=lambda batch, file: _is_kept(
-            CommittedFile(batch.plan.batch_id, file.name), unlike, unasked
+            CommittedFile(batch.plan.batch_id, file.name), unlike, listed - unasked
         ),
     )
     found = [each for look in looks for each in _file_findings(services, look, strays.elsewhere)]
@@ -90,10 +91,10 @@ def storage_findings(
 
 
 def _is_kept(
-    file: CommittedFile, unlike: Collection[CommittedFile], unasked: Collection[CommittedFile]
+    file: CommittedFile, unlike: Collection[CommittedFile], asked: Collection[CommittedFile]
 ) -> bool | None:
-    """True for a file in its place, as it was committed; None where that could not be asked."""
-    return None if file in unasked else file not in unlike
+    """True for a file in its place, as it was committed; None where that was not asked."""
+    return file not in unlike if file in asked else None
 
 
 def _without_manifest(

@@ -163,7 +163,7 @@ def test_a_repair_that_leaves_a_batch_to_another_owner_is_not_clean(
     services.ledger.record_findings(FeedName("orders"), found)
     told = landing("repair", "orders")
     assert told.code == 1
-    assert f"is left: batch {batch.batch_id} is planned still, held by another" in told.out
+    assert f"is left: Batch {batch.batch_id} is planned still, held by another" in told.out
 
 
 def test_nothing_to_mend_is_clean(landing: CommandLine) -> None:

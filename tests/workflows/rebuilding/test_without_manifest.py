@@ -20,6 +20,7 @@ from tallystick.workflows.repairing import begin_repair, repair_feed
 from tallystick.workflows.run import land_feed
 from tests.support.landed_feed import OWNER, directories, files, land
 from tests.support.ledger_account import account_of
+from tests.support.refusals import refuse
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 
@@ -255,3 +256,14 @@ def test_it_is_moved_aside_beside_a_repair_that_somebody_has_left(simple: Story)
     assert not foreign.exists()
     assert not repair_feed(simple.services(), (), OWNER).errors
     assert simple.published_offsets() == TWENTY
+
+
+def test_one_that_may_not_be_read_is_left_out_and_stops_no_other(
+    simple: Story, lose: Lose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, unreadable = bare(simple, 0), bare(simple, 10)
+    story = lose(simple)
+    refuse(monkeypatch, "read_back", unreadable.name)
+    report = rebuild(story.services(), without_manifest=True)
+    assert [each.directory for each in report.left_out] == [stored(story, unreadable)]
+    assert (lost / "_tally.json").exists()
