@@ -55,6 +55,7 @@ def is_as_before(
 
     Another sample sees other offsets: equal ones change nothing, differing ones make it worse. A
     slice of which a part could not be compared is as it was, if nothing differs in the rest.
+    What is on record is the first MOST_SLICES slices: more of them can't stay accepted.
     """
     now = [each for one in differing for each in one.differences]
     recorded = list(zip(slices_in(known), _digests_in(known), strict=False))
