@@ -23,11 +23,15 @@ from tallystick.domain.states import RangeState
 
 @dataclass(frozen=True, slots=True)
 class AtRisk:
-    """Offsets that a batch has claimed, and that no commit holds."""
+    """Offsets that a batch has claimed, and that no commit holds.
+
+    A commit whose file is known to be missing or changed holds nothing.
+    """
 
     offsets: OffsetRange
     state: RangeState
-    """CLAIMED, RELEASED, UNREADABLE or LOST; LOST, too, where another claim of them was."""
+    """CLAIMED, RELEASED, UNREADABLE, COMMITTED or LOST; LOST, too, where another claim of them was.
+    """
     log: GenerationState
     cluster_id: str
     topic_id: str
@@ -83,6 +87,11 @@ class KeptFiles:
         return self.topic_id in (None, topic_id) and (
             self.offsets is None or any(each.intersection(offsets) for each in self.offsets)
         )
+
+
+def places_for(kept: Iterable[KeptFiles], topic_id: str, offsets: OffsetRange) -> tuple[str, ...]:
+    """Where files are kept that may hold some of these offsets of this log."""
+    return tuple(each.place for each in kept if each.may_hold(topic_id, offsets))
 
 
 class Fate(StrEnum):

@@ -24,7 +24,7 @@ from tallystick.domain.batch import BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, FencingToken, GenerationId
-from tallystick.domain.last_copies import KeptFiles
+from tallystick.domain.last_copies import KeptFiles, places_for
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, subtract
 from tallystick.domain.sameness import UNKNOWN, LogCheck, Sameness
 from tallystick.domain.snapshot import BatchHead, BrokerSnapshot
@@ -115,7 +115,7 @@ class Asked:
 
     def kept_for(self, account: GenerationAccount, offsets: OffsetRange) -> tuple[str, ...]:
         """Where files are kept that may hold these offsets."""
-        return tuple(each.place for each in self.kept if each.may_hold(account.topic_id, offsets))
+        return places_for(self.kept, account.topic_id, offsets)
 
 
 @dataclass(frozen=True, slots=True)

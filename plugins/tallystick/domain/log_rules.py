@@ -70,9 +70,13 @@ def lost_finding(
         kind,
         Verdict.UNKNOWN if was_there else Verdict.PROVEN_LOSS,
         level=Level.L0 if was_there else Level.L1,
-        cause=f"{cause}, or before what was read was proven." if kept else f"{cause}.",
+        cause=(
+            f"{cause}, or before what was read was proven."
+            if kept and not was_landed
+            else f"{cause}."
+        ),
         next_step=(
-            f"Nothing can bring them back from this topic. Tell who reads them. {_ACCEPT}"
+            f"{kept}Nothing can bring them back from this topic. Tell who reads them. {_ACCEPT}"
             if was_landed
             else f"{kept}Nothing can bring them back from this topic; landing goes on after them."
             f"{against_more.get(kind, '')} {_ACCEPT}"

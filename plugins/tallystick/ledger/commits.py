@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tallystick.domain.batch import Attempt
 from tallystick.domain.identities import AttemptId
+from tallystick.domain.last_copies import KeptFiles
 from tallystick.domain.manifest import AccountedRange, Manifest
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import BatchState, CommitAnswer
@@ -22,7 +23,7 @@ RUNS_PER_PIECE: Final = 10_000
 _NAMED_RANGES: Final = 5
 
 
-def commit(transaction: Transaction, attempt: Attempt) -> CommitAnswer:
+def commit(transaction: Transaction, attempt: Attempt, kept: Collection[KeptFiles]) -> CommitAnswer:
     """COMMITTED, or ALREADY_COMMITTED when this very attempt did it before; raises AttemptFenced.
 
     Raises LedgerRefused when the batch isn't verified by this attempt, or when its claims are not
@@ -44,7 +45,7 @@ def commit(transaction: Transaction, attempt: Attempt) -> CommitAnswer:
     )
     if changed != 1:
         raise fenced(transaction, attempt)
-    _commit_ranges(transaction, manifest)
+    _commit_ranges(transaction, manifest, kept)
     _commit_files(transaction, manifest)
     _commit_holes(transaction, manifest)
     _move_anchors(transaction, manifest)
@@ -92,14 +93,16 @@ def _verified_manifest(transaction: Transaction, attempt: Attempt, batch: Any) -
     return manifest_of(proof)
 
 
-def _commit_ranges(transaction: Transaction, manifest: Manifest) -> None:
+def _commit_ranges(
+    transaction: Transaction, manifest: Manifest, kept: Collection[KeptFiles]
+) -> None:
     batch_id = manifest.plan.batch_id
     ranges = manifest.ranges
     ids = sorted({each.planned.generation_id for each in ranges})
     # Before ranges are read for a frontier: a rival that commits beside us is seen, or waits.
     transaction.rows("lock_generations", generation_ids=ids)
     if manifest.plan.is_repair:
-        retract(transaction, manifest)
+        retract(transaction, manifest, kept)
     changed = transaction.change(
         "commit_ranges",
         batch_id=batch_id,

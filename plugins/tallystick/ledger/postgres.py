@@ -10,7 +10,7 @@ from tallystick.domain.batch import Attempt, BatchStatus, WaitingBatch
 from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
-from tallystick.domain.last_copies import AtRisk
+from tallystick.domain.last_copies import AtRisk, KeptFiles
 from tallystick.domain.log_changes import Accounts, CutClaim
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.ranges import OffsetRange
@@ -102,14 +102,14 @@ class PostgresLedger(
         with self._connection.writing() as transaction:
             attempts.record_verified(transaction, attempt, manifest)
 
-    def commit(self, attempt: Attempt) -> CommitAnswer:
+    def commit(self, attempt: Attempt, kept: Collection[KeptFiles] = ()) -> CommitAnswer:
         """*The* commit."""
 
         def unknown(reason: str) -> CommitOutcomeUnknown:
             return CommitOutcomeUnknown(attempt.batch_id, attempt.attempt_id, reason)
 
         with self._connection.writing(lost_commit=unknown) as transaction:
-            return commits.commit(transaction, attempt)
+            return commits.commit(transaction, attempt, kept)
 
     def outcome_of(self, attempt_id: AttemptId) -> CommitAnswer | None:
         """ALREADY_COMMITTED if this attempt committed its batch."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import BatchId, GenerationId
+from tallystick.domain.last_copies import KeptFiles, places_for
 from tallystick.domain.log_rules import lost_finding
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.ranges import OffsetRange, TopicPartition, subtract, union_of
@@ -21,12 +22,13 @@ from tallystick.ledger.rows import claims_of, manifests_of
 _Held = Mapping[GenerationId, Sequence[OffsetRange]]
 
 
-def retract(transaction: Transaction, repair: Manifest) -> None:
+def retract(transaction: Transaction, repair: Manifest, kept: Collection[KeptFiles]) -> None:
     """The committed ranges, holes and files that the repair replaces give way, but for remainders.
 
     Rows of these files that the repair does not claim are lost from here on: their file is gone,
-    and the broker has them no more. Each such loss is a finding from the same instant on. Raises
-    LedgerRefused when another repair was faster.
+    and the broker has them no more. Each such loss is a finding from the same instant on, and names
+    those of the `kept` files that may hold the rows. Raises LedgerRefused when another repair was
+    faster.
     """
     batch_id = repair.plan.batch_id
     claimed = _by_generation(
@@ -39,7 +41,7 @@ def retract(transaction: Transaction, repair: Manifest) -> None:
     }
     _take(transaction, batch_id, taken)
     _enter_lost(transaction, batch_id, lost)
-    _tell_lost(transaction, repair, lost)
+    _tell_lost(transaction, repair, lost, kept)
     transaction.change("retract_files", batch_id=batch_id)
 
 
@@ -154,7 +156,9 @@ def _enter_lost(transaction: Transaction, batch_id: BatchId, lost: _Held) -> Non
     )
 
 
-def _tell_lost(transaction: Transaction, repair: Manifest, lost: _Held) -> None:
+def _tell_lost(
+    transaction: Transaction, repair: Manifest, lost: _Held, kept: Collection[KeptFiles]
+) -> None:
     """One finding for each run of rows that the replaced files held, and the repair does not.
 
     What the log's cleaner has removed is a hole of the repair, and no lost range.
@@ -169,15 +173,15 @@ def _tell_lost(transaction: Transaction, repair: Manifest, lost: _Held) -> None:
         for of_partition in reading.generations(transaction, feed).values()
         for each in of_partition
     }
-    evidence = {"repair": repair.plan.batch_id}
-    record_findings(
-        transaction,
-        feed,
-        [
+    found = []
+    for number, each in gone:
+        evidence: dict[str, object] = {"repair": repair.plan.batch_id}
+        if places := places_for(kept, accounts[number].topic_id, each):
+            evidence["kept"] = list(places)
+        found.append(
             lost_finding(feed, accounts[number], each, FindingCode.PHANTOM_COMMIT, evidence)
-            for number, each in gone
-        ],
-    )
+        )
+    record_findings(transaction, feed, found)
 
 
 def _cleaned(transaction: Transaction, repair: Manifest) -> list[tuple[GenerationId, OffsetRange]]:

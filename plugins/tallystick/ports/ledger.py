@@ -14,7 +14,7 @@ from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner, PlanId
 from tallystick.domain.landed import LandedFile
-from tallystick.domain.last_copies import AtRisk
+from tallystick.domain.last_copies import AtRisk, KeptFiles
 from tallystick.domain.log_changes import Accounts, CutClaim, LogChanges
 from tallystick.domain.manifest import AccountedRange, Manifest
 from tallystick.domain.ranges import OffsetRange
@@ -234,9 +234,10 @@ class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Scrubs
         """
         ...
 
-    def commit(self, attempt: Attempt) -> CommitAnswer:
+    def commit(self, attempt: Attempt, kept: Collection[KeptFiles] = ()) -> CommitAnswer:
         """*The* commit: ranges, files, holes, anchors, frontiers of the verified manifest, at once.
 
+        What a repair gives up with it is a finding, which names the `kept` files that may hold it.
         ALREADY_COMMITTED when this very attempt did it before. Raises AttemptFenced when its token
         is not the newest, CommitOutcomeUnknown when the connection died at COMMIT.
         """

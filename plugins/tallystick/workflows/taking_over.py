@@ -9,14 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tallystick.domain.batch import Attempt, BatchPlan, CommittedFile
-from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.last_copies import KeptFiles
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.replacing import rows_given_up
 from tallystick.errors import AttemptFenced, VerificationFailed
+from tallystick.ports.ledger import CommittedBatch
+from tallystick.workflows.kept_files import kept_files
 from tallystick.workflows.landing import failing
 from tallystick.workflows.moved_files import look_for
 from tallystick.workflows.services import Services
+from tallystick.workflows.staged_attempts import put_aside_at
 
 
 def take_over(services: Services, plan: BatchPlan, old: AttemptId, owner: Owner) -> Attempt | None:
@@ -55,8 +59,26 @@ def commit_proven(services: Services, attempt: Attempt, manifest: Manifest) -> N
 
 def commit_again(services: Services, attempt: Attempt, manifest: Manifest) -> None:
     """Commit what was committed once, and is shown to readers: nothing is asked of its files."""
+    kept = kept_beside(services, attempt, manifest)
     services.ledger.record_verified(attempt, replace(manifest, attempt=attempt))
-    services.ledger.commit(attempt)
+    services.ledger.commit(attempt, kept)
+
+
+def kept_beside(services: Services, attempt: Attempt, manifest: Manifest) -> tuple[KeptFiles, ...]:
+    """Files of other attempts, if the repair gives rows up: they may be the only copy."""
+    old = {key: each.manifest for key, each in _replaced(services, manifest).items()}
+    if not rows_given_up(manifest, old):
+        return ()
+    own = put_aside_at(services, StagingPath.of(manifest.plan, attempt.attempt_id))
+    return tuple(each for each in kept_files(services) if each.place != own)
+
+
+def _replaced(services: Services, manifest: Manifest) -> dict[BatchId, CommittedBatch]:
+    return {
+        each: old
+        for each in {file.batch_id for file in manifest.plan.replaces}
+        if (old := services.ledger.committed_batch(each))
+    }
 
 
 def require_no_row_taken(services: Services, manifest: Manifest) -> None:
@@ -65,11 +87,7 @@ def require_no_row_taken(services: Services, manifest: Manifest) -> None:
     Raises VerificationFailed when a file that is there, or that lies elsewhere, holds rows that the
     repair does not land; or when a stray may hold them.
     """
-    replaced = {
-        each: old
-        for each in {file.batch_id for file in manifest.plan.replaces}
-        if (old := services.ledger.committed_batch(each))
-    }
+    replaced = _replaced(services, manifest)
     problems: list[str] = []
     missing: set[CommittedFile] = set()
     for given_up in rows_given_up(manifest, {key: old.manifest for key, old in replaced.items()}):

@@ -23,7 +23,7 @@ from tallystick.workflows.place import at
 from tallystick.workflows.proving import proven
 from tallystick.workflows.second_reading import take_sample
 from tallystick.workflows.services import Services
-from tallystick.workflows.taking_over import require_no_row_taken
+from tallystick.workflows.taking_over import kept_beside, require_no_row_taken
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def verify_and_commit(
         staging = StagingPath.of(plan, attempt.attempt_id)
         services.store.write(staging.manifest, manifest.to_json().encode())
         services.ledger.record_verified(attempt, manifest)
-        answer = services.ledger.commit(attempt)
+        answer = services.ledger.commit(attempt, kept_beside(services, attempt, manifest))
         if sample:
             services.ledger.record_sample(attempt.batch_id, sample.taken, is_clean=True)
             if sample.taken_back:

@@ -81,30 +81,57 @@ SELECT batch_id FROM batch
 -- name: offsets_at_risk
 -- What these batches have claimed and no commit holds. The offsets of a repair are committed already,
 -- to files that may be gone: they are at risk until each of these files was replaced. What was lost
--- with such a file no attempt has held; what could not be read, an earlier one may have. What a batch
--- has released may be lost by now, for another batch or for none.
-SELECT r.batch_id,
-       CASE WHEN EXISTS (SELECT FROM offset_range gone
-                          WHERE gone.generation_id = r.generation_id AND gone.state = 'lost'
-                            AND gone.offsets && part)
-            THEN 'lost' ELSE r.state::text END AS state,
-       r.replaces, g.state::text AS log_state, g.topic, g.partition,
+-- with such a file no attempt of the repair has held; what could not be read, an earlier one may have.
+-- What a batch has released may be lost by now, for another batch or for none. A commit whose file is
+-- known to be missing or changed (A8, C1) holds nothing: what the batch has landed is at risk again.
+WITH gone AS (
+  SELECT g.generation_id, range_agg(r.offsets) AS offsets
+    FROM offset_range r JOIN generation g USING (generation_id)
+   WHERE r.state = 'lost'
+     AND g.feed IN (SELECT feed FROM batch WHERE batch_id = ANY(:batch_ids::text[]))
+   GROUP BY g.generation_id
+), doubted AS (
+  SELECT g.generation_id, range_agg(int8range(f.from_offset, f.until_offset)) AS offsets
+    FROM finding f JOIN generation g
+      ON g.feed = f.feed AND g.partition = f.partition AND g.ordinal = f.generation
+   WHERE f.code IN ('A8', 'C1') AND f.state IN ('open', 'waived')
+     AND f.feed IN (SELECT feed FROM batch WHERE batch_id = ANY(:batch_ids::text[]))
+   GROUP BY g.generation_id
+), held AS (
+  SELECT r.batch_id, r.generation_id, r.state::text AS state, r.replaces,
+         int8multirange(r.offsets)
+         - CASE WHEN EXISTS (SELECT FROM replaced_file old
+                              WHERE old.batch_id = r.batch_id
+                                AND NOT EXISTS (SELECT FROM file_retraction gone
+                                                 WHERE gone.batch_id = old.old_batch_id
+                                                   AND gone.name = old.name))
+                THEN '{}'
+                ELSE coalesce((SELECT range_agg(c.offsets) FROM offset_range c
+                                WHERE c.generation_id = r.generation_id AND c.state = 'committed'
+                                  AND NOT c.replaces AND c.offsets && r.offsets), '{}')
+                     - coalesce((SELECT d.offsets FROM doubted d
+                                  WHERE d.generation_id = r.generation_id), '{}') END AS offsets
+    FROM offset_range r
+   WHERE r.batch_id = ANY(:batch_ids::text[])
+     AND (r.state IN ('claimed', 'released', 'unreadable')
+          OR (r.state = 'lost' AND r.loss_code <> 'A8'))
+  UNION ALL
+  -- By its files: its ranges may be folded into others.
+  SELECT b.batch_id, g.generation_id, 'committed', false,
+         range_agg(int8range(s.first_offset, s.last_offset + 1))
+         * (coalesce((SELECT d.offsets FROM doubted d WHERE d.generation_id = g.generation_id), '{}')
+            + coalesce((SELECT l.offsets FROM gone l WHERE l.generation_id = g.generation_id), '{}'))
+    FROM batch b JOIN file_slice s USING (batch_id)
+    JOIN generation g ON g.feed = b.feed AND g.partition = s.partition AND g.ordinal = b.ordinal
+   WHERE b.batch_id = ANY(:batch_ids::text[]) AND b.committed_by IS NOT NULL
+   GROUP BY b.batch_id, g.generation_id
+)
+SELECT h.batch_id, CASE WHEN l.offsets && part THEN 'lost' ELSE h.state END AS state,
+       h.replaces, g.state::text AS log_state, g.topic, g.partition,
        g.cluster_id, g.topic_id, lower(part) AS from_offset, upper(part) AS until_offset
-  FROM offset_range r JOIN generation g USING (generation_id)
- CROSS JOIN LATERAL unnest(
-       int8multirange(r.offsets)
-       - CASE WHEN EXISTS (SELECT FROM replaced_file old
-                            WHERE old.batch_id = r.batch_id
-                              AND NOT EXISTS (SELECT FROM file_retraction gone
-                                               WHERE gone.batch_id = old.old_batch_id
-                                                 AND gone.name = old.name))
-              THEN '{}'
-              ELSE coalesce((SELECT range_agg(c.offsets) FROM offset_range c
-                              WHERE c.generation_id = r.generation_id AND c.state = 'committed'
-                                AND NOT c.replaces AND c.offsets && r.offsets), '{}') END) AS part
- WHERE r.batch_id = ANY(:batch_ids::text[])
-   AND (r.state IN ('claimed', 'released', 'unreadable') OR (r.state = 'lost' AND r.loss_code <> 'A8'))
- ORDER BY r.batch_id, g.generation_id, lower(part);
+  FROM held h JOIN generation g USING (generation_id) LEFT JOIN gone l USING (generation_id)
+ CROSS JOIN LATERAL unnest(h.offsets) AS part
+ ORDER BY h.batch_id, g.generation_id, lower(part);
 
 -- name: committed_among
 -- Those of the batches that are the feed's and committed, in the order of their commits.

@@ -1,0 +1,153 @@
+"""A committed file that is known to be missing or changed holds nothing: what attempts have beside
+it may be the only copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.states import Verdict
+from tallystick.workflows.landing import land_batch
+from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.publishing import publish
+from tallystick.workflows.rebuilding import rebuild
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import repair_feed
+from tallystick.workflows.run import land_feed
+from tallystick.workflows.sweeping import sweep
+from tallystick.workflows.verification import verify_and_commit
+from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.story import FEED, Story, a_landed_story
+
+OWNER = Owner("one")
+FIRST, SECOND = AttemptId("1" * 16), AttemptId("2" * 16)
+
+
+@dataclass
+class Twice:
+    """Offsets 10 to 20 of one partition: read by a first attempt, committed by a second one, whose
+    run died before its sweep. The broker has them no more.
+    """
+
+    story: Story
+    batch_id: BatchId
+
+    @property
+    def committed(self) -> Path:
+        [file] = (self.story.directory / "landing" / FEED).rglob(f"*{SECOND}*.parquet")
+        return file
+
+    @property
+    def copies(self) -> list[Path]:
+        """The files of the first attempt, wherever they are."""
+        return sorted((self.story.directory / "landing").rglob(f"*{FIRST}*.parquet"))
+
+    @property
+    def put_aside(self) -> str:
+        return f"/landing/_quarantine/{FEED}/unproven/batch={self.batch_id}/attempt={FIRST}"
+
+    @property
+    def numbers(self) -> list[int]:
+        return [each.finding_id for each in self.story.services().ledger.findings(FEED)]
+
+
+@pytest.fixture
+def twice(ledger_databases: Callable[[], str], tmp_path: Path) -> Twice:
+    broker = ScriptedBroker("orders", partitions=1)
+    story = a_landed_story(ledger_databases(), tmp_path, 10, broker=broker)
+    log = broker.logs[0]
+    log.append(Kind.RECORD, 10)
+    services = story.services()
+    [batch] = plan_feed(services, None, OWNER).all_batches
+    assert land_batch(services, batch.batch_id, FIRST, OWNER)
+    second = land_batch(services, batch.batch_id, SECOND, OWNER)
+    assert second
+    verify_and_commit(services, second)
+    publish(services, batch.batch_id)
+    log.append(Kind.RECORD, 5)
+    log.log_start_offset = 20
+    return Twice(story, batch.batch_id)
+
+
+def known_to_be_missing(twice: Twice) -> bytes:
+    """The committed file's bytes; it is gone, and a reconcile has said so."""
+    file = twice.committed
+    content = file.read_bytes()
+    file.unlink()
+    assert reconcile(twice.story.services()).verdict is Verdict.PROVEN_LOSS
+    return content
+
+
+def test_a_copy_of_a_file_that_is_missing_is_kept_until_the_file_is_back(twice: Twice) -> None:
+    file = twice.committed
+    content = known_to_be_missing(twice)
+    land_feed(twice.story.services(), None, OWNER)
+    assert len(twice.copies) == 1
+    file.write_bytes(content)
+    reconcile(twice.story.services())
+    land_feed(twice.story.services(), None, OWNER)
+    assert twice.copies == []
+    assert twice.story.staged() == []
+    assert twice.story.published_offsets() == {0: list(range(25))}
+
+
+def test_a_copy_of_a_file_that_has_changed_is_kept(twice: Twice) -> None:
+    twice.committed.write_bytes(b"PAR1")
+    reconcile(twice.story.services())
+    land_feed(twice.story.services(), None, OWNER)
+    assert len(twice.copies) == 1
+
+
+def test_a_copy_is_kept_although_the_ledger_has_folded_its_range(twice: Twice) -> None:
+    known_to_be_missing(twice)
+    ledger = twice.story.services().ledger
+    assert ledger.offsets_at_risk([twice.batch_id])
+    ledger.fold(FEED)
+    land_feed(twice.story.services(), None, OWNER)
+    assert len(twice.copies) == 1
+
+
+def test_what_a_late_writer_left_beside_a_file_that_is_missing_is_kept(twice: Twice) -> None:
+    [copy] = twice.copies
+    content = copy.read_bytes()
+    assert sweep(twice.story.services())
+    assert twice.copies == []
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(content)
+    known_to_be_missing(twice)
+    land_feed(twice.story.services(), None, OWNER)
+    assert len(twice.copies) == 1
+
+
+def test_a_copy_of_rows_that_are_given_up_is_put_aside_and_named(
+    twice: Twice, ledger_databases: Callable[[], str]
+) -> None:
+    known_to_be_missing(twice)
+    assert not repair_feed(twice.story.services(), twice.numbers, OWNER).errors
+    for _ in range(2):
+        [lost] = twice.story.services().ledger.findings(FEED)
+        assert lost.finding.evidence["kept"] == [twice.put_aside]
+        assert twice.put_aside in lost.finding.next_step
+        assert [str(each.parent.parent) for each in twice.copies] == [
+            f"{twice.story.directory}{twice.put_aside}"
+        ]
+        reconcile(twice.story.services())
+    rebuilt = Story(ledger_databases(), twice.story.directory, twice.story.broker)
+    rebuild(rebuilt.services())
+    reconcile(rebuilt.services())
+    [again] = rebuilt.services().ledger.findings(FEED)
+    assert twice.put_aside in again.finding.next_step
+
+
+def test_a_copy_of_rows_that_are_landed_again_is_deleted(twice: Twice) -> None:
+    twice.story.broker.logs[0].log_start_offset = 0
+    known_to_be_missing(twice)
+    assert not repair_feed(twice.story.services(), (), OWNER).errors
+    land_feed(twice.story.services(), None, OWNER)
+    assert twice.copies == []
+    assert twice.story.published_offsets() == {0: list(range(25))}
