@@ -108,6 +108,16 @@ class Asked:
     may_land: tuple[OffsetRange, ...] = ()
     """Of files whose batch claims them no more, and that can't be asked now; where nothing is to be
     changed, also of those that would be committed. They are not lost yet."""
+    offsets: tuple[OffsetRange, ...] = ()
+    """What would have been lost: for this the attempts were asked."""
+
+    def has_missed(self, account: GenerationAccount, offsets: OffsetRange) -> bool:
+        """True when files that tell what they hold were not asked for some of these offsets."""
+        return any(
+            each.offsets is not None and each.may_hold(account.topic_id, rest)
+            for rest in subtract(offsets, self.offsets)
+            for each in self.kept
+        )
 
     def is_answer_of(self, batch: BatchStatus) -> bool:
         """True when none of the batch's attempts can be committed, and none has begun since."""

@@ -80,10 +80,15 @@ class InDanger:
         ids = self.changes.in_danger | self.without_sick
         return [each for each in self.accounts.unfinished if each.plan.batch_id in ids]
 
-    @property
-    def is_to_be_asked(self) -> bool:
-        """True where something would be lost, or is cut: what attempts hold of it is named then."""
-        return bool(self.batches or self.changes.lost or self.changes.stopped)
+    def is_to_be_asked(self, asked: Asked | None = None) -> bool:
+        """True where something would be lost, or is cut: what attempts hold of it is named then.
+
+        Once they were `asked`, only where more would be lost by now, and they may hold it.
+        """
+        if asked is None:
+            return bool(self.batches or self.changes.lost or self.changes.stopped)
+        accounts = self.accounts.generations
+        return any(asked.has_missed(accounts[each.partition.partition], each) for each in self.lost)
 
     @property
     def lost(self) -> list[OffsetRange]:
@@ -111,9 +116,12 @@ class _Offer:
     parts: tuple[ProvablePart, ...] = ()
 
 
-def ask_attempts(services: Services, danger: InDanger, owner: Owner) -> Answers:
+def ask_attempts(
+    services: Services, danger: InDanger, owner: Owner, before: Asked | None
+) -> Answers:
     """Commit what the attempts of these batches hold. A batch that can't be asked now is left out.
 
+    `before` is what they answered to an earlier look of the same plan.
     Raises LedgerBehind when the storage holds what would be lost, in batches that this ledger has
     never heard of: it was restored, and a rebuild may enter them.
     """
@@ -128,7 +136,8 @@ def ask_attempts(services: Services, danger: InDanger, owner: Owner) -> Answers:
                 committed.append(now.plan)
             else:
                 tokens[now.plan.batch_id] = now.newest_token
-    return Answers(committed, Asked(tokens, kept_files(services), tuple(unasked)))
+    offsets = (*(before.offsets if before else ()), *danger.lost)
+    return Answers(committed, Asked(tokens, kept_files(services), tuple(unasked), offsets))
 
 
 def _asked(services: Services, status: BatchStatus, danger: InDanger, owner: Owner) -> BatchStatus:
@@ -157,7 +166,7 @@ def foreseen(services: Services, accounts: Accounts, seen: Observation) -> Seque
     """
     danger = InDanger(accounts, seen, log_changes(accounts, seen))
     changes = danger.changes
-    if danger.is_to_be_asked:
+    if danger.is_to_be_asked():
         try:
             changes = log_changes(accounts, seen, _foreseen(services, danger))
         except StorageError as error:

@@ -23,7 +23,7 @@ from tallystick.domain.states import BatchState
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
 from tallystick.ports.ledger import FrozenPlan, PlanningSession
-from tallystick.workflows.asking import Answers, InDanger, ask_attempts, foresee
+from tallystick.workflows.asking import InDanger, ask_attempts, foresee
 from tallystick.workflows.observing import observe
 from tallystick.workflows.other_feeds import require_root_outside
 from tallystick.workflows.place import at
@@ -87,13 +87,14 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
     _require_window(services, window)
     require_root_outside(services)
     require_ledger_not_behind(services)
-    answers: Answers | None = None
-    outcome = _planned(services, window, owner, None)
-    while isinstance(outcome, InDanger):
+    asked: Asked | None = None
+    rescued: list[BatchPlan] = []
+    while isinstance(outcome := _planned(services, window, owner, asked), InDanger):
         # Files are read outside of the planning lock; the log is looked at anew afterwards.
-        answers = ask_attempts(services, outcome, owner)
-        outcome = _planned(services, window, owner, answers.asked)
-    report = replace(outcome, rescued=answers.committed) if answers else outcome
+        answers = ask_attempts(services, outcome, owner, asked)
+        asked = answers.asked
+        rescued += answers.committed
+    report = replace(outcome, rescued=rescued)
     _tell(report)
     return report
 
@@ -104,7 +105,7 @@ def _planned(
     owner: Owner,
     asked: Asked | None,
 ) -> PlanReport | InDanger:
-    """The plan; what is in danger instead, and nothing is changed, if no attempt was asked yet."""
+    """The plan; what is in danger instead, and nothing is changed, if nobody was asked for it."""
     with (
         at(services, "plan"),
         services.ledger.planning(services.feed_name, services.topic) as session,
@@ -116,13 +117,13 @@ def _planned(
         else:
             accounts = session.accounts()
             seen = observe(services, accounts)
-            changes = log_changes(accounts, seen, asked)
-            # Claims that the log has lost are not released, also where an attempt may hold them.
-            in_danger = log_changes(accounts, seen).cuts
-            apart = taken_apart(accounts, seen.snapshot, services.isolation, in_danger, asked)
-            danger = InDanger(accounts, seen, changes, apart.without_sick)
-            if asked is None and danger.is_to_be_asked:
+            unasked = log_changes(accounts, seen)
+            look = (accounts, seen.snapshot, services.isolation, unasked.cuts)
+            danger = InDanger(accounts, seen, unasked, taken_apart(*look, None).without_sick)
+            if danger.is_to_be_asked(asked):
                 return danger
+            # Claims that the log has lost are not released, also where an attempt may hold them.
+            changes, apart = log_changes(accounts, seen, asked), taken_apart(*look, asked)
             report = _frozen(services, session, window, owner, accounts, seen, changes, apart)
     if earlier:
         report = replace(report, planned_at=min(earlier, report.planned_at))
@@ -204,7 +205,7 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
         seen = observe(services, accounts)
         changes = log_changes(accounts, seen)
         danger = InDanger(accounts, seen, changes)
-        if danger.is_to_be_asked:
+        if danger.is_to_be_asked():
             changes = log_changes(accounts, seen, foresee(services, danger))
         cuts = ends_of(services, window, seen.snapshot)
         after = changes.foreseen(accounts)

@@ -1,0 +1,90 @@
+"""What the log loses while attempts are asked is asked of them, too, before it is called lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.identities import AttemptId
+from tallystick.domain.log_changes import CutClaim, LogChanges
+from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.states import RangeState
+from tallystick.workflows.landing import land_batch
+from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.run import land_feed
+from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.story import FEED, Story, a_landed_story
+from tests.workflows.test_only_copies import ALL, ONE, TWO, lost
+
+
+class Expiring(ScriptedBroker):
+    """Partition 1 expires right after a first look, and goes on expiring with every other."""
+
+    looks: int | None = None
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        seen = super().snapshot(topic)
+        if self.looks is not None:
+            self.looks += 1
+            self.logs[1].append(Kind.RECORD, 1)
+            self.logs[1].log_start_offset = 19 + self.looks
+        return seen
+
+
+@pytest.fixture
+def broker() -> Expiring:
+    return Expiring("orders")
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path, broker: Expiring) -> Story:
+    """Two batches, one of each partition, that were landed and died; partition 0 has expired."""
+    story = a_landed_story(ledger_databases(), tmp_path, 10, broker=broker)
+    for log in broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    batches = plan_feed(story.services(max_partitions_per_batch=1), None, ONE).batches
+    assert len(batches) == 2
+    for number, batch in enumerate(batches, start=1):
+        assert land_batch(story.services(), batch.batch_id, AttemptId(f"{number}" * 16), ONE)
+    for log in broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    broker.logs[0].log_start_offset = 20
+    return story
+
+
+def release(story: Story) -> None:
+    with story.services().ledger.planning(FEED, "orders") as session:
+        cuts = [
+            CutClaim(
+                each.plan.batch_id,
+                planned.generation_id,
+                planned.offsets,
+                RangeState.RELEASED,
+                FindingCode.SHORT_READ,
+            )
+            for each in session.accounts().unfinished
+            for planned in each.plan.ranges
+        ]
+        session.apply(LogChanges(cuts=tuple(cuts)), None)
+
+
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["released", "claimed"])
+def test_what_expires_between_two_looks_of_a_plan_is_asked_too(
+    story: Story, broker: Expiring, is_claimed: bool
+) -> None:
+    if not is_claimed:
+        release(story)
+    broker.looks = 0
+
+    report = plan_feed(story.services(), None, TWO)
+
+    assert len(report.rescued) == 2
+    seen_by_the_plan = broker.logs[1].log_start_offset - 1
+    assert lost(story) == {(1, 20, seen_by_the_plan)}, "no file holds these"
+    broker.looks = None
+    land_feed(story.services(), None, TWO)
+    assert story.published_offsets()[0] == ALL[0]
+    assert set(range(20)) < set(story.published_offsets()[1])
