@@ -25,7 +25,8 @@ from tests.support.kafka_producers import (
 )
 from tests.support.kafka_topics import ANY_TIME, LARGE, create_topic
 
-pytestmark = pytest.mark.integration
+# Airflow starts within the first test, and a test clicks through up to five runs after one another.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 FEEDS = {
     "landed": a_feed("landed"),
