@@ -1,7 +1,8 @@
 """The ledger against itself: overlaps, skips, short reads, unreadable records (B1, A6, A7, A11).
 
 The schema refuses an overlap, a second life of one log and a frontier that skips; so these rules
-speak only where somebody has written past the schema, and that is what they are for.
+speak only where somebody has written past the schema, and that is what they are for. What is left
+unread in a log that a rebuild has closed is no contradiction, and no plan asks for it.
 """
 
 from __future__ import annotations
@@ -91,6 +92,30 @@ def skips_in_ledger(
             ),
         )
         for each in (subtract(whole, settled) if whole else ())
+    )
+
+
+def left_unread(feed: str, account: GenerationAccount, offsets: OffsetRange) -> Finding:
+    """Offsets that were seen in a log that a rebuild has closed, and that it holds no more of."""
+    return finding(
+        feed,
+        account,
+        offsets,
+        FindingCode.RESET_SKIP,
+        Verdict.UNKNOWN,
+        level=Level.L1,
+        cause=(
+            f"these offsets of generation {account.ordinal} were seen, or lie below others that"
+            " were landed. This ledger has them neither as landed nor as lost, and a rebuild has"
+            " closed their log, for a later life of it was published."
+        ),
+        next_step=(
+            "No plan asks for them any more. If a directory that was taken away holds them, put it"
+            f" back: ./tallystick ledger rebuild {feed}. A later generation of the same topic id"
+            " holds the same records below the offset at which the log was cut. What is left, two"
+            " people may accept: ./tallystick waive --help"
+        ),
+        evidence={"landed_until": account.frontier, "topic_id": account.topic_id},
     )
 
 

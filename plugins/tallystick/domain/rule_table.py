@@ -147,7 +147,8 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         FindingCode.RESET_SKIP,
         RuleClass.LOSS,
-        "ranges of the ledger against its frontier",
+        "ranges of the ledger against its frontier; of a log that a rebuild closed, against all"
+        " that was seen",
         {_BROKER: Ending.LEDGER},
         (_LOSS, _UNKNOWN),
         "a gap beyond the frontier: the next plan asks for it",

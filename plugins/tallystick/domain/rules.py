@@ -17,6 +17,7 @@ from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.ledger_rules import (
     landed_in_two_lives,
+    left_unread,
     overlaps_in_ledger,
     skips_in_ledger,
     standing_short_reads,
@@ -63,6 +64,8 @@ class LedgerFacts:
     waiting: Sequence[WaitingBatch]
     unsound: Sequence[tuple[GenerationAccount, Sequence[OffsetRange]]]
     """Generations whose settled ranges overlap or leave a gap, with those ranges."""
+    left_unread: Sequence[tuple[GenerationAccount, OffsetRange]] = ()
+    """What was seen of logs that a rebuild has closed, and is neither committed nor lost."""
     in_two_lives: Sequence[tuple[GenerationAccount, OffsetRange, int]] = ()
     """Offsets that a generation has committed, and an earlier one of the same topic id, by its
     ordinal."""
@@ -144,6 +147,7 @@ def ledger_findings(
                 *skips_in_ledger(feed, account, settled),
             )
         ),
+        *(left_unread(feed, *each) for each in facts.left_unread),
         *(landed_in_two_lives(feed, *each) for each in facts.in_two_lives),
         *unfinished_batches(feed, topic, facts.waiting),
         *held_too_long(feed, topic, facts.tried, facts.longest_application),

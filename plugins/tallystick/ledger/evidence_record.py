@@ -96,6 +96,18 @@ class PostgresEvidence:
             for account in accounts
         ]
 
+    def left_unread(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange]]:
+        """What was seen of logs that a rebuild has closed, and is neither committed nor lost."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("left_unread", feed=feed)
+            ids = [row.generation_id for row in rows]
+            accounts = {each.generation_id: each for each in _accounts(transaction, feed, ids)}
+        found = ((accounts[row.generation_id], row) for row in rows)
+        return [
+            (account, OffsetRange(account.partition, row.from_offset, row.until_offset))
+            for account, row in found
+        ]
+
     def committed_in_two_lives(self, feed: FeedName) -> Sequence[TwiceCommitted]:
         """What two generations of one log hold, by generation and offset."""
         with self._connection.reading() as transaction:

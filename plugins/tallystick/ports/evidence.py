@@ -64,6 +64,13 @@ class EvidenceRecord(Protocol):
         """
         ...
 
+    def left_unread(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange]]:
+        """What was seen of logs that a rebuild has closed, and is neither committed nor lost.
+
+        By generation and offset; what unfinished batches claim is left out.
+        """
+        ...
+
     def committed_in_two_lives(self, feed: FeedName) -> Sequence[TwiceCommitted]:
         """What two generations of one log hold, by generation and offset; those of a cut left out.
 

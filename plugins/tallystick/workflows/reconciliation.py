@@ -384,6 +384,7 @@ def _ledger_findings(
         lost=ledger.lost(feed),
         waiting=ledger.waiting(feed),
         unsound=[(each.account, each.ranges) for each in unsound],
+        left_unread=ledger.left_unread(feed),
         in_two_lives=[
             (each.account, each.offsets, each.earlier)
             for each in ledger.committed_in_two_lives(feed)

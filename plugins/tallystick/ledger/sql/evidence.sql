@@ -83,6 +83,23 @@ SELECT extract(epoch FROM clock_timestamp() - greatest(
            WHERE pb.plan_id = (SELECT p.plan_id FROM plan p WHERE p.feed = :feed
                                 ORDER BY p.plan_id DESC LIMIT 1))))::float8 AS seconds;
 
+-- name: left_unread
+-- What was seen of logs that a rebuild has closed, and that they hold neither as committed nor as
+-- lost, past their frontiers: no plan looks at a closed log.
+SELECT g.generation_id, lower(part) AS from_offset, upper(part) AS until_offset
+  FROM generation g
+ CROSS JOIN LATERAL (
+       SELECT coalesce(range_agg(r.offsets), '{}') AS held, max(upper(r.offsets)) AS until_offset
+         FROM offset_range r
+        WHERE r.generation_id = g.generation_id AND r.state IN ('committed', 'lost', 'claimed')
+          AND upper(r.offsets) > g.frontier) known
+ CROSS JOIN LATERAL unnest(
+       int8multirange(int8range(g.frontier,
+                                greatest(g.frontier, g.last_seen_until, known.until_offset)))
+       - known.held) AS part
+ WHERE g.feed = :feed AND g.state = 'closed' AND g.ending_code = 'A10'
+ ORDER BY g.generation_id, lower(part);
+
 -- name: committed_in_two_lives
 -- Offsets that two lives of one topic id have committed, though nothing says that the log was cut
 -- at or below them. Where it was cut and nobody could say at which offset, none of them is told.
