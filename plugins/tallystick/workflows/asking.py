@@ -16,7 +16,7 @@ from tallystick.domain.accounting import holes_in, problems_in, unexplained_in
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import BatchId, FencingToken, Owner
-from tallystick.domain.last_copies import ProvablePart, provable_parts
+from tallystick.domain.last_copies import ProvablePart, places_for, provable_parts
 from tallystick.domain.log_changes import (
     Accounts,
     Asked,
@@ -46,7 +46,7 @@ from tallystick.errors import (
 )
 from tallystick.workflows.claiming_again import FreeFiles, claimed_again, free_files
 from tallystick.workflows.entering import logs_of
-from tallystick.workflows.kept_files import kept_files
+from tallystick.workflows.kept_files import kept_by_others, kept_files
 from tallystick.workflows.place import at
 from tallystick.workflows.proving import causes_of
 from tallystick.workflows.published_batches import feed_roots
@@ -286,7 +286,7 @@ def _require_none_forgotten(services: Services, danger: InDanger) -> None:
 
 
 def _offers(services: Services, status: BatchStatus, danger: InDanger) -> list[_Offer]:
-    """What can be committed of the batch's attempts: proofs on record first."""
+    """What can be committed of the attempts: proofs on record first, then what loses least."""
     staged = attempts_in(services, status.plan.root, status.plan.batch_id)
     logs = logs_of(services) if staged else {}
     standing = [each.finding for each in services.ledger.findings(services.feed_name)]
@@ -301,6 +301,7 @@ def _offers(services: Services, status: BatchStatus, danger: InDanger) -> list[_
                 proofs.append(_Offer(each, named(manifest, status.plan, logs)))
         elif parts := _parts(services, status.plan, each, danger):
             others.append(_Offer(each, None, parts))
+    others.sort(key=lambda offer: sum(lost.span for part in offer.parts for lost in part.lost))
     return [*proofs, *others]
 
 
@@ -350,7 +351,7 @@ def _is_committed(
         if offer.manifest:
             commit_proven(services, attempt, offer.manifest)
         else:
-            _give_up(services, attempt, offer.parts, danger, owner)
+            _give_up(services, status.plan, attempt, offer.parts, danger, owner)
             verify_and_commit(services, attempt, landed_by=offer.staging.attempt_id)
     except (VerificationFailed, ManifestMismatch, FileMissing, SourceChanged) as error:
         log.warning("%s", error)
@@ -360,6 +361,7 @@ def _is_committed(
 
 def _give_up(
     services: Services,
+    plan: BatchPlan,
     attempt: Attempt,
     parts: Sequence[ProvablePart],
     danger: InDanger,
@@ -369,6 +371,8 @@ def _give_up(
     changes = danger.changes
     codes = {each.generation_id: each.code for each in changes.lost}
     codes |= {each.generation_id: each.code for each in changes.cuts}
+    # Another attempt may have read what this one has not.
+    kept = kept_by_others(services, plan, attempt.attempt_id) if any(p.lost for p in parts) else ()
     cuts = tuple(
         CutClaim(
             attempt.batch_id,
@@ -376,6 +380,7 @@ def _give_up(
             lost,
             RangeState.LOST,
             codes.get(each.planned.generation_id, FindingCode.EXPIRED),
+            kept=places_for(kept, plan.topic_id, lost),
         )
         for each in parts
         for lost in each.lost

@@ -42,6 +42,14 @@ def kept_files(services: Services) -> tuple[KeptFiles, ...]:
     return (*_in_staging(services), *_in_quarantine(services))
 
 
+def kept_by_others(
+    services: Services, plan: BatchPlan, attempt_id: AttemptId
+) -> tuple[KeptFiles, ...]:
+    """The same without this attempt's own files."""
+    own = put_aside_at(services, StagingPath.of(plan, attempt_id))
+    return tuple(each for each in kept_files(services) if each.place != own)
+
+
 def staged_files(services: Services) -> Iterator[StagedFiles]:
     """The feed's attempts in staging whose files no commit holds."""
     for root in feed_roots(services):

@@ -16,11 +16,10 @@ from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.replacing import rows_given_up
 from tallystick.errors import AttemptFenced, VerificationFailed
 from tallystick.ports.ledger import CommittedBatch
-from tallystick.workflows.kept_files import kept_files
+from tallystick.workflows.kept_files import kept_by_others
 from tallystick.workflows.landing import failing
 from tallystick.workflows.moved_files import look_for
 from tallystick.workflows.services import Services
-from tallystick.workflows.staged_attempts import put_aside_at
 
 
 def take_over(services: Services, plan: BatchPlan, old: AttemptId, owner: Owner) -> Attempt | None:
@@ -69,8 +68,7 @@ def kept_beside(services: Services, attempt: Attempt, manifest: Manifest) -> tup
     old = {key: each.manifest for key, each in _replaced(services, manifest).items()}
     if not rows_given_up(manifest, old):
         return ()
-    own = put_aside_at(services, StagingPath.of(manifest.plan, attempt.attempt_id))
-    return tuple(each for each in kept_files(services) if each.place != own)
+    return kept_by_others(services, manifest.plan, attempt.attempt_id)
 
 
 def _replaced(services: Services, manifest: Manifest) -> dict[BatchId, CommittedBatch]:
