@@ -318,14 +318,9 @@ def perhaps_unasked(found: Iterable[Finding], unasked: Iterable[str]) -> list[Fi
 
 def not_yet_asked(found: Iterable[Finding], path: str) -> list[Finding]:
     """The same findings of who has not looked in this path; missing rows may lie there."""
+    why = f"They may lie elsewhere in {path}; this look did not go there."
     return [
-        replace(
-            each,
-            verdict=Verdict.UNKNOWN,
-            cause=f"{each.cause} They may lie elsewhere in {path}; this look did not go there.",
-            next_step=f"Look there: ./tallystick reconcile {each.feed}",
-            evidence={**each.evidence, _NOT_ASKED: path},
-        )
+        _unknown(each, path, why, f"Look there: ./tallystick reconcile {each.feed}")
         if _may_lie(None, each)
         else each
         for each in found
@@ -339,11 +334,18 @@ def _may_lie(ordinal: int | None, found: Finding) -> bool:
 
 
 def _unasked(found: Finding, path: str) -> Finding:
+    why = f"Nobody could look for them in {path}: they may be there."
+    step = f"Let our user read it; then look again: ./tallystick reconcile {found.feed}"
+    return _unknown(found, path, why, step)
+
+
+def _unknown(found: Finding, path: str, why: str, next_step: str) -> Finding:
+    """The same, of rows that may lie in a path where nobody has looked."""
     return replace(
         found,
         verdict=Verdict.UNKNOWN,
-        cause=f"{found.cause} Nobody could look for them in {path}: they may be there.",
-        next_step=f"Let our user read it; then look again: ./tallystick reconcile {found.feed}",
+        cause=f"{found.cause} {why}",
+        next_step=next_step,
         evidence={**found.evidence, _NOT_ASKED: path},
     )
 

@@ -119,7 +119,9 @@ class _Offer:
 def ask_attempts(
     services: Services, danger: InDanger, owner: Owner, before: Asked | None
 ) -> Answers:
-    """Commit what the attempts of these batches hold. A batch that can't be asked now is left out.
+    """Commit what attempts hold of what would be lost, whatever batch they are of.
+
+    What can't be asked now is left out, and is not lost.
 
     `before` is what they answered to an earlier look of the same plan.
     Raises LedgerBehind when the storage holds what would be lost, in batches that this ledger has
