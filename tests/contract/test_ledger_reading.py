@@ -224,7 +224,7 @@ def test_a_finding_is_read_back_as_it_was_stated(log: LedgerStory) -> None:
     assert log.ledger.findings(OTHER) == []
 
 
-def test_a_finding_seen_again_is_confirmed_not_doubled(log: LedgerStory) -> None:
+def test_a_finding_seen_again_is_confirmed_in_its_newest_words(log: LedgerStory) -> None:
     bare = replace(
         finding_of(), generation=None, partition=None, from_offset=None, until_offset=None
     )
@@ -232,7 +232,7 @@ def test_a_finding_seen_again_is_confirmed_not_doubled(log: LedgerStory) -> None
         log.ledger.record_findings(FEED, [finding_of(cause="once."), bare])
     log.ledger.record_findings(FEED, [finding_of(cause="again."), finding_of(cause="and again.")])
     first, other = log.ledger.findings(FEED)
-    assert (first.finding.cause, other.finding) == ("once.", bare)
+    assert (first.finding.cause, other.finding) == ("and again.", bare)
     assert first.first_seen_at < first.last_confirmed_at
     assert other.last_confirmed_at < first.last_confirmed_at
 

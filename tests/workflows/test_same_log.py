@@ -111,9 +111,9 @@ def test_between_the_proof_and_the_commit(
     assert attempt
     commit = services.ledger.commit
 
-    def cut_first(which: Any) -> Any:
+    def cut_first(*told: Any) -> Any:
         cut_and_grow(story, cut_at)
-        return commit(which)
+        return commit(*told)
 
     monkeypatch.setattr(services.ledger, "commit", cut_first, raising=False)
     verify_and_commit(services, attempt)

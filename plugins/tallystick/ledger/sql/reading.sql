@@ -83,7 +83,8 @@ SELECT batch_id FROM batch
 -- to files that may be gone: they are at risk until each of these files was replaced. What was lost
 -- with such a file no attempt of the repair has held; what could not be read, an earlier one may have.
 -- What a batch has released may be lost by now, for another batch or for none. A commit whose file is
--- known to be missing or changed (A8, C1) holds nothing: what the batch has landed is at risk again.
+-- known to be missing or changed (A8, C1) holds nothing: what the batch has landed is at risk again,
+-- until another file took the place of that one.
 WITH gone AS (
   SELECT g.generation_id, range_agg(r.offsets) AS offsets
     FROM offset_range r JOIN generation g USING (generation_id)
@@ -96,6 +97,8 @@ WITH gone AS (
       ON g.feed = f.feed AND g.partition = f.partition AND g.ordinal = f.generation
    WHERE f.code IN ('A8', 'C1') AND f.state IN ('open', 'waived')
      AND f.feed IN (SELECT feed FROM batch WHERE batch_id = ANY(:batch_ids::text[]))
+     AND NOT EXISTS (SELECT FROM file_retraction old
+                      WHERE old.batch_id = f.evidence ->> 'batch' AND old.name = f.evidence ->> 'file')
    GROUP BY g.generation_id
 ), held AS (
   SELECT r.batch_id, r.generation_id, r.state::text AS state, r.replaces,
