@@ -5,8 +5,8 @@ What a service is, its own module says.
 
 from __future__ import annotations
 
-import hashlib
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -43,9 +43,13 @@ class Home:
         return path
 
     def outside(self, name: str) -> Path:
-        """A directory for what cannot live below the state directory; always the same, not made."""
-        digest = hashlib.sha256(str(self.directory).encode()).hexdigest()[:12]
-        return Path("/var/tmp") / f"tallystick-{name}-{digest}"
+        """A directory for what cannot live below the state directory; always the same, not made.
+
+        It goes with the state, not with its path: what a deleted checkout has left there has
+        passwords that nobody knows any more.
+        """
+        place = self.state.once("outside", secrets.token_hex(6))
+        return Path("/var/tmp") / f"tallystick-{name}-{place}"
 
 
 class Service(ABC):
