@@ -12,9 +12,6 @@ import pytest
 
 from tallystick.domain.batch import CommittedFile
 from tallystick.domain.identities import FeedName
-from tallystick.ledger.migrations import migrate
-from tallystick.ledger.statements import migrations
-from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory
 
 LINKS = """
@@ -147,27 +144,3 @@ def test_nobody_writes_beside_the_chain(story: LedgerStory, statement: str, why:
 
     with story.raw() as hand, pytest.raises(psycopg.Error, match=why), hand.transaction():
         hand.execute(statement.format(planned=planned).encode())
-
-
-def test_commits_of_before_are_in_the_chain(
-    ledger_server: LedgerServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = ledger_server.fresh(template="template0")
-    earlier = tuple(each for each in migrations() if each.name < "0012_commit_chain")
-    with monkeypatch.context() as before:
-        before.setattr("tallystick.ledger.migrations.migrations", lambda: earlier)
-        migrate(ledger_server.dsn(database))
-        before.setattr("tallystick.ledger.connection.migrations", lambda: earlier)
-        before.setattr("tallystick.ledger.commits.link", lambda *_: None)
-        story = LedgerStory(ledger_server.dsn(database))
-        story.open({0: (0, 100)})
-        committed = [story.committed((0, at, at + 10)).batch_id for at in (0, 10)]
-        story.ledger.close()
-    migrate(ledger_server.dsn(database))
-    story = LedgerStory(ledger_server.dsn(database))
-
-    committed.append(story.committed((0, 20, 30)).batch_id)
-
-    assert require_whole(story) == committed
-    story.ledger.close()
-    ledger_server.drop(database)

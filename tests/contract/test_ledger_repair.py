@@ -15,7 +15,6 @@ from tallystick.domain.log_changes import Observation, log_changes
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.states import BatchState, HoleClass
 from tallystick.errors import ClaimConflict, LedgerRefused
-from tallystick.ledger.statements import migrations
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, manifest_of, snapshot_of
 
 HOLES = {
@@ -176,41 +175,6 @@ def test_a_repair_takes_over_the_holes_of_its_offsets_and_leaves_the_others(
     assert holes(story, "retracted_by IS NOT NULL") == [("control", "{[4,5),[25,27)}", 3)]
     counts = story.ledger.landed_counts(FEED)[story.account().generation_id]
     assert counts.record_count + sum(each.count for each in counts.holes.values()) == 100
-
-
-def test_a_ledger_that_was_repaired_before_is_migrated_to_the_holes_that_count(
-    story: LedgerStory,
-) -> None:
-    files = landed(story)
-    for file, start, until in ((files[1], 20, 50), (files[2], 50, 100)):
-        attempt = story.begin(repair_of(story, file, start, until).batch_id)
-        story.verify(attempt, holes={0: holes_in(start, until)})
-        story.ledger.commit(attempt)
-    before = holes(story)
-    [script] = [each.script for each in migrations() if each.name.endswith("current_holes")]
-    with story.raw() as hand:
-        hand.execute(AS_BEFORE_HOLES_WERE_RETRACTED.encode())
-        hand.execute(script)
-    assert holes(story) == before
-
-
-AS_BEFORE_HOLES_WERE_RETRACTED = """
-ALTER TABLE hole DISABLE TRIGGER USER;
-DELETE FROM hole left_over WHERE EXISTS (
-  SELECT FROM hole whole
-   WHERE whole.retracted_by IS NOT NULL AND whole.position < left_over.position
-     AND (whole.batch_id, whole.class) = (left_over.batch_id, left_over.class));
-ALTER TABLE hole ENABLE TRIGGER USER;
-DROP TRIGGER hole_kept ON hole;
-CREATE TRIGGER hole_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON hole
-  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-DROP TRIGGER offset_range_holes ON offset_range;
-DROP FUNCTION guard_holes_of_range;
-DROP TRIGGER hole_guard ON hole;
-DROP FUNCTION guard_hole;
-ALTER TABLE hole DROP CONSTRAINT hole_counts_once, DROP COLUMN retracted_by;
-CREATE INDEX hole_by_generation ON hole (generation_id);
-"""
 
 
 def test_a_file_is_replaced_once(story: LedgerStory) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from tallystick import ledger
@@ -17,10 +15,9 @@ from tallystick.domain.log_changes import LogChanges
 from tallystick.errors import LedgerRefused, SchemaOutOfDate
 from tallystick.ledger.exporting import TABLES
 from tallystick.ledger.migrations import migrate, status
-from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ledger.statements import migrations, statements
 from tests.support.ledger_server import LedgerServer
-from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
+from tests.support.ledger_story import FEED, LedgerStory, finding_of
 
 WANTED = len(migrations())
 
@@ -77,63 +74,6 @@ def test_a_migration_that_fails_leaves_nothing(ledger_server: LedgerServer, empt
     assert status(ledger_server.dsn(empty)) == (0, WANTED)
     ledger_server.execute(empty, "DROP TABLE finding")
     assert migrate(ledger_server.dsn(empty))
-
-
-def test_a_batch_of_before_has_the_window_of_its_plan(
-    ledger_server: LedgerServer, empty: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dsn = ledger_server.dsn(empty)
-    earlier = tuple(each for each in migrations() if each.name < "0006_windows_of_batches")
-    with monkeypatch.context() as before:
-        before.setattr("tallystick.ledger.migrations.migrations", lambda: earlier)
-        migrate(dsn)
-    ledger_server.execute(empty, "INSERT INTO feed (feed, topic) VALUES ('orders', 'orders')")
-    window = "'2026-11-01T06:00Z', '2026-11-01T07:00Z'"
-    for number, bounds in enumerate((window, "NULL, NULL"), start=1):
-        ledger_server.execute(
-            empty,
-            "INSERT INTO plan (feed, window_from, window_until, revision, owner, planned_at)"
-            f" VALUES ('orders', {bounds}, 1, 'me', now())",
-        )
-        ledger_server.execute(
-            empty,
-            "INSERT INTO batch (batch_id, feed, plan_id, root, topic, cluster_id, topic_id,"
-            f" ordinal, label) VALUES ('{number:016x}', 'orders', {number}, '/r', 'orders', 'c',"
-            " 't', 1, '2026-11-01T06:00Z')",
-        )
-    migrate(dsn)
-    six = datetime(2026, 11, 1, 6, tzinfo=UTC)
-    with psycopg.connect(dsn) as hand:
-        found = hand.execute("SELECT window_from, window_until FROM batch ORDER BY 1").fetchall()
-    assert found == [(six, six + timedelta(hours=1)), (None, None)]
-
-
-def test_looks_of_before_come_in_their_order_and_none_from_the_future(
-    ledger_server: LedgerServer, empty: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dsn = ledger_server.dsn(empty)
-    earlier = tuple(each for each in migrations() if each.name < "0011_order_of_looks")
-    with monkeypatch.context() as before:
-        before.setattr("tallystick.ledger.migrations.migrations", lambda: earlier)
-        migrate(dsn)
-    ledger_server.execute(empty, "INSERT INTO feed (feed, topic) VALUES ('orders', 'orders')")
-    seen = ["2026-11-01T06:00Z", "2026-11-01T05:00Z", "9999-01-01T00:00Z", "2026-11-01T07:00Z"]
-    for taken_at in seen:
-        ledger_server.execute(
-            empty,
-            "INSERT INTO broker_snapshot (feed, taken_at, cluster_id, topic, topic_id,"
-            " is_compacted, partitions, log_start_offsets, high_watermarks, last_stable_offsets,"
-            f" leader_epochs) VALUES ('orders', '{taken_at}', 'c', 'orders', 't', false, '{{}}',"
-            " '{}', '{}', '{}', '{}')",
-        )
-    migrate(dsn)
-    ledger = PostgresLedger(dsn)
-    places = ledger.look_places(FEED)
-    assert [each.snapshot_id for each in places] == [2, 1, 4, 3]
-    assert places[-1].taken_at <= ledger.clock()
-    ledger.record_look(FEED, snapshot_of({}))
-    assert ledger.look_places(FEED)[-1].snapshot_id == 5
-    ledger.close()
 
 
 def test_a_role_without_the_right_is_told_what_an_administrator_does(

@@ -333,7 +333,7 @@ def test_the_same_offsets_of_another_generation_are_no_overlap(
         ("UPDATE batch SET newest_token = -1", "tokens only grow"),
         ("UPDATE batch SET committed_by = NULL", "its commit never changes"),
         ("UPDATE batch SET label = now()", "its identity never changes"),
-        ("UPDATE batch SET window_from = '2026-01-01Z', window_until = now()", "its window never"),
+        ("UPDATE batch SET window_from = '2026-01-01Z', window_until = now()", "its identity"),
         ("UPDATE attempt SET token = 9", "its identity never changes"),
         ("UPDATE attempt SET outcome = 'failed: by hand'", "its outcome never changes"),
         ("UPDATE tail_anchor SET record_offset = 3", "only moves forward"),

@@ -19,11 +19,16 @@ planned -> abandoned
 landing -> abandoned
 verified -> abandoned';
 
-CREATE TYPE range_state AS ENUM ('claimed', 'committed', 'lost', 'released');
-COMMENT ON TYPE range_state IS 'What is said of a range; the first three exclude one another on every offset. The only steps:
+CREATE TYPE range_state AS ENUM
+  ('claimed', 'committed', 'lost', 'released', 'retracted', 'unreadable');
+COMMENT ON TYPE range_state IS 'What is said of a range: no offset is claimed, committed, lost or unreadable twice. The only steps:
 claimed -> committed
 claimed -> lost
-claimed -> released';
+claimed -> released
+claimed -> unreadable
+unreadable -> lost
+unreadable -> released
+committed -> retracted';
 
 CREATE TYPE generation_state AS ENUM ('open', 'stopped', 'closed');
 COMMENT ON TYPE generation_state IS 'If offsets of a generation may still be planned. The only steps:
@@ -44,7 +49,9 @@ open -> superseded
 open -> remedied
 open -> waived
 open -> false_alarm
-waived -> open';
+waived -> open
+waived -> superseded
+waived -> remedied';
 
 -- Refusals that several tables share -----------------------------------------------------------
 
@@ -83,8 +90,8 @@ CREATE TABLE generation (
   first_offset    bigint NOT NULL CHECK (first_offset >= 0),
   frontier        bigint NOT NULL,
   last_seen_until bigint NOT NULL CHECK (last_seen_until >= 0),
+  seen_epoch      integer,
   read_until      bigint CHECK (read_until > first_offset),
-  read_epoch      integer,
   opened_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
   opening_reason  text NOT NULL,
   ended_at        timestamptz,
@@ -101,12 +108,14 @@ COMMENT ON TABLE generation IS 'One life of one topic partition''s log; all offs
 COMMENT ON COLUMN generation.first_offset IS 'Where the feed''s responsibility begins (included).';
 COMMENT ON COLUMN generation.frontier IS
   'End (excluded) of the prefix that is landed, proven hole, or recorded as lost. Never moves back.';
+-- A log has one witness. It is handed over from look to look, each of which asks the one before.
 COMMENT ON COLUMN generation.last_seen_until IS
-  'Largest high watermark (excluded) that any snapshot showed.';
+  'Largest high watermark (excluded) that any look showed; with seen_epoch, the log''s witness.';
+COMMENT ON COLUMN generation.seen_epoch IS
+  'Leader epoch in which the log was last seen to reach last_seen_until: as long as it, or an older
+one, ends no earlier, nothing of the log was cut. A look replaces it after asking it.';
 COMMENT ON COLUMN generation.read_until IS
   'End (excluded) of the furthest committed range; null before the first commit.';
-COMMENT ON COLUMN generation.read_epoch IS
-  'Leader epoch just before that range was read: evidence that the log was not cut since.';
 COMMENT ON COLUMN generation.ordinal IS 'Which life of the log: 1 for the first.';
 
 CREATE UNIQUE INDEX generation_open_once ON generation (feed, partition) WHERE state = 'open';
@@ -152,10 +161,19 @@ CREATE TRIGGER generation_guard BEFORE INSERT OR UPDATE ON generation
 CREATE TRIGGER generation_kept BEFORE DELETE OR TRUNCATE ON generation
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
 
+-- Looks come in the order in which this ledger saw them begin, and none is later than its clock: a
+-- machine whose clock is two days ahead, once, must not say what is proven for two days.
+
+CREATE SEQUENCE look_number;
+COMMENT ON SEQUENCE look_number IS 'The order in which looks at the broker begin; never a clock.';
+
 CREATE TABLE broker_snapshot (
   snapshot_id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   feed               text NOT NULL REFERENCES feed,
+  look_number        bigint NOT NULL DEFAULT nextval('look_number'),
   taken_at           timestamptz NOT NULL,
+  begun_at           timestamptz NOT NULL DEFAULT clock_timestamp(),
+  looked_at          timestamptz NOT NULL GENERATED ALWAYS AS (least(taken_at, begun_at)) STORED,
   recorded_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
   cluster_id         text NOT NULL,
   topic              text NOT NULL,
@@ -167,6 +185,9 @@ CREATE TABLE broker_snapshot (
   high_watermarks    bigint[] NOT NULL,
   last_stable_offsets bigint[] NOT NULL,
   leader_epochs      integer[] NOT NULL,
+  leaderless         integer[] NOT NULL DEFAULT '{}',
+  doubt              text CHECK (doubt <> ''),
+  CONSTRAINT broker_snapshot_number_once UNIQUE (look_number),
   CONSTRAINT broker_snapshot_same_length CHECK (
         cardinality(log_start_offsets) = cardinality(partitions)
     AND cardinality(high_watermarks) = cardinality(partitions)
@@ -174,8 +195,22 @@ CREATE TABLE broker_snapshot (
     AND cardinality(leader_epochs) = cardinality(partitions))
 );
 COMMENT ON TABLE broker_snapshot IS
-  'What the broker said before each plan; one row per snapshot, one array element per partition.';
-CREATE INDEX broker_snapshot_by_feed ON broker_snapshot (feed, snapshot_id);
+  'What the broker said before each plan and to each reconcile; one row per snapshot, one array
+element per partition.';
+COMMENT ON COLUMN broker_snapshot.taken_at IS
+  'Before the broker was asked, by the clock of the machine that asked it.';
+COMMENT ON COLUMN broker_snapshot.begun_at IS
+  'Before the broker was asked, by this ledger''s clock.';
+COMMENT ON COLUMN broker_snapshot.look_number IS
+  'The place of the look among all, by its beginning: a reconcile enters its look when it ends.';
+COMMENT ON COLUMN broker_snapshot.looked_at IS
+  'The instant up to which the look may prove something: the earlier one of both clocks.';
+COMMENT ON COLUMN broker_snapshot.doubt IS
+  'Why nothing is proven to be complete up to this look: another witness was silent, or the log
+has changed and no plan has recorded it yet; null where there was no doubt.';
+COMMENT ON COLUMN broker_snapshot.leaderless IS
+  'Partitions that could not be asked: their absence from the others says nothing.';
+CREATE INDEX broker_snapshot_by_feed ON broker_snapshot (feed, look_number);
 CREATE TRIGGER broker_snapshot_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON broker_snapshot
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -199,6 +234,7 @@ COMMENT ON TABLE plan IS
   'A feed and a window name a plan; planning a window again gives it the next revision.';
 COMMENT ON COLUMN plan.planned_at IS
   'When the planning lock was taken: a finding first seen at or after it came with this plan.';
+CREATE INDEX plan_by_owner ON plan (feed, owner, planned_at);
 CREATE TRIGGER plan_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON plan
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -216,6 +252,8 @@ CREATE TABLE batch (
   topic_id      text NOT NULL,
   ordinal       integer NOT NULL CHECK (ordinal >= 1),
   label         timestamptz NOT NULL,
+  window_from   timestamptz,
+  window_until  timestamptz,
   state         batch_state NOT NULL DEFAULT 'planned',
   newest_token  bigint NOT NULL DEFAULT 0 CHECK (newest_token >= 0),
   holder        text,
@@ -230,6 +268,9 @@ CREATE TABLE batch (
   committed_at  timestamptz,
   published_at  timestamptz,
   abandoned_at  timestamptz,
+  CONSTRAINT batch_window_whole CHECK (
+        (window_from IS NULL) = (window_until IS NULL)
+    AND (window_from IS NULL OR window_from < window_until)),
   CONSTRAINT batch_held_with_lease CHECK ((holder IS NULL) = (lease_until IS NULL)),
   CONSTRAINT batch_verified_with_proof
     CHECK (state NOT IN ('verified', 'committed', 'published') OR verification_id IS NOT NULL),
@@ -244,6 +285,8 @@ CREATE TABLE batch (
   CONSTRAINT batch_abandoned_at CHECK ((state = 'abandoned') = (abandoned_at IS NOT NULL))
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE batch IS 'Ranges decided once, landed and committed together.';
+COMMENT ON COLUMN batch.window_from IS
+  'Start (included) of the records'' window; null for a run without one, and for a repair.';
 COMMENT ON COLUMN batch.newest_token IS '0 before the first attempt; a smaller token is dead.';
 COMMENT ON COLUMN batch.lease_until IS
   'By this database''s clock. Only adoption and politeness rest on it; correctness rests on the token.';
@@ -332,10 +375,10 @@ BEGIN
     RETURN NEW;
   END IF;
   IF (NEW.batch_id, NEW.batch_number, NEW.feed, NEW.plan_id, NEW.root, NEW.topic, NEW.cluster_id,
-      NEW.topic_id, NEW.ordinal, NEW.label, NEW.planned_at)
+      NEW.topic_id, NEW.ordinal, NEW.label, NEW.window_from, NEW.window_until, NEW.planned_at)
      IS DISTINCT FROM
      (OLD.batch_id, OLD.batch_number, OLD.feed, OLD.plan_id, OLD.root, OLD.topic, OLD.cluster_id,
-      OLD.topic_id, OLD.ordinal, OLD.label, OLD.planned_at) THEN
+      OLD.topic_id, OLD.ordinal, OLD.label, OLD.window_from, OLD.window_until, OLD.planned_at) THEN
     RAISE EXCEPTION 'batch %: its identity never changes', OLD.batch_id USING ERRCODE = 'TS002';
   END IF;
   IF NEW.newest_token < OLD.newest_token THEN
@@ -379,6 +422,63 @@ CREATE TRIGGER batch_state_guard BEFORE UPDATE OF state ON batch
 CREATE TRIGGER batch_kept BEFORE DELETE OR TRUNCATE ON batch
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
 
+-- The chain of commits --------------------------------------------------------------------------
+-- The commits of a feed are a chain: each link carries the digest of its manifest and of the link
+-- before it. Who removes or changes a committed row later breaks the chain, or contradicts it.
+
+CREATE TABLE commit_link (
+  feed            text NOT NULL REFERENCES feed,
+  position        bigint NOT NULL CHECK (position >= 1),
+  batch_id        text NOT NULL UNIQUE REFERENCES batch,
+  manifest_sha256 bytea NOT NULL,
+  previous        bytea NOT NULL,
+  digest          bytea NOT NULL,
+  PRIMARY KEY (feed, position),
+  CONSTRAINT commit_link_digest CHECK (digest = pg_catalog.sha256(previous || manifest_sha256))
+);
+COMMENT ON TABLE commit_link IS
+  'The feed''s commits in their order, each bound to its manifest and to all commits before it.';
+COMMENT ON COLUMN commit_link.position IS 'The commit''s place among those of the feed, from 1.';
+COMMENT ON COLUMN commit_link.previous IS
+  'Digest of the link before it; of the feed''s name, for the first one.';
+CREATE TRIGGER commit_link_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON commit_link
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE FUNCTION guard_commit_link() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  head commit_link%ROWTYPE;
+BEGIN
+  SELECT * INTO head FROM commit_link l WHERE l.feed = NEW.feed ORDER BY l.position DESC LIMIT 1;
+  IF NEW.position <> coalesce(head.position, 0) + 1
+     OR NEW.previous <> coalesce(head.digest, pg_catalog.sha256(convert_to(NEW.feed, 'UTF8'))) THEN
+    RAISE EXCEPTION 'link % of feed % does not continue its chain of commits, which has % link(s)',
+      NEW.position, NEW.feed, coalesce(head.position, 0) USING ERRCODE = 'TS002';
+  END IF;
+  IF NOT EXISTS (SELECT FROM batch b JOIN verification v USING (batch_id, verification_id)
+                  WHERE b.batch_id = NEW.batch_id AND b.feed = NEW.feed
+                    AND b.committed_by IS NOT NULL AND v.sha256 = NEW.manifest_sha256) THEN
+    RAISE EXCEPTION 'link % of feed % does not name a committed manifest of batch %',
+      NEW.position, NEW.feed, NEW.batch_id USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER commit_link_guard BEFORE INSERT ON commit_link
+  FOR EACH ROW EXECUTE FUNCTION guard_commit_link();
+
+CREATE FUNCTION guard_commit_linked() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM commit_link l WHERE l.batch_id = NEW.batch_id) THEN
+    RAISE EXCEPTION 'batch % is committed, and its feed''s chain of commits has no link for it',
+      NEW.batch_id USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NULL;
+END $$;
+COMMENT ON FUNCTION guard_commit_linked() IS 'No batch is committed beside the chain.';
+CREATE CONSTRAINT TRIGGER batch_commit_linked AFTER UPDATE ON batch
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  WHEN (NEW.committed_by IS NOT NULL AND OLD.committed_by IS NULL)
+  EXECUTE FUNCTION guard_commit_linked();
+
 -- Ranges: the heart ----------------------------------------------------------------------------
 
 CREATE TABLE offset_range (
@@ -387,6 +487,7 @@ CREATE TABLE offset_range (
   offsets       int8range NOT NULL,
   state         range_state NOT NULL,
   batch_id      text REFERENCES batch,
+  replaces      boolean NOT NULL DEFAULT false,
   record_count  bigint CHECK (record_count >= 0),
   hole_count    bigint CHECK (hole_count >= 0),
   loss_code     text,
@@ -398,44 +499,120 @@ CREATE TABLE offset_range (
     AND lower(offsets) >= 0),
   CONSTRAINT offset_range_claim_has_batch CHECK (state <> 'claimed' OR batch_id IS NOT NULL),
   CONSTRAINT offset_range_loss_has_code CHECK ((state = 'lost') = (loss_code IS NOT NULL)),
+  CONSTRAINT offset_range_replaces_while_claimed
+    CHECK (NOT replaces OR state IN ('claimed', 'released')),
   CONSTRAINT offset_range_all_accounted_for CHECK (
-    CASE WHEN state = 'committed'
+    CASE WHEN state IN ('committed', 'retracted')
          THEN coalesce(record_count + hole_count = upper(offsets) - lower(offsets), false)
          ELSE record_count IS NULL AND hole_count IS NULL END),
   CONSTRAINT offset_range_no_overlap
     EXCLUDE USING gist (generation_id WITH =, offsets WITH &&)
-    WHERE (state IN ('claimed', 'committed', 'lost'))
+    WHERE (state IN ('claimed', 'committed', 'lost', 'unreadable') AND NOT replaces),
+  CONSTRAINT offset_range_replaced_once
+    EXCLUDE USING gist (generation_id WITH =, offsets WITH &&)
+    WHERE (state = 'claimed' AND replaces)
 );
 COMMENT ON TABLE offset_range IS
-  'Offsets [from, until) of a generation. No offset is in two claimed, committed or lost rows.';
+  'Offsets [from, until) of a generation. No offset is in two claimed, committed, lost or unreadable
+rows, but for the claim of a repair, which replaces committed ones.';
 COMMENT ON COLUMN offset_range.batch_id IS
   'Null for a loss that no batch claimed, and for committed ranges folded into one.';
+COMMENT ON COLUMN offset_range.replaces IS
+  'True for the claim of a repair: its offsets are committed, and stay so until the repair commits.';
 CREATE UNIQUE INDEX offset_range_one_per_batch ON offset_range (batch_id, generation_id)
   WHERE state IN ('claimed', 'committed');
 CREATE INDEX offset_range_reach ON offset_range (generation_id, upper(offsets))
-  WHERE state IN ('claimed', 'committed', 'lost');
+  WHERE state IN ('claimed', 'committed', 'lost', 'unreadable');
 CREATE INDEX offset_range_lost ON offset_range (generation_id) WHERE state = 'lost';
+CREATE INDEX offset_range_unreadable ON offset_range (generation_id) WHERE state = 'unreadable';
 
-CREATE FUNCTION guard_range() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION guard_new_range() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   log generation%ROWTYPE;
 BEGIN
-  IF TG_OP = 'INSERT' THEN
-    SELECT * INTO log FROM generation g WHERE g.generation_id = NEW.generation_id;
-    -- Below the frontier all is committed or lost already: there a row can only stand for others
-    -- that are removed with it.
-    IF NEW.state = 'committed'
-       AND (NEW.batch_id IS NOT NULL OR upper(NEW.offsets) > log.frontier) THEN
-      RAISE EXCEPTION 'a range is claimed before it is committed' USING ERRCODE = 'TS002';
-    END IF;
-    IF NEW.state = 'claimed' AND log.state <> 'open' THEN
-      RAISE EXCEPTION '%-% is %: nothing of generation % is claimed any more',
-        log.topic, log.partition, log.state, NEW.generation_id USING ERRCODE = 'TS002';
-    END IF;
-    IF lower(NEW.offsets) < log.first_offset THEN
-      RAISE EXCEPTION '%-% %: generation % begins at offset %',
-        log.topic, log.partition, NEW.offsets, NEW.generation_id, log.first_offset
+  SELECT * INTO log FROM generation g WHERE g.generation_id = NEW.generation_id;
+  -- A row can only stand for others that are removed with it, below the frontier, where all is
+  -- committed or lost already; or for what a retraction leaves of one.
+  IF NEW.state = 'committed'
+     AND (NEW.batch_id IS NOT NULL
+          OR (upper(NEW.offsets) > log.frontier
+              AND NOT EXISTS (SELECT FROM offset_range r
+                               WHERE r.generation_id = NEW.generation_id
+                                 AND r.state = 'retracted' AND r.offsets @> NEW.offsets))) THEN
+    RAISE EXCEPTION 'a range is claimed before it is committed' USING ERRCODE = 'TS002';
+  END IF;
+  IF NEW.state = 'retracted' THEN
+    RAISE EXCEPTION 'a range is committed before it is retracted' USING ERRCODE = 'TS002';
+  END IF;
+  -- A rebuild closes a log that has a later life on record, and still enters what is published.
+  IF NEW.state = 'claimed' AND log.state <> 'open'
+     AND log.ending_code IS DISTINCT FROM 'A10' THEN
+    RAISE EXCEPTION '%-% is %: nothing of generation % is claimed any more',
+      log.topic, log.partition, log.state, NEW.generation_id USING ERRCODE = 'TS002';
+  END IF;
+  IF NEW.state = 'unreadable' AND log.state <> 'open' THEN
+    RAISE EXCEPTION '%-% is %: nothing of generation % is set aside any more',
+      log.topic, log.partition, log.state, NEW.generation_id USING ERRCODE = 'TS002';
+  END IF;
+  IF NEW.state = 'claimed' AND NEW.replaces AND NOT coalesce((
+       SELECT NEW.offsets <@ range_agg(r.offsets) FROM offset_range r
+        WHERE r.generation_id = NEW.generation_id AND r.state = 'committed'
+          AND NOT r.replaces AND r.offsets && NEW.offsets), false) THEN
+    RAISE EXCEPTION '%-% %: only what is committed can be replaced',
+      log.topic, log.partition, NEW.offsets USING ERRCODE = 'TS002';
+  END IF;
+  IF lower(NEW.offsets) < log.first_offset THEN
+    RAISE EXCEPTION '%-% %: generation % begins at offset %',
+      log.topic, log.partition, NEW.offsets, NEW.generation_id, log.first_offset
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+COMMENT ON FUNCTION guard_new_range() IS
+  'A range begins as a claim or as a loss; only what stands for others is entered as committed.';
+CREATE TRIGGER offset_range_guard_new BEFORE INSERT ON offset_range
+  FOR EACH ROW EXECUTE FUNCTION guard_new_range();
+
+-- The repair that retracts a range takes a part of it only, and commits the rest anew: within its own
+-- transaction the retracted row shrinks to what was taken.
+
+CREATE FUNCTION guard_range_step() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  left_over int8multirange;
+BEGIN
+  IF OLD.state = 'committed' AND NEW.state = 'retracted' THEN
+    IF (NEW.range_id, NEW.generation_id, NEW.batch_id, NEW.offsets, NEW.record_count,
+        NEW.hole_count, NEW.recorded_at)
+       IS DISTINCT FROM
+       (OLD.range_id, OLD.generation_id, OLD.batch_id, OLD.offsets, OLD.record_count,
+        OLD.hole_count, OLD.recorded_at) THEN
+      RAISE EXCEPTION 'range % %: retracted, it stays as it was', OLD.range_id, OLD.offsets
         USING ERRCODE = 'TS002';
+    END IF;
+    RETURN NEW;
+  END IF;
+  IF OLD.state = 'retracted' AND NEW.state = 'retracted'
+     AND EXISTS (SELECT FROM offset_range r WHERE r.range_id = OLD.range_id
+                    AND r.xmin = pg_current_xact_id()::xid) THEN
+    left_over := int8multirange(OLD.offsets) - int8multirange(NEW.offsets);
+    IF (NEW.range_id, NEW.generation_id, NEW.batch_id, NEW.recorded_at)
+       IS DISTINCT FROM (OLD.range_id, OLD.generation_id, OLD.batch_id, OLD.recorded_at)
+       OR NOT NEW.offsets <@ OLD.offsets
+       OR NOT coalesce((SELECT left_over <@ range_agg(r.offsets) FROM offset_range r
+                         WHERE r.generation_id = OLD.generation_id AND r.state = 'committed'
+                           AND NOT r.replaces AND r.offsets && OLD.offsets),
+                       isempty(left_over)) THEN
+      RAISE EXCEPTION 'range % %: retracted, it shrinks to what was taken',
+        OLD.range_id, OLD.offsets USING ERRCODE = 'TS002';
+    END IF;
+    RETURN NEW;
+  END IF;
+  IF OLD.state = 'unreadable' AND NEW.state IN ('released', 'lost') THEN
+    IF (NEW.range_id, NEW.generation_id, NEW.batch_id, NEW.offsets, NEW.recorded_at)
+       IS DISTINCT FROM
+       (OLD.range_id, OLD.generation_id, OLD.batch_id, OLD.offsets, OLD.recorded_at) THEN
+      RAISE EXCEPTION 'range % %: asked for again or given up, it stays as it was',
+        OLD.range_id, OLD.offsets USING ERRCODE = 'TS002';
     END IF;
     RETURN NEW;
   END IF;
@@ -446,14 +623,16 @@ BEGIN
   IF (NEW.range_id, NEW.generation_id, NEW.batch_id, NEW.recorded_at)
      IS DISTINCT FROM (OLD.range_id, OLD.generation_id, OLD.batch_id, OLD.recorded_at)
      OR NOT NEW.offsets <@ OLD.offsets
-     OR (NEW.state = 'committed' AND NEW.offsets <> OLD.offsets) THEN
+     OR NEW.state = 'retracted'
+     OR (NEW.state = 'committed' AND NEW.offsets <> OLD.offsets)
+     OR (NEW.replaces <> OLD.replaces AND NEW.state <> 'committed') THEN
     RAISE EXCEPTION 'range % %: a claim may only shrink', OLD.range_id, OLD.offsets
       USING ERRCODE = 'TS002';
   END IF;
   RETURN NEW;
 END $$;
-CREATE TRIGGER offset_range_guard BEFORE INSERT OR UPDATE ON offset_range
-  FOR EACH ROW EXECUTE FUNCTION guard_range();
+CREATE TRIGGER offset_range_guard_step BEFORE UPDATE ON offset_range
+  FOR EACH ROW EXECUTE FUNCTION guard_range_step();
 CREATE TRIGGER offset_range_kept BEFORE TRUNCATE ON offset_range
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
 
@@ -461,11 +640,12 @@ CREATE FUNCTION guard_folding() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   gone record;
 BEGIN
+  -- Spelled as the predicate of the exclusion constraint, whose index then finds the holder at once.
   SELECT * INTO gone FROM old_rows o
    WHERE o.state <> 'committed'
       OR NOT EXISTS (SELECT FROM offset_range r
                       WHERE r.generation_id = o.generation_id AND r.state = 'committed'
-                        AND r.offsets @> o.offsets)
+                        AND NOT r.replaces AND r.offsets @> o.offsets)
    LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten',
@@ -478,6 +658,24 @@ COMMENT ON FUNCTION guard_folding() IS
 CREATE TRIGGER offset_range_folded AFTER DELETE ON offset_range
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION guard_folding();
+
+CREATE FUNCTION guard_retraction() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT coalesce((SELECT NEW.offsets <@ range_agg(r.offsets) FROM offset_range r
+                    WHERE r.generation_id = NEW.generation_id
+                      AND r.state IN ('committed', 'lost') AND NOT r.replaces
+                      AND r.offsets && NEW.offsets), false) THEN
+    RAISE EXCEPTION 'range % % of generation % is retracted, and nothing has taken its place',
+      NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+COMMENT ON FUNCTION guard_retraction() IS
+  'What is retracted is committed or lost elsewhere at the end of the same transaction.';
+CREATE CONSTRAINT TRIGGER offset_range_retraction AFTER UPDATE ON offset_range
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  WHEN (NEW.state = 'retracted' AND OLD.state = 'committed')
+  EXECUTE FUNCTION guard_retraction();
 
 CREATE FUNCTION guard_frontier() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -553,6 +751,38 @@ COMMENT ON TABLE file_slice IS
 CREATE TRIGGER file_slice_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_slice
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+-- A repair lands offsets again that are committed already. Until its commit nothing changes; then the
+-- old rows are retracted and the new ones committed in one transaction, so that at every instant each
+-- offset is in exactly one committed range.
+
+CREATE TABLE replaced_file (
+  batch_id     text NOT NULL REFERENCES batch,
+  old_batch_id text NOT NULL,
+  name         text NOT NULL,
+  PRIMARY KEY (batch_id, old_batch_id, name),
+  FOREIGN KEY (old_batch_id, name) REFERENCES file (batch_id, name)
+);
+COMMENT ON TABLE replaced_file IS 'The files that a repair''s batch takes the place of, as planned.';
+CREATE TRIGGER replaced_file_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON replaced_file
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE file_retraction (
+  batch_id     text NOT NULL,
+  name         text NOT NULL,
+  replaced_by  text NOT NULL REFERENCES batch,
+  retracted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (batch_id, name),
+  FOREIGN KEY (batch_id, name) REFERENCES file (batch_id, name)
+);
+COMMENT ON TABLE file_retraction IS
+  'Committed files that readers read no more, since this batch holds their offsets.';
+CREATE INDEX file_retraction_by_batch ON file_retraction (replaced_by);
+CREATE TRIGGER file_retraction_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_retraction
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- Holes change hands with their offsets. A repair proves the holes of its offsets anew, and may find
+-- rows where holes were before: only the holes of the batch that holds the offsets now count.
+
 CREATE TABLE hole (
   batch_id      text NOT NULL REFERENCES batch,
   generation_id bigint NOT NULL REFERENCES generation,
@@ -560,12 +790,53 @@ CREATE TABLE hole (
   position      integer NOT NULL CHECK (position >= 0),
   runs          int8multirange NOT NULL CHECK (NOT isempty(runs)),
   hole_count    bigint NOT NULL CHECK (hole_count >= 1),
-  PRIMARY KEY (batch_id, generation_id, class, position)
+  retracted_by  text REFERENCES batch,
+  PRIMARY KEY (batch_id, generation_id, class, position),
+  CONSTRAINT hole_counts_once
+    EXCLUDE USING gist (generation_id WITH =, runs WITH &&) WHERE (retracted_by IS NULL)
 );
 COMMENT ON TABLE hole IS
-  'Offsets of committed ranges without a visible record, by cause, in pieces of bounded size.';
-CREATE TRIGGER hole_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON hole
-  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+  'Offsets of committed ranges without a visible record, by cause, in pieces of bounded size.
+Only rows that no repair has retracted count.';
+COMMENT ON COLUMN hole.retracted_by IS
+  'The repair that holds some of these offsets now; null while they count. What it left is a row of
+its own.';
+CREATE FUNCTION guard_hole() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (NEW.batch_id, NEW.generation_id, NEW.class, NEW.position, NEW.runs, NEW.hole_count)
+     IS DISTINCT FROM
+     (OLD.batch_id, OLD.generation_id, OLD.class, OLD.position, OLD.runs, OLD.hole_count)
+     OR OLD.retracted_by IS NOT NULL
+     OR NOT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = NEW.retracted_by) THEN
+    RAISE EXCEPTION 'UPDATE refused: hole is evidence, and only a repair that has landed its'
+      ' offsets again retracts it' USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER hole_guard BEFORE UPDATE ON hole
+  FOR EACH ROW EXECUTE FUNCTION guard_hole();
+CREATE TRIGGER hole_kept BEFORE DELETE OR TRUNCATE ON hole
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
+
+CREATE FUNCTION guard_holes_of_range() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  on_record bigint;
+BEGIN
+  SELECT coalesce(sum(h.hole_count), 0) INTO on_record FROM hole h
+   WHERE h.generation_id = NEW.generation_id AND h.runs && NEW.offsets AND h.retracted_by IS NULL;
+  IF on_record <> NEW.hole_count THEN
+    RAISE EXCEPTION 'range % % of generation %: committed with % holes, and % are on record there',
+      NEW.range_id, NEW.offsets, NEW.generation_id, NEW.hole_count, on_record
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+COMMENT ON FUNCTION guard_holes_of_range() IS
+  'A range is committed with its own holes and no others: rows + holes = span, in every table.';
+CREATE CONSTRAINT TRIGGER offset_range_holes AFTER UPDATE ON offset_range
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  WHEN (NEW.state = 'committed' AND OLD.state = 'claimed')
+  EXECUTE FUNCTION guard_holes_of_range();
 
 CREATE TABLE tail_anchor (
   generation_id bigint PRIMARY KEY REFERENCES generation,
@@ -590,6 +861,25 @@ CREATE TRIGGER tail_anchor_guard BEFORE UPDATE ON tail_anchor
 CREATE TRIGGER tail_anchor_kept BEFORE DELETE OR TRUNCATE ON tail_anchor
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
 
+CREATE VIEW generation_account AS
+SELECT g.generation_id, g.feed, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
+       g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
+       g.read_until, g.seen_epoch,
+       a.record_offset, a.leader_epoch, a.content_hash,
+       tail.from_offsets, tail.until_offsets, tail.are_unreadable
+  FROM generation g
+  LEFT JOIN tail_anchor a USING (generation_id)
+ CROSS JOIN LATERAL (
+       SELECT array_agg(lower(r.offsets) ORDER BY lower(r.offsets)) AS from_offsets,
+              array_agg(upper(r.offsets) ORDER BY lower(r.offsets)) AS until_offsets,
+              array_agg(r.state = 'unreadable' ORDER BY lower(r.offsets)) AS are_unreadable
+         FROM offset_range r
+        WHERE r.generation_id = g.generation_id
+          AND r.state IN ('claimed', 'committed', 'lost', 'unreadable') AND NOT r.replaces
+          AND upper(r.offsets) > g.frontier) tail;
+COMMENT ON VIEW generation_account IS
+  'Each generation with its anchor and its tail; never reads below a frontier.';
+
 -- What was found -------------------------------------------------------------------------------
 
 CREATE TABLE finding (
@@ -609,30 +899,47 @@ CREATE TABLE finding (
   evidence          jsonb NOT NULL,
   state             finding_state NOT NULL DEFAULT 'open',
   first_seen_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
-  last_confirmed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  last_confirmed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  closed_at         timestamptz,
+  closed_by         text,
+  CONSTRAINT finding_closed_with_reason
+    CHECK ((closed_at IS NULL) = (closed_by IS NULL)
+       AND (closed_by IS NULL) = (state NOT IN ('remedied', 'false_alarm')))
 );
 COMMENT ON TABLE finding IS
   'What reconciliation stated. Seen again, it is confirmed; with another verdict, it is superseded.';
 COMMENT ON COLUMN finding.subject IS
   'The path or the batch that it is about, where no interval tells two of a code apart.';
 COMMENT ON COLUMN finding.generation IS 'The generation''s ordinal.';
+-- The words of a finding follow its evidence: who reads or accepts a finding that was confirmed reads
+-- what the last look saw, not what the first one did.
+COMMENT ON COLUMN finding.evidence IS
+  'As the last look that confirmed the finding saw it; so are cause and next_step. All else is as it
+was first stated.';
+COMMENT ON COLUMN finding.closed_by IS
+  'What closed it, in a sentence: a look that found it no more, a repair, or a person.';
 -- A path may be longer than an index entry, so its hash stands for it.
-CREATE UNIQUE INDEX finding_open_once
+CREATE UNIQUE INDEX finding_standing_once
   ON finding (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
-  NULLS NOT DISTINCT WHERE state = 'open';
+  NULLS NOT DISTINCT WHERE state IN ('open', 'waived');
 
 CREATE FUNCTION guard_finding() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF (NEW.finding_id, NEW.feed, NEW.code, NEW.verdict, NEW.level, NEW.topic, NEW.generation,
-      NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.cause, NEW.next_step,
-      NEW.evidence, NEW.first_seen_at)
+      NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.first_seen_at)
      IS DISTINCT FROM
      (OLD.finding_id, OLD.feed, OLD.code, OLD.verdict, OLD.level, OLD.topic, OLD.generation,
-      OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.cause, OLD.next_step,
-      OLD.evidence, OLD.first_seen_at)
+      OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.first_seen_at)
+     OR ((NEW.evidence, NEW.cause, NEW.next_step)
+         IS DISTINCT FROM (OLD.evidence, OLD.cause, OLD.next_step)
+         AND (OLD.state NOT IN ('open', 'waived')
+              OR NEW.last_confirmed_at = OLD.last_confirmed_at))
+     OR (OLD.closed_at IS NOT NULL
+         AND (NEW.closed_at, NEW.closed_by) IS DISTINCT FROM (OLD.closed_at, OLD.closed_by))
      OR (NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN (
            ('open', 'superseded'), ('open', 'remedied'), ('open', 'waived'),
-           ('open', 'false_alarm'), ('waived', 'open'))) THEN
+           ('open', 'false_alarm'), ('waived', 'open'), ('waived', 'superseded'),
+           ('waived', 'remedied'))) THEN
     RAISE EXCEPTION 'finding %: only its confirmation and its state change', OLD.finding_id
       USING ERRCODE = 'TS001';
   END IF;
@@ -642,3 +949,125 @@ CREATE TRIGGER finding_guard BEFORE UPDATE ON finding
   FOR EACH ROW EXECUTE FUNCTION guard_finding();
 CREATE TRIGGER finding_kept BEFORE DELETE OR TRUNCATE ON finding
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
+
+CREATE TABLE waiver (
+  waiver_id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  finding_id      bigint NOT NULL REFERENCES finding,
+  evidence_sha256 bytea NOT NULL CHECK (octet_length(evidence_sha256) = 32),
+  reason          text NOT NULL CHECK (reason <> ''),
+  asked_by        text NOT NULL CHECK (asked_by <> ''),
+  approved_by     text NOT NULL CHECK (approved_by <> ''),
+  expires_at      timestamptz NOT NULL,
+  waived_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT waiver_by_two CHECK (lower(asked_by) <> lower(approved_by)),
+  CONSTRAINT waiver_expires_later CHECK (expires_at > waived_at)
+);
+COMMENT ON TABLE waiver IS
+  'Two people accepted a finding as it was stated then; void when it expires or its evidence changes.';
+CREATE INDEX waiver_by_finding ON waiver (finding_id);
+CREATE TRIGGER waiver_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON waiver
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- Second lives of a log ------------------------------------------------------------------------
+-- A log has one life under one topic id, unless it was cut: a second life that begins below what
+-- the first one holds would land the same records twice.
+
+CREATE FUNCTION was_cut(log generation) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT log.ending_code = 'A10'
+      OR (log.ending_code IN ('A3', 'A4')
+          AND EXISTS (SELECT FROM finding f
+                       WHERE f.feed = log.feed AND f.topic = log.topic
+                         AND f.partition = log.partition AND f.generation = log.ordinal
+                         AND f.code IN ('A3', 'A4') AND f.verdict = 'PROVEN_LOSS'))
+$$;
+COMMENT ON FUNCTION was_cut(generation) IS
+  'If a later life of the same topic id may hold the same offsets: a finding says that the log was
+cut, or a rebuild met the later life in published directories.';
+
+CREATE FUNCTION guard_second_life() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  earlier generation%ROWTYPE;
+BEGIN
+  SELECT * INTO earlier FROM generation g
+   WHERE g.feed = NEW.feed AND g.partition = NEW.partition
+     AND g.cluster_id = NEW.cluster_id AND g.topic_id = NEW.topic_id
+     AND NEW.first_offset < greatest(g.frontier, g.read_until) AND was_cut(g) IS NOT TRUE
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION '%-% generation % would begin at % below the end of generation %, of the same'
+      ' topic id, and no finding says that the log was cut',
+      NEW.topic, NEW.partition, NEW.ordinal, NEW.first_offset, earlier.ordinal
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER generation_second_life BEFORE INSERT ON generation
+  FOR EACH ROW EXECUTE FUNCTION guard_second_life();
+
+-- Deep checks ------------------------------------------------------------------------------------
+
+CREATE TABLE file_fingerprint (
+  batch_id     text NOT NULL,
+  name         text NOT NULL,
+  partition    integer NOT NULL CHECK (partition >= 0),
+  record_count bigint NOT NULL CHECK (record_count >= 1),
+  offset_sum   numeric NOT NULL,
+  hash_sums    numeric[] NOT NULL CHECK (cardinality(hash_sums) = 4),
+  taken_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (batch_id, name, partition),
+  FOREIGN KEY (batch_id, name, partition) REFERENCES file_slice (batch_id, name, partition)
+);
+COMMENT ON TABLE file_fingerprint IS
+  'The content of one slice as the first full read found it: every later one must say the same.';
+COMMENT ON COLUMN file_fingerprint.hash_sums IS
+  'Sums of the four 32-bit quarters of a 128-bit hash over all columns, for each row.';
+CREATE TRIGGER file_fingerprint_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_fingerprint
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE batch_check (
+  check_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  batch_id    text NOT NULL REFERENCES batch,
+  level       text NOT NULL CHECK (level IN ('L2', 'L3', 'L4')),
+  is_clean    boolean NOT NULL,
+  is_complete boolean NOT NULL DEFAULT true,
+  sample      jsonb,
+  checked_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+  CONSTRAINT batch_check_clean_if_complete CHECK (is_complete OR NOT is_clean),
+  CONSTRAINT batch_check_sample_at_l4 CHECK ((level = 'L4') = (sample IS NOT NULL))
+);
+COMMENT ON TABLE batch_check IS
+  'Deep looks at committed batches: L2 read the offset columns again, L3 every row, L4 compared a
+sample with the broker by a second reader.';
+COMMENT ON COLUMN batch_check.is_complete IS
+  'False for a try that did not read all: it proves nothing, and only says when it was.';
+COMMENT ON COLUMN batch_check.sample IS
+  'Of level L4: the turn, how many slices of how many offsets at most, how many offsets were compared,
+and what could not be; batch and turn say which offsets these are.';
+CREATE INDEX batch_check_newest ON batch_check (batch_id, level, check_id);
+CREATE TRIGGER batch_check_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON batch_check
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- Reports, and how far the readers' tree was seen ------------------------------------------------
+
+CREATE TABLE report (
+  report_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  feed           text NOT NULL,
+  taken_at       timestamptz NOT NULL,
+  verdict        verdict NOT NULL,
+  complete_up_to timestamptz,
+  document       text NOT NULL,
+  recorded_at    timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
+CREATE INDEX report_by_feed ON report (feed, report_id);
+CREATE TRIGGER report_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON report
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE storage_look (
+  feed       text NOT NULL REFERENCES feed,
+  root       text NOT NULL CHECK (root ~ '^/'),
+  changed_ms bigint NOT NULL CHECK (changed_ms >= 0),
+  PRIMARY KEY (feed, root)
+) WITH (fillfactor = 70);
+COMMENT ON TABLE storage_look IS
+  'Newest change of a readers'' directory that was compared with this ledger, by the NameNode''s clock.';

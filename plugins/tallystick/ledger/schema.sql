@@ -1,0 +1,1951 @@
+-- The ledger's schema as it is after all migrations: generated, for reading. Its reasons are in
+-- sql/migrations. Written anew by: python -m tests.support.schema_dump
+
+-- btree_gist, EXTENSION
+
+CREATE EXTENSION IF NOT EXISTS btree_gist WITH SCHEMA public;
+
+-- EXTENSION btree_gist, COMMENT
+
+COMMENT ON EXTENSION btree_gist IS 'support for indexing common datatypes in GiST';
+
+-- batch_state, TYPE
+
+CREATE TYPE public.batch_state AS ENUM (
+    'planned',
+    'landing',
+    'verified',
+    'committed',
+    'published',
+    'abandoned'
+);
+
+-- TYPE batch_state, COMMENT
+
+COMMENT ON TYPE public.batch_state IS 'Where a batch stands. The only steps:
+planned -> landing
+landing -> landing
+verified -> landing
+landing -> verified
+verified -> verified
+verified -> committed
+committed -> published
+planned -> abandoned
+landing -> abandoned
+verified -> abandoned';
+
+-- finding_state, TYPE
+
+CREATE TYPE public.finding_state AS ENUM (
+    'open',
+    'superseded',
+    'remedied',
+    'waived',
+    'false_alarm'
+);
+
+-- TYPE finding_state, COMMENT
+
+COMMENT ON TYPE public.finding_state IS 'What became of a finding. The only steps:
+open -> superseded
+open -> remedied
+open -> waived
+open -> false_alarm
+waived -> open
+waived -> superseded
+waived -> remedied';
+
+-- generation_state, TYPE
+
+CREATE TYPE public.generation_state AS ENUM (
+    'open',
+    'stopped',
+    'closed'
+);
+
+-- TYPE generation_state, COMMENT
+
+COMMENT ON TYPE public.generation_state IS 'If offsets of a generation may still be planned. The only steps:
+open -> stopped
+open -> closed
+stopped -> closed';
+
+-- hole_class, TYPE
+
+CREATE TYPE public.hole_class AS ENUM (
+    'control',
+    'aborted',
+    'compacted'
+);
+
+-- TYPE hole_class, COMMENT
+
+COMMENT ON TYPE public.hole_class IS 'Why an offset of a landed range has no visible record.';
+
+-- range_state, TYPE
+
+CREATE TYPE public.range_state AS ENUM (
+    'claimed',
+    'committed',
+    'lost',
+    'released',
+    'retracted',
+    'unreadable'
+);
+
+-- TYPE range_state, COMMENT
+
+COMMENT ON TYPE public.range_state IS 'What is said of a range: no offset is claimed, committed, lost or unreadable twice. The only steps:
+claimed -> committed
+claimed -> lost
+claimed -> released
+claimed -> unreadable
+unreadable -> lost
+unreadable -> released
+committed -> retracted';
+
+-- verdict, TYPE
+
+CREATE TYPE public.verdict AS ENUM (
+    'PROVEN_OK',
+    'BENIGN_HOLE',
+    'WAIVED',
+    'SUSPECTED',
+    'UNKNOWN',
+    'PROVEN_DUP',
+    'PROVEN_LOSS'
+);
+
+-- TYPE verdict, COMMENT
+
+COMMENT ON TYPE public.verdict IS 'What is said of an interval, from harmless to worst.';
+
+-- guard_anchor(), FUNCTION
+
+CREATE FUNCTION public.guard_anchor() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF NEW.generation_id <> OLD.generation_id OR NEW.record_offset <= OLD.record_offset THEN
+    RAISE EXCEPTION 'generation %: the tail anchor only moves forward, from % to %',
+      OLD.generation_id, OLD.record_offset, NEW.record_offset USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_attempt(), FUNCTION
+
+CREATE FUNCTION public.guard_attempt() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF (NEW.attempt_id, NEW.batch_id, NEW.token, NEW.owner, NEW.started_at)
+     IS DISTINCT FROM (OLD.attempt_id, OLD.batch_id, OLD.token, OLD.owner, OLD.started_at) THEN
+    RAISE EXCEPTION 'attempt %: its identity never changes', OLD.attempt_id USING ERRCODE = 'TS002';
+  END IF;
+  IF OLD.outcome = 'committed' AND NEW.outcome IS DISTINCT FROM 'committed' THEN
+    RAISE EXCEPTION 'attempt % has committed: its outcome never changes', OLD.attempt_id
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_batch(), FUNCTION
+
+CREATE FUNCTION public.guard_batch() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    IF NEW.state <> 'planned' OR NEW.newest_token <> 0 THEN
+      RAISE EXCEPTION 'batch % begins as planned, without an attempt', NEW.batch_id
+        USING ERRCODE = 'TS002';
+    END IF;
+    RETURN NEW;
+  END IF;
+  IF (NEW.batch_id, NEW.batch_number, NEW.feed, NEW.plan_id, NEW.root, NEW.topic, NEW.cluster_id,
+      NEW.topic_id, NEW.ordinal, NEW.label, NEW.window_from, NEW.window_until, NEW.planned_at)
+     IS DISTINCT FROM
+     (OLD.batch_id, OLD.batch_number, OLD.feed, OLD.plan_id, OLD.root, OLD.topic, OLD.cluster_id,
+      OLD.topic_id, OLD.ordinal, OLD.label, OLD.window_from, OLD.window_until, OLD.planned_at) THEN
+    RAISE EXCEPTION 'batch %: its identity never changes', OLD.batch_id USING ERRCODE = 'TS002';
+  END IF;
+  IF NEW.newest_token < OLD.newest_token THEN
+    RAISE EXCEPTION 'batch %: tokens only grow, from % to %',
+      OLD.batch_id, OLD.newest_token, NEW.newest_token USING ERRCODE = 'TS003';
+  END IF;
+  IF OLD.committed_by IS NOT NULL AND
+     (NEW.committed_by, NEW.commit_number, NEW.committed_at, NEW.verification_id, NEW.newest_token,
+      NEW.record_count, NEW.hole_count, NEW.byte_count)
+     IS DISTINCT FROM
+     (OLD.committed_by, OLD.commit_number, OLD.committed_at, OLD.verification_id, OLD.newest_token,
+      OLD.record_count, OLD.hole_count, OLD.byte_count) THEN
+    RAISE EXCEPTION 'batch % is committed: its commit never changes', OLD.batch_id
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_batch_state(), FUNCTION
+
+CREATE FUNCTION public.guard_batch_state() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF (OLD.state, NEW.state) NOT IN (
+      ('planned', 'landing'),
+      ('landing', 'landing'),
+      ('verified', 'landing'),
+      ('landing', 'verified'),
+      ('verified', 'verified'),
+      ('verified', 'committed'),
+      ('committed', 'published'),
+      ('planned', 'abandoned'),
+      ('landing', 'abandoned'),
+      ('verified', 'abandoned')) THEN
+    RAISE EXCEPTION 'batch %: no step from % to %', OLD.batch_id, OLD.state, NEW.state
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_claims_settled(), FUNCTION
+
+CREATE FUNCTION public.guard_claims_settled() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  standing bigint;
+BEGIN
+  SELECT count(*) INTO standing FROM offset_range r
+   WHERE r.batch_id = NEW.batch_id AND r.state = 'claimed';
+  IF standing > 0 THEN
+    RAISE EXCEPTION 'batch % is %, but % of its ranges are still claimed',
+      NEW.batch_id, NEW.state, standing USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_claims_settled(), COMMENT
+
+COMMENT ON FUNCTION public.guard_claims_settled() IS 'A batch that is over holds no claim.';
+
+-- guard_commit_link(), FUNCTION
+
+CREATE FUNCTION public.guard_commit_link() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  head commit_link%ROWTYPE;
+BEGIN
+  SELECT * INTO head FROM commit_link l WHERE l.feed = NEW.feed ORDER BY l.position DESC LIMIT 1;
+  IF NEW.position <> coalesce(head.position, 0) + 1
+     OR NEW.previous <> coalesce(head.digest, pg_catalog.sha256(convert_to(NEW.feed, 'UTF8'))) THEN
+    RAISE EXCEPTION 'link % of feed % does not continue its chain of commits, which has % link(s)',
+      NEW.position, NEW.feed, coalesce(head.position, 0) USING ERRCODE = 'TS002';
+  END IF;
+  IF NOT EXISTS (SELECT FROM batch b JOIN verification v USING (batch_id, verification_id)
+                  WHERE b.batch_id = NEW.batch_id AND b.feed = NEW.feed
+                    AND b.committed_by IS NOT NULL AND v.sha256 = NEW.manifest_sha256) THEN
+    RAISE EXCEPTION 'link % of feed % does not name a committed manifest of batch %',
+      NEW.position, NEW.feed, NEW.batch_id USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_commit_linked(), FUNCTION
+
+CREATE FUNCTION public.guard_commit_linked() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM commit_link l WHERE l.batch_id = NEW.batch_id) THEN
+    RAISE EXCEPTION 'batch % is committed, and its feed''s chain of commits has no link for it',
+      NEW.batch_id USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_commit_linked(), COMMENT
+
+COMMENT ON FUNCTION public.guard_commit_linked() IS 'No batch is committed beside the chain.';
+
+-- guard_finding(), FUNCTION
+
+CREATE FUNCTION public.guard_finding() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF (NEW.finding_id, NEW.feed, NEW.code, NEW.verdict, NEW.level, NEW.topic, NEW.generation,
+      NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.first_seen_at)
+     IS DISTINCT FROM
+     (OLD.finding_id, OLD.feed, OLD.code, OLD.verdict, OLD.level, OLD.topic, OLD.generation,
+      OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.first_seen_at)
+     OR ((NEW.evidence, NEW.cause, NEW.next_step)
+         IS DISTINCT FROM (OLD.evidence, OLD.cause, OLD.next_step)
+         AND (OLD.state NOT IN ('open', 'waived')
+              OR NEW.last_confirmed_at = OLD.last_confirmed_at))
+     OR (OLD.closed_at IS NOT NULL
+         AND (NEW.closed_at, NEW.closed_by) IS DISTINCT FROM (OLD.closed_at, OLD.closed_by))
+     OR (NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN (
+           ('open', 'superseded'), ('open', 'remedied'), ('open', 'waived'),
+           ('open', 'false_alarm'), ('waived', 'open'), ('waived', 'superseded'),
+           ('waived', 'remedied'))) THEN
+    RAISE EXCEPTION 'finding %: only its confirmation and its state change', OLD.finding_id
+      USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_folding(), FUNCTION
+
+CREATE FUNCTION public.guard_folding() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  gone record;
+BEGIN
+  -- Spelled as the predicate of the exclusion constraint, whose index then finds the holder at once.
+  SELECT * INTO gone FROM old_rows o
+   WHERE o.state <> 'committed'
+      OR NOT EXISTS (SELECT FROM offset_range r
+                      WHERE r.generation_id = o.generation_id AND r.state = 'committed'
+                        AND NOT r.replaces AND r.offsets @> o.offsets)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten',
+      gone.offsets, gone.generation_id USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_folding(), COMMENT
+
+COMMENT ON FUNCTION public.guard_folding() IS 'A committed range may only be removed by the statement that enters one which holds all its offsets.';
+
+-- guard_frontier(), FUNCTION
+
+CREATE FUNCTION public.guard_frontier() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  passed record;
+BEGIN
+  SELECT n.generation_id, o.frontier AS was, n.frontier AS is_now INTO passed
+    FROM new_rows n JOIN old_rows o USING (generation_id)
+   WHERE n.frontier > o.frontier
+     AND NOT coalesce((
+           SELECT int8range(o.frontier, n.frontier) <@ range_agg(r.offsets)
+             FROM offset_range r
+            WHERE r.generation_id = n.generation_id
+              AND r.state IN ('committed', 'lost')
+              AND upper(r.offsets) > o.frontier), false)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'generation %: the frontier can''t go from % to %, not all between is committed or lost',
+      passed.generation_id, passed.was, passed.is_now USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_frontier(), COMMENT
+
+COMMENT ON FUNCTION public.guard_frontier() IS 'The frontier never passes an offset that is neither landed, a proven hole, nor recorded as lost.';
+
+-- guard_generation(), FUNCTION
+
+CREATE FUNCTION public.guard_generation() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    IF NEW.state <> 'open' OR NEW.frontier <> NEW.first_offset THEN
+      RAISE EXCEPTION 'generation of %-%: opens in state open, with the frontier at its first offset',
+        NEW.topic, NEW.partition USING ERRCODE = 'TS002';
+    END IF;
+    RETURN NEW;
+  END IF;
+  IF (NEW.generation_id, NEW.feed, NEW.topic, NEW.partition, NEW.cluster_id, NEW.topic_id,
+      NEW.ordinal, NEW.first_offset, NEW.opened_at, NEW.opening_reason)
+     IS DISTINCT FROM
+     (OLD.generation_id, OLD.feed, OLD.topic, OLD.partition, OLD.cluster_id, OLD.topic_id,
+      OLD.ordinal, OLD.first_offset, OLD.opened_at, OLD.opening_reason) THEN
+    RAISE EXCEPTION 'generation %: its identity never changes', OLD.generation_id
+      USING ERRCODE = 'TS002';
+  END IF;
+  IF NEW.frontier < OLD.frontier THEN
+    RAISE EXCEPTION 'generation %: the frontier never moves back, from % to %',
+      OLD.generation_id, OLD.frontier, NEW.frontier USING ERRCODE = 'TS003';
+  END IF;
+  IF NEW.last_seen_until < OLD.last_seen_until THEN
+    RAISE EXCEPTION 'generation %: last_seen_until never moves back, from % to %',
+      OLD.generation_id, OLD.last_seen_until, NEW.last_seen_until USING ERRCODE = 'TS003';
+  END IF;
+  IF NEW.read_until < OLD.read_until OR (NEW.read_until IS NULL AND OLD.read_until IS NOT NULL) THEN
+    RAISE EXCEPTION 'generation %: read_until never moves back, from % to %',
+      OLD.generation_id, OLD.read_until, NEW.read_until USING ERRCODE = 'TS003';
+  END IF;
+  IF NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN
+     (('open', 'stopped'), ('open', 'closed'), ('stopped', 'closed')) THEN
+    RAISE EXCEPTION 'generation %: no step from % to %', OLD.generation_id, OLD.state, NEW.state
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_hole(), FUNCTION
+
+CREATE FUNCTION public.guard_hole() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF (NEW.batch_id, NEW.generation_id, NEW.class, NEW.position, NEW.runs, NEW.hole_count)
+     IS DISTINCT FROM
+     (OLD.batch_id, OLD.generation_id, OLD.class, OLD.position, OLD.runs, OLD.hole_count)
+     OR OLD.retracted_by IS NOT NULL
+     OR NOT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = NEW.retracted_by) THEN
+    RAISE EXCEPTION 'UPDATE refused: hole is evidence, and only a repair that has landed its'
+      ' offsets again retracts it' USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_holes_of_range(), FUNCTION
+
+CREATE FUNCTION public.guard_holes_of_range() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  on_record bigint;
+BEGIN
+  SELECT coalesce(sum(h.hole_count), 0) INTO on_record FROM hole h
+   WHERE h.generation_id = NEW.generation_id AND h.runs && NEW.offsets AND h.retracted_by IS NULL;
+  IF on_record <> NEW.hole_count THEN
+    RAISE EXCEPTION 'range % % of generation %: committed with % holes, and % are on record there',
+      NEW.range_id, NEW.offsets, NEW.generation_id, NEW.hole_count, on_record
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_holes_of_range(), COMMENT
+
+COMMENT ON FUNCTION public.guard_holes_of_range() IS 'A range is committed with its own holes and no others: rows + holes = span, in every table.';
+
+-- guard_new_range(), FUNCTION
+
+CREATE FUNCTION public.guard_new_range() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  log generation%ROWTYPE;
+BEGIN
+  SELECT * INTO log FROM generation g WHERE g.generation_id = NEW.generation_id;
+  -- A row can only stand for others that are removed with it, below the frontier, where all is
+  -- committed or lost already; or for what a retraction leaves of one.
+  IF NEW.state = 'committed'
+     AND (NEW.batch_id IS NOT NULL
+          OR (upper(NEW.offsets) > log.frontier
+              AND NOT EXISTS (SELECT FROM offset_range r
+                               WHERE r.generation_id = NEW.generation_id
+                                 AND r.state = 'retracted' AND r.offsets @> NEW.offsets))) THEN
+    RAISE EXCEPTION 'a range is claimed before it is committed' USING ERRCODE = 'TS002';
+  END IF;
+  IF NEW.state = 'retracted' THEN
+    RAISE EXCEPTION 'a range is committed before it is retracted' USING ERRCODE = 'TS002';
+  END IF;
+  -- A rebuild closes a log that has a later life on record, and still enters what is published.
+  IF NEW.state = 'claimed' AND log.state <> 'open'
+     AND log.ending_code IS DISTINCT FROM 'A10' THEN
+    RAISE EXCEPTION '%-% is %: nothing of generation % is claimed any more',
+      log.topic, log.partition, log.state, NEW.generation_id USING ERRCODE = 'TS002';
+  END IF;
+  IF NEW.state = 'unreadable' AND log.state <> 'open' THEN
+    RAISE EXCEPTION '%-% is %: nothing of generation % is set aside any more',
+      log.topic, log.partition, log.state, NEW.generation_id USING ERRCODE = 'TS002';
+  END IF;
+  IF NEW.state = 'claimed' AND NEW.replaces AND NOT coalesce((
+       SELECT NEW.offsets <@ range_agg(r.offsets) FROM offset_range r
+        WHERE r.generation_id = NEW.generation_id AND r.state = 'committed'
+          AND NOT r.replaces AND r.offsets && NEW.offsets), false) THEN
+    RAISE EXCEPTION '%-% %: only what is committed can be replaced',
+      log.topic, log.partition, NEW.offsets USING ERRCODE = 'TS002';
+  END IF;
+  IF lower(NEW.offsets) < log.first_offset THEN
+    RAISE EXCEPTION '%-% %: generation % begins at offset %',
+      log.topic, log.partition, NEW.offsets, NEW.generation_id, log.first_offset
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- FUNCTION guard_new_range(), COMMENT
+
+COMMENT ON FUNCTION public.guard_new_range() IS 'A range begins as a claim or as a loss; only what stands for others is entered as committed.';
+
+-- guard_range_step(), FUNCTION
+
+CREATE FUNCTION public.guard_range_step() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  left_over int8multirange;
+BEGIN
+  IF OLD.state = 'committed' AND NEW.state = 'retracted' THEN
+    IF (NEW.range_id, NEW.generation_id, NEW.batch_id, NEW.offsets, NEW.record_count,
+        NEW.hole_count, NEW.recorded_at)
+       IS DISTINCT FROM
+       (OLD.range_id, OLD.generation_id, OLD.batch_id, OLD.offsets, OLD.record_count,
+        OLD.hole_count, OLD.recorded_at) THEN
+      RAISE EXCEPTION 'range % %: retracted, it stays as it was', OLD.range_id, OLD.offsets
+        USING ERRCODE = 'TS002';
+    END IF;
+    RETURN NEW;
+  END IF;
+  IF OLD.state = 'retracted' AND NEW.state = 'retracted'
+     AND EXISTS (SELECT FROM offset_range r WHERE r.range_id = OLD.range_id
+                    AND r.xmin = pg_current_xact_id()::xid) THEN
+    left_over := int8multirange(OLD.offsets) - int8multirange(NEW.offsets);
+    IF (NEW.range_id, NEW.generation_id, NEW.batch_id, NEW.recorded_at)
+       IS DISTINCT FROM (OLD.range_id, OLD.generation_id, OLD.batch_id, OLD.recorded_at)
+       OR NOT NEW.offsets <@ OLD.offsets
+       OR NOT coalesce((SELECT left_over <@ range_agg(r.offsets) FROM offset_range r
+                         WHERE r.generation_id = OLD.generation_id AND r.state = 'committed'
+                           AND NOT r.replaces AND r.offsets && OLD.offsets),
+                       isempty(left_over)) THEN
+      RAISE EXCEPTION 'range % %: retracted, it shrinks to what was taken',
+        OLD.range_id, OLD.offsets USING ERRCODE = 'TS002';
+    END IF;
+    RETURN NEW;
+  END IF;
+  IF OLD.state = 'unreadable' AND NEW.state IN ('released', 'lost') THEN
+    IF (NEW.range_id, NEW.generation_id, NEW.batch_id, NEW.offsets, NEW.recorded_at)
+       IS DISTINCT FROM
+       (OLD.range_id, OLD.generation_id, OLD.batch_id, OLD.offsets, OLD.recorded_at) THEN
+      RAISE EXCEPTION 'range % %: asked for again or given up, it stays as it was',
+        OLD.range_id, OLD.offsets USING ERRCODE = 'TS002';
+    END IF;
+    RETURN NEW;
+  END IF;
+  IF OLD.state <> 'claimed' THEN
+    RAISE EXCEPTION 'range % % is %: it never changes', OLD.range_id, OLD.offsets, OLD.state
+      USING ERRCODE = 'TS002';
+  END IF;
+  IF (NEW.range_id, NEW.generation_id, NEW.batch_id, NEW.recorded_at)
+     IS DISTINCT FROM (OLD.range_id, OLD.generation_id, OLD.batch_id, OLD.recorded_at)
+     OR NOT NEW.offsets <@ OLD.offsets
+     OR NEW.state = 'retracted'
+     OR (NEW.state = 'committed' AND NEW.offsets <> OLD.offsets)
+     OR (NEW.replaces <> OLD.replaces AND NEW.state <> 'committed') THEN
+    RAISE EXCEPTION 'range % %: a claim may only shrink', OLD.range_id, OLD.offsets
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_retraction(), FUNCTION
+
+CREATE FUNCTION public.guard_retraction() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF NOT coalesce((SELECT NEW.offsets <@ range_agg(r.offsets) FROM offset_range r
+                    WHERE r.generation_id = NEW.generation_id
+                      AND r.state IN ('committed', 'lost') AND NOT r.replaces
+                      AND r.offsets && NEW.offsets), false) THEN
+    RAISE EXCEPTION 'range % % of generation % is retracted, and nothing has taken its place',
+      NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_retraction(), COMMENT
+
+COMMENT ON FUNCTION public.guard_retraction() IS 'What is retracted is committed or lost elsewhere at the end of the same transaction.';
+
+-- guard_second_life(), FUNCTION
+
+CREATE FUNCTION public.guard_second_life() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  earlier generation%ROWTYPE;
+BEGIN
+  SELECT * INTO earlier FROM generation g
+   WHERE g.feed = NEW.feed AND g.partition = NEW.partition
+     AND g.cluster_id = NEW.cluster_id AND g.topic_id = NEW.topic_id
+     AND NEW.first_offset < greatest(g.frontier, g.read_until) AND was_cut(g) IS NOT TRUE
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION '%-% generation % would begin at % below the end of generation %, of the same'
+      ' topic id, and no finding says that the log was cut',
+      NEW.topic, NEW.partition, NEW.ordinal, NEW.first_offset, earlier.ordinal
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- refuse_change(), FUNCTION
+
+CREATE FUNCTION public.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  RAISE EXCEPTION '% refused: % is evidence and never changes', TG_OP, TG_TABLE_NAME
+    USING ERRCODE = 'TS001';
+END $$;
+
+-- FUNCTION refuse_change(), COMMENT
+
+COMMENT ON FUNCTION public.refuse_change() IS 'Keeps append-only tables append-only.';
+
+-- refuse_delete(), FUNCTION
+
+CREATE FUNCTION public.refuse_delete() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  RAISE EXCEPTION '% refused: rows of % are never removed', TG_OP, TG_TABLE_NAME
+    USING ERRCODE = 'TS001';
+END $$;
+
+-- FUNCTION refuse_delete(), COMMENT
+
+COMMENT ON FUNCTION public.refuse_delete() IS 'Keeps rows that may change from being removed.';
+
+-- generation, TABLE
+
+CREATE TABLE public.generation (
+    generation_id bigint NOT NULL,
+    feed text NOT NULL,
+    topic text NOT NULL,
+    partition integer NOT NULL,
+    cluster_id text NOT NULL,
+    topic_id text NOT NULL,
+    ordinal integer NOT NULL,
+    state public.generation_state DEFAULT 'open'::public.generation_state NOT NULL,
+    first_offset bigint NOT NULL,
+    frontier bigint NOT NULL,
+    last_seen_until bigint NOT NULL,
+    seen_epoch integer,
+    read_until bigint,
+    opened_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    opening_reason text NOT NULL,
+    ended_at timestamp with time zone,
+    ending_code text,
+    ending_reason text,
+    CONSTRAINT generation_check CHECK ((read_until > first_offset)),
+    CONSTRAINT generation_ended_with_reason CHECK ((((state = 'open'::public.generation_state) = (ended_at IS NULL)) AND ((ended_at IS NULL) = (ending_code IS NULL)) AND ((ended_at IS NULL) = (ending_reason IS NULL)))),
+    CONSTRAINT generation_first_offset_check CHECK ((first_offset >= 0)),
+    CONSTRAINT generation_frontier_in_range CHECK ((frontier >= first_offset)),
+    CONSTRAINT generation_last_seen_until_check CHECK ((last_seen_until >= 0)),
+    CONSTRAINT generation_ordinal_check CHECK ((ordinal >= 1)),
+    CONSTRAINT generation_partition_check CHECK ((partition >= 0))
+)
+WITH (fillfactor='70');
+
+-- TABLE generation, COMMENT
+
+COMMENT ON TABLE public.generation IS 'One life of one topic partition''s log; all offsets hang on one.';
+
+-- COLUMN generation.ordinal, COMMENT
+
+COMMENT ON COLUMN public.generation.ordinal IS 'Which life of the log: 1 for the first.';
+
+-- COLUMN generation.first_offset, COMMENT
+
+COMMENT ON COLUMN public.generation.first_offset IS 'Where the feed''s responsibility begins (included).';
+
+-- COLUMN generation.frontier, COMMENT
+
+COMMENT ON COLUMN public.generation.frontier IS 'End (excluded) of the prefix that is landed, proven hole, or recorded as lost. Never moves back.';
+
+-- COLUMN generation.last_seen_until, COMMENT
+
+COMMENT ON COLUMN public.generation.last_seen_until IS 'Largest high watermark (excluded) that any look showed; with seen_epoch, the log''s witness.';
+
+-- COLUMN generation.seen_epoch, COMMENT
+
+COMMENT ON COLUMN public.generation.seen_epoch IS 'Leader epoch in which the log was last seen to reach last_seen_until: as long as it, or an older
+one, ends no earlier, nothing of the log was cut. A look replaces it after asking it.';
+
+-- COLUMN generation.read_until, COMMENT
+
+COMMENT ON COLUMN public.generation.read_until IS 'End (excluded) of the furthest committed range; null before the first commit.';
+
+-- was_cut(public.generation), FUNCTION
+
+CREATE FUNCTION public.was_cut(log public.generation) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+  SELECT log.ending_code = 'A10'
+      OR (log.ending_code IN ('A3', 'A4')
+          AND EXISTS (SELECT FROM finding f
+                       WHERE f.feed = log.feed AND f.topic = log.topic
+                         AND f.partition = log.partition AND f.generation = log.ordinal
+                         AND f.code IN ('A3', 'A4') AND f.verdict = 'PROVEN_LOSS'))
+$$;
+
+-- FUNCTION was_cut(log public.generation), COMMENT
+
+COMMENT ON FUNCTION public.was_cut(log public.generation) IS 'If a later life of the same topic id may hold the same offsets: a finding says that the log was
+cut, or a rebuild met the later life in published directories.';
+
+-- attempt, TABLE
+
+CREATE TABLE public.attempt (
+    attempt_id text NOT NULL,
+    batch_id text NOT NULL,
+    token bigint NOT NULL,
+    owner text NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    application_id text,
+    ended_at timestamp with time zone,
+    outcome text,
+    swept_at timestamp with time zone,
+    CONSTRAINT attempt_attempt_id_check CHECK ((attempt_id ~ '^[0-9a-f]{16,32}$'::text)),
+    CONSTRAINT attempt_ended_with_outcome CHECK (((ended_at IS NULL) = (outcome IS NULL))),
+    CONSTRAINT attempt_token_check CHECK ((token >= 1))
+);
+
+-- TABLE attempt, COMMENT
+
+COMMENT ON TABLE public.attempt IS 'One try to carry out a batch.';
+
+-- COLUMN attempt.outcome, COMMENT
+
+COMMENT ON COLUMN public.attempt.outcome IS 'committed, or failed: and why; null while it lives or after it was killed.';
+
+-- batch, TABLE
+
+CREATE TABLE public.batch (
+    batch_id text NOT NULL,
+    batch_number bigint NOT NULL,
+    feed text NOT NULL,
+    plan_id bigint NOT NULL,
+    root text NOT NULL,
+    topic text NOT NULL,
+    cluster_id text NOT NULL,
+    topic_id text NOT NULL,
+    ordinal integer NOT NULL,
+    label timestamp with time zone NOT NULL,
+    window_from timestamp with time zone,
+    window_until timestamp with time zone,
+    state public.batch_state DEFAULT 'planned'::public.batch_state NOT NULL,
+    newest_token bigint DEFAULT 0 NOT NULL,
+    holder text,
+    lease_until timestamp with time zone,
+    verification_id bigint,
+    committed_by text,
+    commit_number bigint,
+    record_count bigint,
+    hole_count bigint,
+    byte_count bigint,
+    planned_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    committed_at timestamp with time zone,
+    published_at timestamp with time zone,
+    abandoned_at timestamp with time zone,
+    CONSTRAINT batch_abandoned_at CHECK (((state = 'abandoned'::public.batch_state) = (abandoned_at IS NOT NULL))),
+    CONSTRAINT batch_batch_id_check CHECK ((batch_id ~ '^[0-9a-f]{16,32}$'::text)),
+    CONSTRAINT batch_byte_count_check CHECK ((byte_count >= 0)),
+    CONSTRAINT batch_committed_once CHECK ((((state = ANY (ARRAY['committed'::public.batch_state, 'published'::public.batch_state])) = (committed_by IS NOT NULL)) AND ((committed_by IS NULL) = (commit_number IS NULL)) AND ((committed_by IS NULL) = (committed_at IS NULL)) AND ((committed_by IS NULL) = (record_count IS NULL)) AND ((committed_by IS NULL) = (hole_count IS NULL)) AND ((committed_by IS NULL) = (byte_count IS NULL)))),
+    CONSTRAINT batch_held_with_lease CHECK (((holder IS NULL) = (lease_until IS NULL))),
+    CONSTRAINT batch_hole_count_check CHECK ((hole_count >= 0)),
+    CONSTRAINT batch_newest_token_check CHECK ((newest_token >= 0)),
+    CONSTRAINT batch_ordinal_check CHECK ((ordinal >= 1)),
+    CONSTRAINT batch_published_at CHECK (((state = 'published'::public.batch_state) = (published_at IS NOT NULL))),
+    CONSTRAINT batch_record_count_check CHECK ((record_count >= 0)),
+    CONSTRAINT batch_root_check CHECK ((root ~ '^/'::text)),
+    CONSTRAINT batch_verified_with_proof CHECK (((state <> ALL (ARRAY['verified'::public.batch_state, 'committed'::public.batch_state, 'published'::public.batch_state])) OR (verification_id IS NOT NULL))),
+    CONSTRAINT batch_window_whole CHECK ((((window_from IS NULL) = (window_until IS NULL)) AND ((window_from IS NULL) OR (window_from < window_until))))
+)
+WITH (fillfactor='70');
+
+-- TABLE batch, COMMENT
+
+COMMENT ON TABLE public.batch IS 'Ranges decided once, landed and committed together.';
+
+-- COLUMN batch.window_from, COMMENT
+
+COMMENT ON COLUMN public.batch.window_from IS 'Start (included) of the records'' window; null for a run without one, and for a repair.';
+
+-- COLUMN batch.newest_token, COMMENT
+
+COMMENT ON COLUMN public.batch.newest_token IS '0 before the first attempt; a smaller token is dead.';
+
+-- COLUMN batch.lease_until, COMMENT
+
+COMMENT ON COLUMN public.batch.lease_until IS 'By this database''s clock. Only adoption and politeness rest on it; correctness rests on the token.';
+
+-- batch_batch_number_seq, SEQUENCE
+
+ALTER TABLE public.batch ALTER COLUMN batch_number ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.batch_batch_number_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- batch_check, TABLE
+
+CREATE TABLE public.batch_check (
+    check_id bigint NOT NULL,
+    batch_id text NOT NULL,
+    level text NOT NULL,
+    is_clean boolean NOT NULL,
+    is_complete boolean DEFAULT true NOT NULL,
+    sample jsonb,
+    checked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT batch_check_clean_if_complete CHECK ((is_complete OR (NOT is_clean))),
+    CONSTRAINT batch_check_level_check CHECK ((level = ANY (ARRAY['L2'::text, 'L3'::text, 'L4'::text]))),
+    CONSTRAINT batch_check_sample_at_l4 CHECK (((level = 'L4'::text) = (sample IS NOT NULL)))
+);
+
+-- TABLE batch_check, COMMENT
+
+COMMENT ON TABLE public.batch_check IS 'Deep looks at committed batches: L2 read the offset columns again, L3 every row, L4 compared a
+sample with the broker by a second reader.';
+
+-- COLUMN batch_check.is_complete, COMMENT
+
+COMMENT ON COLUMN public.batch_check.is_complete IS 'False for a try that did not read all: it proves nothing, and only says when it was.';
+
+-- COLUMN batch_check.sample, COMMENT
+
+COMMENT ON COLUMN public.batch_check.sample IS 'Of level L4: the turn, how many slices of how many offsets at most, how many offsets were compared,
+and what could not be; batch and turn say which offsets these are.';
+
+-- batch_check_check_id_seq, SEQUENCE
+
+ALTER TABLE public.batch_check ALTER COLUMN check_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.batch_check_check_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- look_number, SEQUENCE
+
+CREATE SEQUENCE public.look_number
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+-- SEQUENCE look_number, COMMENT
+
+COMMENT ON SEQUENCE public.look_number IS 'The order in which looks at the broker begin; never a clock.';
+
+-- broker_snapshot, TABLE
+
+CREATE TABLE public.broker_snapshot (
+    snapshot_id bigint NOT NULL,
+    feed text NOT NULL,
+    look_number bigint DEFAULT nextval('public.look_number'::regclass) NOT NULL,
+    taken_at timestamp with time zone NOT NULL,
+    begun_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    looked_at timestamp with time zone GENERATED ALWAYS AS (LEAST(taken_at, begun_at)) STORED NOT NULL,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    cluster_id text NOT NULL,
+    topic text NOT NULL,
+    topic_id text NOT NULL,
+    is_compacted boolean NOT NULL,
+    retention_ms bigint,
+    partitions integer[] NOT NULL,
+    log_start_offsets bigint[] NOT NULL,
+    high_watermarks bigint[] NOT NULL,
+    last_stable_offsets bigint[] NOT NULL,
+    leader_epochs integer[] NOT NULL,
+    leaderless integer[] DEFAULT '{}'::integer[] NOT NULL,
+    doubt text,
+    CONSTRAINT broker_snapshot_doubt_check CHECK ((doubt <> ''::text)),
+    CONSTRAINT broker_snapshot_same_length CHECK (((cardinality(log_start_offsets) = cardinality(partitions)) AND (cardinality(high_watermarks) = cardinality(partitions)) AND (cardinality(last_stable_offsets) = cardinality(partitions)) AND (cardinality(leader_epochs) = cardinality(partitions))))
+);
+
+-- TABLE broker_snapshot, COMMENT
+
+COMMENT ON TABLE public.broker_snapshot IS 'What the broker said before each plan and to each reconcile; one row per snapshot, one array
+element per partition.';
+
+-- COLUMN broker_snapshot.look_number, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.look_number IS 'The place of the look among all, by its beginning: a reconcile enters its look when it ends.';
+
+-- COLUMN broker_snapshot.taken_at, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.taken_at IS 'Before the broker was asked, by the clock of the machine that asked it.';
+
+-- COLUMN broker_snapshot.begun_at, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.begun_at IS 'Before the broker was asked, by this ledger''s clock.';
+
+-- COLUMN broker_snapshot.looked_at, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.looked_at IS 'The instant up to which the look may prove something: the earlier one of both clocks.';
+
+-- COLUMN broker_snapshot.leaderless, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.leaderless IS 'Partitions that could not be asked: their absence from the others says nothing.';
+
+-- COLUMN broker_snapshot.doubt, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.doubt IS 'Why nothing is proven to be complete up to this look: another witness was silent, or the log
+has changed and no plan has recorded it yet; null where there was no doubt.';
+
+-- broker_snapshot_snapshot_id_seq, SEQUENCE
+
+ALTER TABLE public.broker_snapshot ALTER COLUMN snapshot_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.broker_snapshot_snapshot_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- commit_link, TABLE
+
+CREATE TABLE public.commit_link (
+    feed text NOT NULL,
+    "position" bigint NOT NULL,
+    batch_id text NOT NULL,
+    manifest_sha256 bytea NOT NULL,
+    previous bytea NOT NULL,
+    digest bytea NOT NULL,
+    CONSTRAINT commit_link_digest CHECK ((digest = sha256((previous || manifest_sha256)))),
+    CONSTRAINT commit_link_position_check CHECK (("position" >= 1))
+);
+
+-- TABLE commit_link, COMMENT
+
+COMMENT ON TABLE public.commit_link IS 'The feed''s commits in their order, each bound to its manifest and to all commits before it.';
+
+-- COLUMN commit_link."position", COMMENT
+
+COMMENT ON COLUMN public.commit_link."position" IS 'The commit''s place among those of the feed, from 1.';
+
+-- COLUMN commit_link.previous, COMMENT
+
+COMMENT ON COLUMN public.commit_link.previous IS 'Digest of the link before it; of the feed''s name, for the first one.';
+
+-- commit_number, SEQUENCE
+
+CREATE SEQUENCE public.commit_number
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+-- SEQUENCE commit_number, COMMENT
+
+COMMENT ON SEQUENCE public.commit_number IS 'The order of commits; never a clock.';
+
+-- feed, TABLE
+
+CREATE TABLE public.feed (
+    feed text NOT NULL,
+    topic text NOT NULL,
+    first_planned_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT feed_feed_check CHECK ((feed <> ''::text)),
+    CONSTRAINT feed_topic_check CHECK ((topic <> ''::text))
+);
+
+-- TABLE feed, COMMENT
+
+COMMENT ON TABLE public.feed IS 'One row per feed that was ever planned; its row lock is the planning lock.';
+
+-- file, TABLE
+
+CREATE TABLE public.file (
+    batch_id text NOT NULL,
+    name text NOT NULL,
+    length_bytes bigint NOT NULL,
+    checksum text NOT NULL,
+    record_count bigint NOT NULL,
+    CONSTRAINT file_length_bytes_check CHECK ((length_bytes >= 0)),
+    CONSTRAINT file_name_check CHECK ((name <> ''::text)),
+    CONSTRAINT file_record_count_check CHECK ((record_count >= 0))
+);
+
+-- TABLE file, COMMENT
+
+COMMENT ON TABLE public.file IS 'The files of committed batches.';
+
+-- file_fingerprint, TABLE
+
+CREATE TABLE public.file_fingerprint (
+    batch_id text NOT NULL,
+    name text NOT NULL,
+    partition integer NOT NULL,
+    record_count bigint NOT NULL,
+    offset_sum numeric NOT NULL,
+    hash_sums numeric[] NOT NULL,
+    taken_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT file_fingerprint_hash_sums_check CHECK ((cardinality(hash_sums) = 4)),
+    CONSTRAINT file_fingerprint_partition_check CHECK ((partition >= 0)),
+    CONSTRAINT file_fingerprint_record_count_check CHECK ((record_count >= 1))
+);
+
+-- TABLE file_fingerprint, COMMENT
+
+COMMENT ON TABLE public.file_fingerprint IS 'The content of one slice as the first full read found it: every later one must say the same.';
+
+-- COLUMN file_fingerprint.hash_sums, COMMENT
+
+COMMENT ON COLUMN public.file_fingerprint.hash_sums IS 'Sums of the four 32-bit quarters of a 128-bit hash over all columns, for each row.';
+
+-- file_retraction, TABLE
+
+CREATE TABLE public.file_retraction (
+    batch_id text NOT NULL,
+    name text NOT NULL,
+    replaced_by text NOT NULL,
+    retracted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+-- TABLE file_retraction, COMMENT
+
+COMMENT ON TABLE public.file_retraction IS 'Committed files that readers read no more, since this batch holds their offsets.';
+
+-- file_slice, TABLE
+
+CREATE TABLE public.file_slice (
+    batch_id text NOT NULL,
+    name text NOT NULL,
+    partition integer NOT NULL,
+    first_offset bigint NOT NULL,
+    last_offset bigint NOT NULL,
+    record_count bigint NOT NULL,
+    CONSTRAINT file_slice_first_offset_check CHECK ((first_offset >= 0)),
+    CONSTRAINT file_slice_fits CHECK ((((last_offset - first_offset) + 1) >= record_count)),
+    CONSTRAINT file_slice_partition_check CHECK ((partition >= 0)),
+    CONSTRAINT file_slice_record_count_check CHECK ((record_count >= 1))
+);
+
+-- TABLE file_slice, COMMENT
+
+COMMENT ON TABLE public.file_slice IS 'What a file holds of one partition: first and last offset, both included.';
+
+-- finding, TABLE
+
+CREATE TABLE public.finding (
+    finding_id bigint NOT NULL,
+    feed text NOT NULL,
+    code text NOT NULL,
+    verdict public.verdict NOT NULL,
+    level text NOT NULL,
+    topic text NOT NULL,
+    generation integer,
+    partition integer,
+    from_offset bigint,
+    until_offset bigint,
+    subject text DEFAULT ''::text NOT NULL,
+    cause text NOT NULL,
+    next_step text NOT NULL,
+    evidence jsonb NOT NULL,
+    state public.finding_state DEFAULT 'open'::public.finding_state NOT NULL,
+    first_seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_confirmed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    closed_at timestamp with time zone,
+    closed_by text,
+    CONSTRAINT finding_closed_with_reason CHECK ((((closed_at IS NULL) = (closed_by IS NULL)) AND ((closed_by IS NULL) = (state <> ALL (ARRAY['remedied'::public.finding_state, 'false_alarm'::public.finding_state])))))
+);
+
+-- TABLE finding, COMMENT
+
+COMMENT ON TABLE public.finding IS 'What reconciliation stated. Seen again, it is confirmed; with another verdict, it is superseded.';
+
+-- COLUMN finding.generation, COMMENT
+
+COMMENT ON COLUMN public.finding.generation IS 'The generation''s ordinal.';
+
+-- COLUMN finding.subject, COMMENT
+
+COMMENT ON COLUMN public.finding.subject IS 'The path or the batch that it is about, where no interval tells two of a code apart.';
+
+-- COLUMN finding.evidence, COMMENT
+
+COMMENT ON COLUMN public.finding.evidence IS 'As the last look that confirmed the finding saw it; so are cause and next_step. All else is as it
+was first stated.';
+
+-- COLUMN finding.closed_by, COMMENT
+
+COMMENT ON COLUMN public.finding.closed_by IS 'What closed it, in a sentence: a look that found it no more, a repair, or a person.';
+
+-- finding_finding_id_seq, SEQUENCE
+
+ALTER TABLE public.finding ALTER COLUMN finding_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.finding_finding_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- offset_range, TABLE
+
+CREATE TABLE public.offset_range (
+    range_id bigint NOT NULL,
+    generation_id bigint NOT NULL,
+    offsets int8range NOT NULL,
+    state public.range_state NOT NULL,
+    batch_id text,
+    replaces boolean DEFAULT false NOT NULL,
+    record_count bigint,
+    hole_count bigint,
+    loss_code text,
+    loss_evidence jsonb,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT offset_range_all_accounted_for CHECK (
+CASE
+    WHEN (state = ANY (ARRAY['committed'::public.range_state, 'retracted'::public.range_state])) THEN COALESCE(((record_count + hole_count) = (upper(offsets) - lower(offsets))), false)
+    ELSE ((record_count IS NULL) AND (hole_count IS NULL))
+END),
+    CONSTRAINT offset_range_claim_has_batch CHECK (((state <> 'claimed'::public.range_state) OR (batch_id IS NOT NULL))),
+    CONSTRAINT offset_range_hole_count_check CHECK ((hole_count >= 0)),
+    CONSTRAINT offset_range_is_one CHECK (((NOT isempty(offsets)) AND (NOT lower_inf(offsets)) AND (NOT upper_inf(offsets)) AND lower_inc(offsets) AND (NOT upper_inc(offsets)) AND (lower(offsets) >= 0))),
+    CONSTRAINT offset_range_loss_has_code CHECK (((state = 'lost'::public.range_state) = (loss_code IS NOT NULL))),
+    CONSTRAINT offset_range_record_count_check CHECK ((record_count >= 0)),
+    CONSTRAINT offset_range_replaces_while_claimed CHECK (((NOT replaces) OR (state = ANY (ARRAY['claimed'::public.range_state, 'released'::public.range_state]))))
+);
+
+-- TABLE offset_range, COMMENT
+
+COMMENT ON TABLE public.offset_range IS 'Offsets [from, until) of a generation. No offset is in two claimed, committed, lost or unreadable
+rows, but for the claim of a repair, which replaces committed ones.';
+
+-- COLUMN offset_range.batch_id, COMMENT
+
+COMMENT ON COLUMN public.offset_range.batch_id IS 'Null for a loss that no batch claimed, and for committed ranges folded into one.';
+
+-- COLUMN offset_range.replaces, COMMENT
+
+COMMENT ON COLUMN public.offset_range.replaces IS 'True for the claim of a repair: its offsets are committed, and stay so until the repair commits.';
+
+-- tail_anchor, TABLE
+
+CREATE TABLE public.tail_anchor (
+    generation_id bigint NOT NULL,
+    record_offset bigint NOT NULL,
+    leader_epoch integer,
+    content_hash bytea NOT NULL,
+    batch_id text NOT NULL,
+    CONSTRAINT tail_anchor_content_hash_check CHECK ((octet_length(content_hash) = 16)),
+    CONSTRAINT tail_anchor_record_offset_check CHECK ((record_offset >= 0))
+)
+WITH (fillfactor='70');
+
+-- TABLE tail_anchor, COMMENT
+
+COMMENT ON TABLE public.tail_anchor IS 'The last landed record of a generation: every plan reads it again and compares.';
+
+-- generation_account, VIEW
+
+CREATE VIEW public.generation_account AS
+ SELECT g.generation_id,
+    g.feed,
+    g.topic,
+    g.partition,
+    g.cluster_id,
+    g.topic_id,
+    g.ordinal,
+    (g.state)::text AS state,
+    g.first_offset,
+    g.frontier,
+    g.last_seen_until,
+    g.read_until,
+    g.seen_epoch,
+    a.record_offset,
+    a.leader_epoch,
+    a.content_hash,
+    tail.from_offsets,
+    tail.until_offsets,
+    tail.are_unreadable
+   FROM ((public.generation g
+     LEFT JOIN public.tail_anchor a USING (generation_id))
+     CROSS JOIN LATERAL ( SELECT array_agg(lower(r.offsets) ORDER BY (lower(r.offsets))) AS from_offsets,
+            array_agg(upper(r.offsets) ORDER BY (lower(r.offsets))) AS until_offsets,
+            array_agg((r.state = 'unreadable'::public.range_state) ORDER BY (lower(r.offsets))) AS are_unreadable
+           FROM public.offset_range r
+          WHERE ((r.generation_id = g.generation_id) AND (r.state = ANY (ARRAY['claimed'::public.range_state, 'committed'::public.range_state, 'lost'::public.range_state, 'unreadable'::public.range_state])) AND (NOT r.replaces) AND (upper(r.offsets) > g.frontier))) tail);
+
+-- VIEW generation_account, COMMENT
+
+COMMENT ON VIEW public.generation_account IS 'Each generation with its anchor and its tail; never reads below a frontier.';
+
+-- generation_generation_id_seq, SEQUENCE
+
+ALTER TABLE public.generation ALTER COLUMN generation_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.generation_generation_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- hole, TABLE
+
+CREATE TABLE public.hole (
+    batch_id text NOT NULL,
+    generation_id bigint NOT NULL,
+    class public.hole_class NOT NULL,
+    "position" integer NOT NULL,
+    runs int8multirange NOT NULL,
+    hole_count bigint NOT NULL,
+    retracted_by text,
+    CONSTRAINT hole_hole_count_check CHECK ((hole_count >= 1)),
+    CONSTRAINT hole_position_check CHECK (("position" >= 0)),
+    CONSTRAINT hole_runs_check CHECK ((NOT isempty(runs)))
+);
+
+-- TABLE hole, COMMENT
+
+COMMENT ON TABLE public.hole IS 'Offsets of committed ranges without a visible record, by cause, in pieces of bounded size.
+Only rows that no repair has retracted count.';
+
+-- COLUMN hole.retracted_by, COMMENT
+
+COMMENT ON COLUMN public.hole.retracted_by IS 'The repair that holds some of these offsets now; null while they count. What it left is a row of
+its own.';
+
+-- offset_range_range_id_seq, SEQUENCE
+
+ALTER TABLE public.offset_range ALTER COLUMN range_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.offset_range_range_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- plan, TABLE
+
+CREATE TABLE public.plan (
+    plan_id bigint NOT NULL,
+    feed text NOT NULL,
+    window_from timestamp with time zone,
+    window_until timestamp with time zone,
+    revision integer NOT NULL,
+    owner text NOT NULL,
+    snapshot_id bigint,
+    planned_at timestamp with time zone NOT NULL,
+    CONSTRAINT plan_revision_check CHECK ((revision >= 1)),
+    CONSTRAINT plan_window_whole CHECK ((((window_from IS NULL) = (window_until IS NULL)) AND ((window_from IS NULL) OR (window_from < window_until))))
+);
+
+-- TABLE plan, COMMENT
+
+COMMENT ON TABLE public.plan IS 'A feed and a window name a plan; planning a window again gives it the next revision.';
+
+-- COLUMN plan.planned_at, COMMENT
+
+COMMENT ON COLUMN public.plan.planned_at IS 'When the planning lock was taken: a finding first seen at or after it came with this plan.';
+
+-- plan_batch, TABLE
+
+CREATE TABLE public.plan_batch (
+    plan_id bigint NOT NULL,
+    batch_id text NOT NULL,
+    is_adopted boolean NOT NULL,
+    "position" integer NOT NULL,
+    CONSTRAINT plan_batch_position_check CHECK (("position" >= 0))
+);
+
+-- TABLE plan_batch, COMMENT
+
+COMMENT ON TABLE public.plan_batch IS 'The batches of a plan: its own, and those it adopted.';
+
+-- plan_plan_id_seq, SEQUENCE
+
+ALTER TABLE public.plan ALTER COLUMN plan_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.plan_plan_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- replaced_file, TABLE
+
+CREATE TABLE public.replaced_file (
+    batch_id text NOT NULL,
+    old_batch_id text NOT NULL,
+    name text NOT NULL
+);
+
+-- TABLE replaced_file, COMMENT
+
+COMMENT ON TABLE public.replaced_file IS 'The files that a repair''s batch takes the place of, as planned.';
+
+-- report, TABLE
+
+CREATE TABLE public.report (
+    report_id bigint NOT NULL,
+    feed text NOT NULL,
+    taken_at timestamp with time zone NOT NULL,
+    verdict public.verdict NOT NULL,
+    complete_up_to timestamp with time zone,
+    document text NOT NULL,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+-- TABLE report, COMMENT
+
+COMMENT ON TABLE public.report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
+
+-- report_report_id_seq, SEQUENCE
+
+ALTER TABLE public.report ALTER COLUMN report_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.report_report_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- schema_version, TABLE
+
+CREATE TABLE public.schema_version (
+    version integer NOT NULL,
+    name text NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT schema_version_version_check CHECK ((version >= 1))
+);
+
+-- storage_look, TABLE
+
+CREATE TABLE public.storage_look (
+    feed text NOT NULL,
+    root text NOT NULL,
+    changed_ms bigint NOT NULL,
+    CONSTRAINT storage_look_changed_ms_check CHECK ((changed_ms >= 0)),
+    CONSTRAINT storage_look_root_check CHECK ((root ~ '^/'::text))
+)
+WITH (fillfactor='70');
+
+-- TABLE storage_look, COMMENT
+
+COMMENT ON TABLE public.storage_look IS 'Newest change of a readers'' directory that was compared with this ledger, by the NameNode''s clock.';
+
+-- verification, TABLE
+
+CREATE TABLE public.verification (
+    verification_id bigint NOT NULL,
+    batch_id text NOT NULL,
+    attempt_id text NOT NULL,
+    manifest text NOT NULL,
+    sha256 bytea NOT NULL,
+    verified_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT verification_hash CHECK ((sha256 = sha256(convert_to(manifest, 'UTF8'::name))))
+);
+
+-- TABLE verification, COMMENT
+
+COMMENT ON TABLE public.verification IS 'The proof of an attempt: the manifest''s very text, and its hash.';
+
+-- verification_verification_id_seq, SEQUENCE
+
+ALTER TABLE public.verification ALTER COLUMN verification_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.verification_verification_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- waiver, TABLE
+
+CREATE TABLE public.waiver (
+    waiver_id bigint NOT NULL,
+    finding_id bigint NOT NULL,
+    evidence_sha256 bytea NOT NULL,
+    reason text NOT NULL,
+    asked_by text NOT NULL,
+    approved_by text NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    waived_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT waiver_approved_by_check CHECK ((approved_by <> ''::text)),
+    CONSTRAINT waiver_asked_by_check CHECK ((asked_by <> ''::text)),
+    CONSTRAINT waiver_by_two CHECK ((lower(asked_by) <> lower(approved_by))),
+    CONSTRAINT waiver_evidence_sha256_check CHECK ((octet_length(evidence_sha256) = 32)),
+    CONSTRAINT waiver_expires_later CHECK ((expires_at > waived_at)),
+    CONSTRAINT waiver_reason_check CHECK ((reason <> ''::text))
+);
+
+-- TABLE waiver, COMMENT
+
+COMMENT ON TABLE public.waiver IS 'Two people accepted a finding as it was stated then; void when it expires or its evidence changes.';
+
+-- waiver_waiver_id_seq, SEQUENCE
+
+ALTER TABLE public.waiver ALTER COLUMN waiver_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.waiver_waiver_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- attempt attempt_of_batch, CONSTRAINT
+
+ALTER TABLE ONLY public.attempt
+    ADD CONSTRAINT attempt_of_batch UNIQUE (batch_id, attempt_id);
+
+-- attempt attempt_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.attempt
+    ADD CONSTRAINT attempt_pkey PRIMARY KEY (attempt_id);
+
+-- attempt attempt_token_once, CONSTRAINT
+
+ALTER TABLE ONLY public.attempt
+    ADD CONSTRAINT attempt_token_once UNIQUE (batch_id, token);
+
+-- batch batch_batch_number_key, CONSTRAINT
+
+ALTER TABLE ONLY public.batch
+    ADD CONSTRAINT batch_batch_number_key UNIQUE (batch_number);
+
+-- batch_check batch_check_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.batch_check
+    ADD CONSTRAINT batch_check_pkey PRIMARY KEY (check_id);
+
+-- batch batch_commit_number_key, CONSTRAINT
+
+ALTER TABLE ONLY public.batch
+    ADD CONSTRAINT batch_commit_number_key UNIQUE (commit_number);
+
+-- batch batch_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.batch
+    ADD CONSTRAINT batch_pkey PRIMARY KEY (batch_id);
+
+-- broker_snapshot broker_snapshot_number_once, CONSTRAINT
+
+ALTER TABLE ONLY public.broker_snapshot
+    ADD CONSTRAINT broker_snapshot_number_once UNIQUE (look_number);
+
+-- broker_snapshot broker_snapshot_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.broker_snapshot
+    ADD CONSTRAINT broker_snapshot_pkey PRIMARY KEY (snapshot_id);
+
+-- commit_link commit_link_batch_id_key, CONSTRAINT
+
+ALTER TABLE ONLY public.commit_link
+    ADD CONSTRAINT commit_link_batch_id_key UNIQUE (batch_id);
+
+-- commit_link commit_link_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.commit_link
+    ADD CONSTRAINT commit_link_pkey PRIMARY KEY (feed, "position");
+
+-- feed feed_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.feed
+    ADD CONSTRAINT feed_pkey PRIMARY KEY (feed);
+
+-- file_fingerprint file_fingerprint_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.file_fingerprint
+    ADD CONSTRAINT file_fingerprint_pkey PRIMARY KEY (batch_id, name, partition);
+
+-- file file_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.file
+    ADD CONSTRAINT file_pkey PRIMARY KEY (batch_id, name);
+
+-- file_retraction file_retraction_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.file_retraction
+    ADD CONSTRAINT file_retraction_pkey PRIMARY KEY (batch_id, name);
+
+-- file_slice file_slice_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.file_slice
+    ADD CONSTRAINT file_slice_pkey PRIMARY KEY (batch_id, name, partition);
+
+-- finding finding_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.finding
+    ADD CONSTRAINT finding_pkey PRIMARY KEY (finding_id);
+
+-- generation generation_ordinal_once, CONSTRAINT
+
+ALTER TABLE ONLY public.generation
+    ADD CONSTRAINT generation_ordinal_once UNIQUE (feed, partition, ordinal);
+
+-- generation generation_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.generation
+    ADD CONSTRAINT generation_pkey PRIMARY KEY (generation_id);
+
+-- hole hole_counts_once, CONSTRAINT
+
+ALTER TABLE ONLY public.hole
+    ADD CONSTRAINT hole_counts_once EXCLUDE USING gist (generation_id WITH =, runs WITH &&) WHERE ((retracted_by IS NULL));
+
+-- hole hole_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.hole
+    ADD CONSTRAINT hole_pkey PRIMARY KEY (batch_id, generation_id, class, "position");
+
+-- offset_range offset_range_no_overlap, CONSTRAINT
+
+ALTER TABLE ONLY public.offset_range
+    ADD CONSTRAINT offset_range_no_overlap EXCLUDE USING gist (generation_id WITH =, offsets WITH &&) WHERE (((state = ANY (ARRAY['claimed'::public.range_state, 'committed'::public.range_state, 'lost'::public.range_state, 'unreadable'::public.range_state])) AND (NOT replaces)));
+
+-- offset_range offset_range_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.offset_range
+    ADD CONSTRAINT offset_range_pkey PRIMARY KEY (range_id);
+
+-- offset_range offset_range_replaced_once, CONSTRAINT
+
+ALTER TABLE ONLY public.offset_range
+    ADD CONSTRAINT offset_range_replaced_once EXCLUDE USING gist (generation_id WITH =, offsets WITH &&) WHERE (((state = 'claimed'::public.range_state) AND replaces));
+
+-- plan_batch plan_batch_once, CONSTRAINT
+
+ALTER TABLE ONLY public.plan_batch
+    ADD CONSTRAINT plan_batch_once UNIQUE (batch_id, plan_id);
+
+-- plan_batch plan_batch_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.plan_batch
+    ADD CONSTRAINT plan_batch_pkey PRIMARY KEY (plan_id, is_adopted, "position");
+
+-- plan plan_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.plan
+    ADD CONSTRAINT plan_pkey PRIMARY KEY (plan_id);
+
+-- plan plan_revision_once, CONSTRAINT
+
+ALTER TABLE ONLY public.plan
+    ADD CONSTRAINT plan_revision_once UNIQUE NULLS NOT DISTINCT (feed, window_from, window_until, revision);
+
+-- replaced_file replaced_file_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.replaced_file
+    ADD CONSTRAINT replaced_file_pkey PRIMARY KEY (batch_id, old_batch_id, name);
+
+-- report report_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.report
+    ADD CONSTRAINT report_pkey PRIMARY KEY (report_id);
+
+-- schema_version schema_version_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.schema_version
+    ADD CONSTRAINT schema_version_pkey PRIMARY KEY (version);
+
+-- storage_look storage_look_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.storage_look
+    ADD CONSTRAINT storage_look_pkey PRIMARY KEY (feed, root);
+
+-- tail_anchor tail_anchor_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.tail_anchor
+    ADD CONSTRAINT tail_anchor_pkey PRIMARY KEY (generation_id);
+
+-- verification verification_of_batch, CONSTRAINT
+
+ALTER TABLE ONLY public.verification
+    ADD CONSTRAINT verification_of_batch UNIQUE (batch_id, verification_id);
+
+-- verification verification_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.verification
+    ADD CONSTRAINT verification_pkey PRIMARY KEY (verification_id);
+
+-- waiver waiver_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.waiver
+    ADD CONSTRAINT waiver_pkey PRIMARY KEY (waiver_id);
+
+-- attempt_committed_once, INDEX
+
+CREATE UNIQUE INDEX attempt_committed_once ON public.attempt USING btree (batch_id) WHERE (outcome = 'committed'::text);
+
+-- attempt_unswept, INDEX
+
+CREATE INDEX attempt_unswept ON public.attempt USING btree (batch_id) WHERE (swept_at IS NULL);
+
+-- batch_by_feed, INDEX
+
+CREATE INDEX batch_by_feed ON public.batch USING btree (feed, batch_number);
+
+-- batch_check_newest, INDEX
+
+CREATE INDEX batch_check_newest ON public.batch_check USING btree (batch_id, level, check_id);
+
+-- batch_unfinished, INDEX
+
+CREATE INDEX batch_unfinished ON public.batch USING btree (feed, batch_number) WHERE (state = ANY (ARRAY['planned'::public.batch_state, 'landing'::public.batch_state, 'verified'::public.batch_state, 'committed'::public.batch_state]));
+
+-- broker_snapshot_by_feed, INDEX
+
+CREATE INDEX broker_snapshot_by_feed ON public.broker_snapshot USING btree (feed, look_number);
+
+-- file_retraction_by_batch, INDEX
+
+CREATE INDEX file_retraction_by_batch ON public.file_retraction USING btree (replaced_by);
+
+-- finding_standing_once, INDEX
+
+CREATE UNIQUE INDEX finding_standing_once ON public.finding USING btree (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject)) NULLS NOT DISTINCT WHERE (state = ANY (ARRAY['open'::public.finding_state, 'waived'::public.finding_state]));
+
+-- generation_open_once, INDEX
+
+CREATE UNIQUE INDEX generation_open_once ON public.generation USING btree (feed, partition) WHERE (state = 'open'::public.generation_state);
+
+-- offset_range_lost, INDEX
+
+CREATE INDEX offset_range_lost ON public.offset_range USING btree (generation_id) WHERE (state = 'lost'::public.range_state);
+
+-- offset_range_one_per_batch, INDEX
+
+CREATE UNIQUE INDEX offset_range_one_per_batch ON public.offset_range USING btree (batch_id, generation_id) WHERE (state = ANY (ARRAY['claimed'::public.range_state, 'committed'::public.range_state]));
+
+-- offset_range_reach, INDEX
+
+CREATE INDEX offset_range_reach ON public.offset_range USING btree (generation_id, upper(offsets)) WHERE (state = ANY (ARRAY['claimed'::public.range_state, 'committed'::public.range_state, 'lost'::public.range_state, 'unreadable'::public.range_state]));
+
+-- offset_range_unreadable, INDEX
+
+CREATE INDEX offset_range_unreadable ON public.offset_range USING btree (generation_id) WHERE (state = 'unreadable'::public.range_state);
+
+-- plan_batch_one_maker, INDEX
+
+CREATE UNIQUE INDEX plan_batch_one_maker ON public.plan_batch USING btree (batch_id) WHERE (NOT is_adopted);
+
+-- plan_by_owner, INDEX
+
+CREATE INDEX plan_by_owner ON public.plan USING btree (feed, owner, planned_at);
+
+-- report_by_feed, INDEX
+
+CREATE INDEX report_by_feed ON public.report USING btree (feed, report_id);
+
+-- waiver_by_finding, INDEX
+
+CREATE INDEX waiver_by_finding ON public.waiver USING btree (finding_id);
+
+-- attempt attempt_guard, TRIGGER
+
+CREATE TRIGGER attempt_guard BEFORE UPDATE ON public.attempt FOR EACH ROW EXECUTE FUNCTION public.guard_attempt();
+
+-- attempt attempt_kept, TRIGGER
+
+CREATE TRIGGER attempt_kept BEFORE DELETE OR TRUNCATE ON public.attempt FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
+-- batch_check batch_check_append_only, TRIGGER
+
+CREATE TRIGGER batch_check_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.batch_check FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- batch batch_claims_settled, TRIGGER
+
+CREATE CONSTRAINT TRIGGER batch_claims_settled AFTER UPDATE ON public.batch DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.state = ANY (ARRAY['committed'::public.batch_state, 'published'::public.batch_state, 'abandoned'::public.batch_state]))) EXECUTE FUNCTION public.guard_claims_settled();
+
+-- batch batch_commit_linked, TRIGGER
+
+CREATE CONSTRAINT TRIGGER batch_commit_linked AFTER UPDATE ON public.batch DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.committed_by IS NOT NULL) AND (old.committed_by IS NULL))) EXECUTE FUNCTION public.guard_commit_linked();
+
+-- batch batch_guard, TRIGGER
+
+CREATE TRIGGER batch_guard BEFORE INSERT OR UPDATE ON public.batch FOR EACH ROW EXECUTE FUNCTION public.guard_batch();
+
+-- batch batch_kept, TRIGGER
+
+CREATE TRIGGER batch_kept BEFORE DELETE OR TRUNCATE ON public.batch FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
+-- batch batch_state_guard, TRIGGER
+
+CREATE TRIGGER batch_state_guard BEFORE UPDATE OF state ON public.batch FOR EACH ROW EXECUTE FUNCTION public.guard_batch_state();
+
+-- broker_snapshot broker_snapshot_append_only, TRIGGER
+
+CREATE TRIGGER broker_snapshot_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.broker_snapshot FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- commit_link commit_link_append_only, TRIGGER
+
+CREATE TRIGGER commit_link_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.commit_link FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- commit_link commit_link_guard, TRIGGER
+
+CREATE TRIGGER commit_link_guard BEFORE INSERT ON public.commit_link FOR EACH ROW EXECUTE FUNCTION public.guard_commit_link();
+
+-- file file_append_only, TRIGGER
+
+CREATE TRIGGER file_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- file_fingerprint file_fingerprint_append_only, TRIGGER
+
+CREATE TRIGGER file_fingerprint_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_fingerprint FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- file_retraction file_retraction_append_only, TRIGGER
+
+CREATE TRIGGER file_retraction_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_retraction FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- file_slice file_slice_append_only, TRIGGER
+
+CREATE TRIGGER file_slice_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_slice FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- finding finding_guard, TRIGGER
+
+CREATE TRIGGER finding_guard BEFORE UPDATE ON public.finding FOR EACH ROW EXECUTE FUNCTION public.guard_finding();
+
+-- finding finding_kept, TRIGGER
+
+CREATE TRIGGER finding_kept BEFORE DELETE OR TRUNCATE ON public.finding FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
+-- generation generation_frontier_covered, TRIGGER
+
+CREATE TRIGGER generation_frontier_covered AFTER UPDATE ON public.generation REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_frontier();
+
+-- generation generation_guard, TRIGGER
+
+CREATE TRIGGER generation_guard BEFORE INSERT OR UPDATE ON public.generation FOR EACH ROW EXECUTE FUNCTION public.guard_generation();
+
+-- generation generation_kept, TRIGGER
+
+CREATE TRIGGER generation_kept BEFORE DELETE OR TRUNCATE ON public.generation FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
+-- generation generation_second_life, TRIGGER
+
+CREATE TRIGGER generation_second_life BEFORE INSERT ON public.generation FOR EACH ROW EXECUTE FUNCTION public.guard_second_life();
+
+-- hole hole_guard, TRIGGER
+
+CREATE TRIGGER hole_guard BEFORE UPDATE ON public.hole FOR EACH ROW EXECUTE FUNCTION public.guard_hole();
+
+-- hole hole_kept, TRIGGER
+
+CREATE TRIGGER hole_kept BEFORE DELETE OR TRUNCATE ON public.hole FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
+-- offset_range offset_range_folded, TRIGGER
+
+CREATE TRIGGER offset_range_folded AFTER DELETE ON public.offset_range REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_folding();
+
+-- offset_range offset_range_guard_new, TRIGGER
+
+CREATE TRIGGER offset_range_guard_new BEFORE INSERT ON public.offset_range FOR EACH ROW EXECUTE FUNCTION public.guard_new_range();
+
+-- offset_range offset_range_guard_step, TRIGGER
+
+CREATE TRIGGER offset_range_guard_step BEFORE UPDATE ON public.offset_range FOR EACH ROW EXECUTE FUNCTION public.guard_range_step();
+
+-- offset_range offset_range_holes, TRIGGER
+
+CREATE CONSTRAINT TRIGGER offset_range_holes AFTER UPDATE ON public.offset_range DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.state = 'committed'::public.range_state) AND (old.state = 'claimed'::public.range_state))) EXECUTE FUNCTION public.guard_holes_of_range();
+
+-- offset_range offset_range_kept, TRIGGER
+
+CREATE TRIGGER offset_range_kept BEFORE TRUNCATE ON public.offset_range FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
+-- offset_range offset_range_retraction, TRIGGER
+
+CREATE CONSTRAINT TRIGGER offset_range_retraction AFTER UPDATE ON public.offset_range DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.state = 'retracted'::public.range_state) AND (old.state = 'committed'::public.range_state))) EXECUTE FUNCTION public.guard_retraction();
+
+-- plan plan_append_only, TRIGGER
+
+CREATE TRIGGER plan_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.plan FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- plan_batch plan_batch_append_only, TRIGGER
+
+CREATE TRIGGER plan_batch_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.plan_batch FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- replaced_file replaced_file_append_only, TRIGGER
+
+CREATE TRIGGER replaced_file_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.replaced_file FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- report report_append_only, TRIGGER
+
+CREATE TRIGGER report_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.report FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- tail_anchor tail_anchor_guard, TRIGGER
+
+CREATE TRIGGER tail_anchor_guard BEFORE UPDATE ON public.tail_anchor FOR EACH ROW EXECUTE FUNCTION public.guard_anchor();
+
+-- tail_anchor tail_anchor_kept, TRIGGER
+
+CREATE TRIGGER tail_anchor_kept BEFORE DELETE OR TRUNCATE ON public.tail_anchor FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
+-- verification verification_append_only, TRIGGER
+
+CREATE TRIGGER verification_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.verification FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- waiver waiver_append_only, TRIGGER
+
+CREATE TRIGGER waiver_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.waiver FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- attempt attempt_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.attempt
+    ADD CONSTRAINT attempt_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- batch_check batch_check_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.batch_check
+    ADD CONSTRAINT batch_check_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- batch batch_committed_by_own_attempt, FK CONSTRAINT
+
+ALTER TABLE ONLY public.batch
+    ADD CONSTRAINT batch_committed_by_own_attempt FOREIGN KEY (batch_id, committed_by) REFERENCES public.attempt(batch_id, attempt_id);
+
+-- batch batch_feed_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.batch
+    ADD CONSTRAINT batch_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
+
+-- batch batch_plan_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.batch
+    ADD CONSTRAINT batch_plan_id_fkey FOREIGN KEY (plan_id) REFERENCES public.plan(plan_id);
+
+-- batch batch_verification, FK CONSTRAINT
+
+ALTER TABLE ONLY public.batch
+    ADD CONSTRAINT batch_verification FOREIGN KEY (batch_id, verification_id) REFERENCES public.verification(batch_id, verification_id);
+
+-- broker_snapshot broker_snapshot_feed_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.broker_snapshot
+    ADD CONSTRAINT broker_snapshot_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
+
+-- commit_link commit_link_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.commit_link
+    ADD CONSTRAINT commit_link_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- commit_link commit_link_feed_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.commit_link
+    ADD CONSTRAINT commit_link_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
+
+-- file file_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.file
+    ADD CONSTRAINT file_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- file_fingerprint file_fingerprint_batch_id_name_partition_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.file_fingerprint
+    ADD CONSTRAINT file_fingerprint_batch_id_name_partition_fkey FOREIGN KEY (batch_id, name, partition) REFERENCES public.file_slice(batch_id, name, partition);
+
+-- file_retraction file_retraction_batch_id_name_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.file_retraction
+    ADD CONSTRAINT file_retraction_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file(batch_id, name);
+
+-- file_retraction file_retraction_replaced_by_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.file_retraction
+    ADD CONSTRAINT file_retraction_replaced_by_fkey FOREIGN KEY (replaced_by) REFERENCES public.batch(batch_id);
+
+-- file_slice file_slice_batch_id_name_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.file_slice
+    ADD CONSTRAINT file_slice_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file(batch_id, name);
+
+-- generation generation_feed_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.generation
+    ADD CONSTRAINT generation_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
+
+-- hole hole_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.hole
+    ADD CONSTRAINT hole_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- hole hole_generation_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.hole
+    ADD CONSTRAINT hole_generation_id_fkey FOREIGN KEY (generation_id) REFERENCES public.generation(generation_id);
+
+-- hole hole_retracted_by_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.hole
+    ADD CONSTRAINT hole_retracted_by_fkey FOREIGN KEY (retracted_by) REFERENCES public.batch(batch_id);
+
+-- offset_range offset_range_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.offset_range
+    ADD CONSTRAINT offset_range_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- offset_range offset_range_generation_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.offset_range
+    ADD CONSTRAINT offset_range_generation_id_fkey FOREIGN KEY (generation_id) REFERENCES public.generation(generation_id);
+
+-- plan_batch plan_batch_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.plan_batch
+    ADD CONSTRAINT plan_batch_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- plan_batch plan_batch_plan_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.plan_batch
+    ADD CONSTRAINT plan_batch_plan_id_fkey FOREIGN KEY (plan_id) REFERENCES public.plan(plan_id);
+
+-- plan plan_feed_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.plan
+    ADD CONSTRAINT plan_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
+
+-- plan plan_snapshot_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.plan
+    ADD CONSTRAINT plan_snapshot_id_fkey FOREIGN KEY (snapshot_id) REFERENCES public.broker_snapshot(snapshot_id);
+
+-- replaced_file replaced_file_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.replaced_file
+    ADD CONSTRAINT replaced_file_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- replaced_file replaced_file_old_batch_id_name_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.replaced_file
+    ADD CONSTRAINT replaced_file_old_batch_id_name_fkey FOREIGN KEY (old_batch_id, name) REFERENCES public.file(batch_id, name);
+
+-- storage_look storage_look_feed_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.storage_look
+    ADD CONSTRAINT storage_look_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
+
+-- tail_anchor tail_anchor_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.tail_anchor
+    ADD CONSTRAINT tail_anchor_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- tail_anchor tail_anchor_generation_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.tail_anchor
+    ADD CONSTRAINT tail_anchor_generation_id_fkey FOREIGN KEY (generation_id) REFERENCES public.generation(generation_id);
+
+-- verification verification_of_attempt, FK CONSTRAINT
+
+ALTER TABLE ONLY public.verification
+    ADD CONSTRAINT verification_of_attempt FOREIGN KEY (batch_id, attempt_id) REFERENCES public.attempt(batch_id, attempt_id);
+
+-- waiver waiver_finding_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.waiver
+    ADD CONSTRAINT waiver_finding_id_fkey FOREIGN KEY (finding_id) REFERENCES public.finding(finding_id);
