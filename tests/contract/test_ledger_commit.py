@@ -233,6 +233,17 @@ def test_the_anchor_only_moves_forward(story: LedgerStory) -> None:
     assert anchor.offset == 19
 
 
+def test_an_anchor_by_another_record_hash_is_not_compared(
+    story: LedgerStory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.open({0: (0, 100)})
+    story.committed((0, 0, 20))
+    with monkeypatch.context() as later:
+        later.setattr("tallystick.domain.record_hash.VERSION", 2)
+        assert story.account().anchor is None
+    assert story.account().anchor
+
+
 def test_a_commit_without_an_anchor_leaves_the_old_one(story: LedgerStory) -> None:
     story.open({0: (0, 100)})
     story.committed((0, 0, 10))

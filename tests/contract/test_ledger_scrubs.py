@@ -97,6 +97,25 @@ def test_the_first_fingerprint_stays_on_record(story: LedgerStory) -> None:
     assert again.manifest.plan.batch_id == batch
 
 
+def test_fingerprints_of_another_row_hash_are_not_compared(
+    story: LedgerStory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.open({0: (0, 100)})
+    batch = published(story, (0, 0, 5))
+    key, other = SliceKey(file_of(story, batch), 0), Fingerprint(5, 10, (1, 1, 1, 1), 0, 4)
+    story.ledger.record_scrub(batch, {key: other}, is_clean=True)
+
+    with monkeypatch.context() as later:
+        later.setattr("tallystick.domain.row_hash.VERSION", 2)
+        [before] = story.ledger.standing_batches([batch])
+        story.ledger.record_scrub(batch, {key: BIG}, is_clean=True)
+        [after] = story.ledger.standing_batches([batch])
+
+    assert (before.fingerprints, after.fingerprints) == ({}, {key: BIG})
+    [again] = story.ledger.standing_batches([batch])
+    assert again.fingerprints == {key: other}
+
+
 @pytest.mark.parametrize("table", ["file_fingerprint", "batch_check"])
 @pytest.mark.parametrize("verb", ["DELETE FROM {0}", "TRUNCATE {0}"])
 def test_what_was_seen_is_never_forgotten(story: LedgerStory, table: str, verb: str) -> None:

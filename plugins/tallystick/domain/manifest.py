@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from tallystick.domain import record_hash
 from tallystick.domain.batch import Attempt, BatchPlan, CommittedFile, PlannedRange
 from tallystick.domain.identities import (
     AttemptId,
@@ -38,6 +39,8 @@ class TailAnchor:
     offset: int
     leader_epoch: int | None
     content_hash: bytes
+    hash_version: int = record_hash.VERSION
+    """Of the record hash: a hash of another one can't be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ def _range_to_json(accounted: AccountedRange) -> dict[str, Any]:
             "offset": anchor.offset,
             "leader_epoch": anchor.leader_epoch,
             "hash": anchor.content_hash.hex(),
+            "hash_version": anchor.hash_version,
         },
     }
 
@@ -219,7 +223,12 @@ def _range_from(topic: str, document: Mapping[str, Any]) -> AccountedRange:
         },
         read_epoch=document["read_epoch"],
         anchor=anchor
-        and TailAnchor(anchor["offset"], anchor["leader_epoch"], bytes.fromhex(anchor["hash"])),
+        and TailAnchor(
+            anchor["offset"],
+            anchor["leader_epoch"],
+            bytes.fromhex(anchor["hash"]),
+            anchor["hash_version"],
+        ),
     )
 
 

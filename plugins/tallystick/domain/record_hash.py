@@ -9,6 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Final
+
+VERSION: Final = 1
+"""Of the function below: it stands beside each hash on record, and only equals are compared."""
 
 _NULL = struct.pack(">q", -1)
 

@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
+VERSION: Final = 1
+"""Of the functions below: it stands beside each fingerprint on record; only equals are compared."""
 SEEDS: Final = (0x7461_6C6C_7973_7469, 0x636B_2D72_6F77_2D31)
 """What the place begins with, and the low half: without it an empty row's halves would be equal."""
 KEY_IS_NULL: Final = 1

@@ -194,6 +194,7 @@ def _move_anchors(transaction: Transaction, manifest: Manifest) -> None:
         record_offsets=[anchor.offset for _, anchor in anchored],
         leader_epochs=[anchor.leader_epoch for _, anchor in anchored],
         content_hashes=[anchor.content_hash for _, anchor in anchored],
+        hash_versions=[anchor.hash_version for _, anchor in anchored],
     )
 
 

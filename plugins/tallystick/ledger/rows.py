@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from tallystick.domain import record_hash
 from tallystick.domain.batch import BatchPlan, BatchStatus, CommittedFile, PlannedRange
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import (
@@ -33,9 +34,10 @@ def in_utc(instant: datetime) -> datetime:
 def generation_account(row: Any) -> GenerationAccount:
     """One generation with its tail."""
     partition = TopicPartition(row.topic, row.partition)
+    # A hash of another version can't be compared: the log's end and epoch speak alone then.
     anchor = (
-        TailAnchor(row.record_offset, row.leader_epoch, row.content_hash)
-        if row.record_offset is not None
+        TailAnchor(row.record_offset, row.leader_epoch, row.content_hash, row.hash_version)
+        if row.hash_version == record_hash.VERSION
         else None
     )
     beyond = tuple(

@@ -983,18 +983,25 @@ CREATE TABLE public.file_fingerprint (
     batch_id text NOT NULL,
     name text NOT NULL,
     partition integer NOT NULL,
+    hash_version integer NOT NULL,
     record_count bigint NOT NULL,
     offset_sum numeric NOT NULL,
     hash_sums numeric[] NOT NULL,
     taken_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT file_fingerprint_hash_sums_check CHECK ((cardinality(hash_sums) = 4)),
+    CONSTRAINT file_fingerprint_hash_version_check CHECK ((hash_version >= 1)),
     CONSTRAINT file_fingerprint_partition_check CHECK ((partition >= 0)),
     CONSTRAINT file_fingerprint_record_count_check CHECK ((record_count >= 1))
 );
 
 -- TABLE file_fingerprint, COMMENT
 
-COMMENT ON TABLE public.file_fingerprint IS 'The content of one slice as the first full read found it: every later one must say the same.';
+COMMENT ON TABLE public.file_fingerprint IS 'The content of one slice as the first full read found it: every later one must say the same. Of
+another version of the row hash the first full read counts anew.';
+
+-- COLUMN file_fingerprint.hash_version, COMMENT
+
+COMMENT ON COLUMN public.file_fingerprint.hash_version IS 'Of the row hash; only equals are compared.';
 
 -- COLUMN file_fingerprint.hash_sums, COMMENT
 
@@ -1136,8 +1143,10 @@ CREATE TABLE public.tail_anchor (
     record_offset bigint NOT NULL,
     leader_epoch integer,
     content_hash bytea NOT NULL,
+    hash_version integer NOT NULL,
     batch_id text NOT NULL,
     CONSTRAINT tail_anchor_content_hash_check CHECK ((octet_length(content_hash) = 16)),
+    CONSTRAINT tail_anchor_hash_version_check CHECK ((hash_version >= 1)),
     CONSTRAINT tail_anchor_record_offset_check CHECK ((record_offset >= 0))
 )
 WITH (fillfactor='70');
@@ -1145,6 +1154,10 @@ WITH (fillfactor='70');
 -- TABLE tail_anchor, COMMENT
 
 COMMENT ON TABLE public.tail_anchor IS 'The last landed record of a generation: every plan reads it again and compares.';
+
+-- COLUMN tail_anchor.hash_version, COMMENT
+
+COMMENT ON COLUMN public.tail_anchor.hash_version IS 'Of the record hash; only equals are compared.';
 
 -- generation_account, VIEW
 
@@ -1165,6 +1178,7 @@ CREATE VIEW public.generation_account AS
     a.record_offset,
     a.leader_epoch,
     a.content_hash,
+    a.hash_version,
     tail.from_offsets,
     tail.until_offsets,
     tail.are_unreadable
@@ -1462,7 +1476,7 @@ ALTER TABLE ONLY public.feed
 -- file_fingerprint file_fingerprint_pkey, CONSTRAINT
 
 ALTER TABLE ONLY public.file_fingerprint
-    ADD CONSTRAINT file_fingerprint_pkey PRIMARY KEY (batch_id, name, partition);
+    ADD CONSTRAINT file_fingerprint_pkey PRIMARY KEY (batch_id, name, partition, hash_version);
 
 -- file file_pkey, CONSTRAINT
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from tallystick.domain import row_hash
 from tallystick.domain.findings import Level
 from tallystick.domain.fingerprint import Fingerprint, quarters_of
 from tallystick.domain.identities import BatchId, FeedName
@@ -103,7 +104,10 @@ def _standing_batches(
     for row in transaction.rows("standing_files", batch_ids=list(manifests)):
         names[BatchId(row.batch_id)].add(row.name)
     taken: dict[BatchId, dict[SliceKey, Fingerprint]] = {each: {} for each in manifests}
-    for row in transaction.rows("fingerprints_of", batch_ids=list(manifests)):
+    known = transaction.rows(
+        "fingerprints_of", batch_ids=list(manifests), hash_version=row_hash.VERSION
+    )
+    for row in known:
         taken[BatchId(row.batch_id)][SliceKey(row.name, row.partition)] = _fingerprint(row)
     return [
         StandingBatch(manifests[each], frozenset(names[each]), taken[each])
@@ -122,6 +126,7 @@ def _record_fingerprints(
     transaction.change(
         "record_fingerprints",
         batch_id=batch_id,
+        hash_version=row_hash.VERSION,
         names=[each.name for each in keys],
         partitions=[each.partition for each in keys],
         record_counts=[each.record_count for each in found],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.domain.fingerprint import EMPTY, Fingerprint, quarters_of
-from tallystick.domain.row_hash import hash_bytes, hash_int, hash_long, row_hash
+from tallystick.domain.row_hash import VERSION, hash_bytes, hash_int, hash_long, row_hash
 
 HASHES = st.integers(0, 2**128 - 1)
 ROWS = st.lists(st.tuples(st.integers(0, 2**62), HASHES), max_size=20)
@@ -143,3 +143,8 @@ def test_numbers_are_hashed_as_their_bytes(number: int, seed: int) -> None:
 def test_four_sums_are_needed() -> None:
     with pytest.raises(ValueError, match="3 sums"):
         quarters_of([1, 2, 3])
+
+
+def test_another_row_hash_is_another_version() -> None:
+    """The fingerprints on record were made by this function: who changes it counts it up."""
+    assert (VERSION, f"{hash_of():032x}") == (1, "8a2d36050e4c80b18707bb781209b0fc")

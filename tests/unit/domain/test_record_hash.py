@@ -9,7 +9,7 @@ from typing import TypedDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.domain.record_hash import record_hash
+from tallystick.domain.record_hash import VERSION, record_hash
 
 
 class Record(TypedDict):
@@ -110,3 +110,9 @@ records = st.builds(
 @given(records, records)
 def test_equal_hashes_mean_equal_records(one: Record, other: Record) -> None:
     assert (record_hash(**one) == record_hash(**other)) == (one == other)
+
+
+def test_another_hash_is_another_version() -> None:
+    """What stands on record was made by this function: who changes it counts the version up."""
+    found = record_hash(**a_record(partition=3, offset=7, headers=[("a", None), ("b", b"c")]))
+    assert (VERSION, found.hex()) == (1, "2fbad039904b62f0eeac7edaad5fece0")

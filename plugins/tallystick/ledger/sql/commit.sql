@@ -135,15 +135,17 @@ SELECT :batch_id, generation_id, class::hole_class, position, runs::int8multiran
 
 -- name: move_anchors
 -- Remember the last landed record of each partition; an older one never replaces a newer one.
-INSERT INTO tail_anchor AS a (generation_id, record_offset, leader_epoch, content_hash, batch_id)
-SELECT generation_id, record_offset, leader_epoch, content_hash, :batch_id
+INSERT INTO tail_anchor AS a
+       (generation_id, record_offset, leader_epoch, content_hash, hash_version, batch_id)
+SELECT generation_id, record_offset, leader_epoch, content_hash, hash_version, :batch_id
   FROM unnest(:generation_ids::bigint[], :record_offsets::bigint[], :leader_epochs::integer[],
-              :content_hashes::bytea[])
-       AS seen(generation_id, record_offset, leader_epoch, content_hash)
+              :content_hashes::bytea[], :hash_versions::integer[])
+       AS seen(generation_id, record_offset, leader_epoch, content_hash, hash_version)
  ORDER BY generation_id
     ON CONFLICT (generation_id) DO UPDATE
    SET record_offset = excluded.record_offset, leader_epoch = excluded.leader_epoch,
-       content_hash = excluded.content_hash, batch_id = excluded.batch_id
+       content_hash = excluded.content_hash, hash_version = excluded.hash_version,
+       batch_id = excluded.batch_id
  WHERE a.record_offset < excluded.record_offset;
 
 -- name: move_read_ends

@@ -46,21 +46,23 @@ SELECT f.batch_id, f.name FROM file f
                     WHERE gone.batch_id = f.batch_id AND gone.name = f.name);
 
 -- name: fingerprints_of
--- What the first full read of these batches found, slice by slice.
+-- What the first full read of these batches found, slice by slice, by this version of the row hash.
 SELECT p.batch_id, p.name, p.partition, p.record_count, p.offset_sum, p.hash_sums,
        s.first_offset, s.last_offset
   FROM file_fingerprint p JOIN file_slice s USING (batch_id, name, partition)
- WHERE p.batch_id = ANY(:batch_ids::text[]);
+ WHERE p.batch_id = ANY(:batch_ids::text[]) AND p.hash_version = :hash_version;
 
 -- name: record_fingerprints
 -- Keep what a full read found, for slices of which nothing is on record yet: the first one counts.
-INSERT INTO file_fingerprint (batch_id, name, partition, record_count, offset_sum, hash_sums)
-SELECT :batch_id, name, partition, record_count, offset_sum, ARRAY[first, second, third, fourth]
+INSERT INTO file_fingerprint
+       (batch_id, name, partition, hash_version, record_count, offset_sum, hash_sums)
+SELECT :batch_id, name, partition, :hash_version, record_count, offset_sum,
+       ARRAY[first, second, third, fourth]
   FROM unnest(:names::text[], :partitions::integer[], :record_counts::bigint[],
               :offset_sums::numeric[], :firsts::numeric[], :seconds::numeric[],
               :thirds::numeric[], :fourths::numeric[])
        AS taken(name, partition, record_count, offset_sum, first, second, third, fourth)
-    ON CONFLICT (batch_id, name, partition) DO NOTHING;
+    ON CONFLICT (batch_id, name, partition, hash_version) DO NOTHING;
 
 -- name: record_check
 -- A deep look at a batch has taken place.

@@ -843,10 +843,12 @@ CREATE TABLE tail_anchor (
   record_offset bigint NOT NULL CHECK (record_offset >= 0),
   leader_epoch  integer,
   content_hash  bytea NOT NULL CHECK (octet_length(content_hash) = 16),
+  hash_version  integer NOT NULL CHECK (hash_version >= 1),
   batch_id      text NOT NULL REFERENCES batch
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE tail_anchor IS
   'The last landed record of a generation: every plan reads it again and compares.';
+COMMENT ON COLUMN tail_anchor.hash_version IS 'Of the record hash; only equals are compared.';
 
 CREATE FUNCTION guard_anchor() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -865,7 +867,7 @@ CREATE VIEW generation_account AS
 SELECT g.generation_id, g.feed, g.topic, g.partition, g.cluster_id, g.topic_id, g.ordinal,
        g.state::text AS state, g.first_offset, g.frontier, g.last_seen_until,
        g.read_until, g.seen_epoch,
-       a.record_offset, a.leader_epoch, a.content_hash,
+       a.record_offset, a.leader_epoch, a.content_hash, a.hash_version,
        tail.from_offsets, tail.until_offsets, tail.are_unreadable
   FROM generation g
   LEFT JOIN tail_anchor a USING (generation_id)
@@ -1010,15 +1012,18 @@ CREATE TABLE file_fingerprint (
   batch_id     text NOT NULL,
   name         text NOT NULL,
   partition    integer NOT NULL CHECK (partition >= 0),
+  hash_version integer NOT NULL CHECK (hash_version >= 1),
   record_count bigint NOT NULL CHECK (record_count >= 1),
   offset_sum   numeric NOT NULL,
   hash_sums    numeric[] NOT NULL CHECK (cardinality(hash_sums) = 4),
   taken_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (batch_id, name, partition),
+  PRIMARY KEY (batch_id, name, partition, hash_version),
   FOREIGN KEY (batch_id, name, partition) REFERENCES file_slice (batch_id, name, partition)
 );
 COMMENT ON TABLE file_fingerprint IS
-  'The content of one slice as the first full read found it: every later one must say the same.';
+  'The content of one slice as the first full read found it: every later one must say the same. Of
+another version of the row hash the first full read counts anew.';
+COMMENT ON COLUMN file_fingerprint.hash_version IS 'Of the row hash; only equals are compared.';
 COMMENT ON COLUMN file_fingerprint.hash_sums IS
   'Sums of the four 32-bit quarters of a 128-bit hash over all columns, for each row.';
 CREATE TRIGGER file_fingerprint_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_fingerprint
