@@ -12,7 +12,7 @@ from tallystick.domain.findings import Finding, foreseen
 from tallystick.domain.identities import FeedName
 from tallystick.domain.states import FindingState, Verdict
 from tallystick.domain.waivers import Waiver
-from tallystick.errors import LedgerRefused
+from tallystick.errors import EvidenceChanged, LedgerRefused
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
 
 LATER = datetime.now(UTC) + timedelta(days=30)
@@ -24,14 +24,16 @@ def recorded(story: LedgerStory, *findings: Finding) -> list[int]:
     return [each.finding_id for each in story.ledger.findings(FEED)]
 
 
-def waiver_of(finding_id: int, **changed: object) -> Waiver:
-    """Two people's word."""
+def waiver_of(story: LedgerStory, finding_id: int, **changed: object) -> Waiver:
+    """Two people's word about the finding as it is now."""
+    read = story.ledger.finding(finding_id)
     words: dict[str, object] = {
         "finding_id": finding_id,
         "reason": "the topic was emptied on purpose",
         "asked_by": "Ada",
         "approved_by": "Grace",
         "expires_at": LATER,
+        "digest": read.digest if read else "",
     }
     return Waiver(**(words | changed))  # type: ignore[arg-type]
 
@@ -68,7 +70,7 @@ def test_another_feeds_finding_is_not_closed(story: LedgerStory) -> None:
 
 def test_a_waived_finding_stands_as_waived_and_is_not_doubled(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(seen_at="yesterday", frontier=5))
-    story.ledger.waive(waiver_of(number))
+    story.ledger.waive(waiver_of(story, number))
     recorded(story, finding_of(seen_at="today", frontier=5))
     assert states(story) == ["waived"]
     (standing,) = story.ledger.findings(FEED)
@@ -77,7 +79,7 @@ def test_a_waived_finding_stands_as_waived_and_is_not_doubled(story: LedgerStory
 
 def test_a_waiver_is_void_when_the_evidence_changes(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(frontier=5))
-    story.ledger.waive(waiver_of(number))
+    story.ledger.waive(waiver_of(story, number))
     recorded(story, finding_of(frontier=6))
     assert states(story) == ["open"]
 
@@ -85,13 +87,16 @@ def test_a_waiver_is_void_when_the_evidence_changes(story: LedgerStory) -> None:
 def test_a_finding_has_its_newest_waiver_whatever_became_of_it(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(frontier=5))
     assert [each.waiver for each in story.ledger.findings(FEED)] == [None]
-    story.ledger.waive(waiver_of(number, reason="the first"))
+    first = waiver_of(story, number, reason="the first")
+    story.ledger.waive(first)
     recorded(story, finding_of(frontier=6))
     [void] = story.ledger.findings(FEED)
-    assert void.waiver == waiver_of(number, reason="the first")
-    story.ledger.waive(waiver_of(number))
+    assert void.waiver == first
+    second = waiver_of(story, number)
+    assert second.digest != first.digest
+    story.ledger.waive(second)
     [again] = story.ledger.findings(FEED)
-    assert (again.waiver, again.has_waiver_expired) == (waiver_of(number), False)
+    assert (again.waiver, again.has_waiver_expired) == (second, False)
 
 
 def test_a_finding_whose_evidence_has_changed_is_waived_as_the_last_look_saw_it(
@@ -105,7 +110,7 @@ def test_a_finding_whose_evidence_has_changed_is_waived_as_the_last_look_saw_it(
     assert seen
     assert seen.finding.evidence == finding_of(frontier=6).evidence
     assert seen.first_seen_at == first.first_seen_at
-    story.ledger.waive(waiver_of(number))
+    story.ledger.waive(waiver_of(story, number))
     recorded(story, finding_of(frontier=6))
     assert states(story) == ["waived"]
     recorded(story, finding_of(frontier=5))
@@ -133,9 +138,23 @@ def test_what_is_foreseen_keeps_the_words_of_the_first_look(story: LedgerStory) 
     assert (seen.finding.cause, seen.finding.evidence["frontier"]) == ("at first.", 5)
 
 
+def test_a_finding_is_not_waived_whose_evidence_has_changed_since_it_was_read(
+    story: LedgerStory,
+) -> None:
+    (number,) = recorded(story, finding_of(frontier=5))
+    read = waiver_of(story, number)
+    recorded(story, finding_of(cause="it is empty.", frontier=6))
+    with pytest.raises(EvidenceChanged, match=f"finding {number}: .* not {read.digest}: it is em"):
+        story.ledger.waive(read)
+    assert states(story) == ["open"]
+    recorded(story, finding_of(frontier=5, seen_at="later"))
+    story.ledger.waive(read)
+    assert states(story) == ["waived"]
+
+
 def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(verdict=Verdict.UNKNOWN))
-    story.ledger.waive(waiver_of(number))
+    story.ledger.waive(waiver_of(story, number))
     recorded(story, finding_of(verdict=Verdict.PROVEN_LOSS))
     assert states(story) == ["superseded", "open"]
 
@@ -143,7 +162,7 @@ def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
 def test_an_expired_waiver_counts_for_nothing(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of())
     soon = datetime.now(UTC) + timedelta(milliseconds=300)
-    story.ledger.waive(waiver_of(number, expires_at=soon))
+    story.ledger.waive(waiver_of(story, number, expires_at=soon))
     story.ask("SELECT pg_sleep(0.4)::text")
     (standing,) = story.ledger.findings(FEED)
     assert standing.state is FindingState.OPEN
@@ -155,9 +174,9 @@ def test_only_an_open_finding_is_waived(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of())
     story.ledger.close_findings(FEED, {number: "Gone."})
     with pytest.raises(LedgerRefused, match=f"finding {number} is remedied, not open"):
-        story.ledger.waive(waiver_of(number))
+        story.ledger.waive(waiver_of(story, number))
     with pytest.raises(LedgerRefused, match="finding 99 is unknown, not open"):
-        story.ledger.waive(waiver_of(99))
+        story.ledger.waive(waiver_of(story, 99))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +192,7 @@ def test_a_waiver_has_two_names_a_reason_and_an_end(
 ) -> None:
     (number,) = recorded(story, finding_of())
     with pytest.raises(LedgerRefused, match=why):
-        story.ledger.waive(waiver_of(number, **changed))
+        story.ledger.waive(waiver_of(story, number, **changed))
     assert states(story) == ["open"]
 
 
@@ -213,7 +232,7 @@ def test_a_state_that_lasts_is_confirmed_while_the_log_grows_and_keeps_its_waive
 ) -> None:
     near = finding_of(5, 9, verdict=Verdict.SUSPECTED)
     (number,) = recorded(story, near)
-    story.ledger.waive(waiver_of(number))
+    story.ledger.waive(waiver_of(story, number))
     assert recorded(story, replace(near, until_offset=12)) == [number]
     (standing,) = story.ledger.findings(FEED)
     assert standing.state is FindingState.WAIVED
@@ -224,7 +243,7 @@ def test_a_state_that_lasts_is_confirmed_while_the_log_grows_and_keeps_its_waive
 def test_a_state_that_lasts_is_open_again_when_its_evidence_changes(story: LedgerStory) -> None:
     near = finding_of(5, 9, verdict=Verdict.SUSPECTED, retention_ms=10)
     (number,) = recorded(story, near)
-    story.ledger.waive(waiver_of(number))
+    story.ledger.waive(waiver_of(story, number))
     recorded(story, replace(near, until_offset=12, evidence={"retention_ms": 5}))
     assert states(story) == ["open"]
 
@@ -233,7 +252,7 @@ def expired(story: LedgerStory) -> int:
     """The number of a finding whose only waiver is over, and that nobody has looked for since."""
     (number,) = recorded(story, finding_of())
     soon = datetime.now(UTC) + timedelta(milliseconds=300)
-    story.ledger.waive(waiver_of(number, expires_at=soon))
+    story.ledger.waive(waiver_of(story, number, expires_at=soon))
     story.ask("SELECT pg_sleep(0.4)::text")
     return number
 
@@ -250,19 +269,19 @@ def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(story: L
 
 def test_a_waiver_that_has_expired_can_be_renewed(story: LedgerStory) -> None:
     number = expired(story)
-    story.ledger.waive(waiver_of(number))
+    story.ledger.waive(waiver_of(story, number))
     assert states(story) == ["waived"]
     recorded(story, finding_of())
     assert states(story) == ["waived"]
     with pytest.raises(LedgerRefused, match=f"finding {number} is waived, not open"):
-        story.ledger.waive(waiver_of(number))
+        story.ledger.waive(waiver_of(story, number))
 
 
 def test_the_newest_waiver_counts_and_no_longer_one_before_it(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(frontier=5))
-    story.ledger.waive(waiver_of(number))
+    story.ledger.waive(waiver_of(story, number))
     recorded(story, finding_of(frontier=6))
     soon = datetime.now(UTC) + timedelta(milliseconds=300)
-    story.ledger.waive(waiver_of(number, expires_at=soon))
+    story.ledger.waive(waiver_of(story, number, expires_at=soon))
     story.ask("SELECT pg_sleep(0.4)::text")
     assert [each.state for each in story.ledger.findings(FEED)] == [FindingState.OPEN]

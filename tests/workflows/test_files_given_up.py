@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -14,7 +13,6 @@ import pytest
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.states import BatchState, Verdict
-from tallystick.domain.waivers import Waiver
 from tallystick.errors import PublishedDataMissing, VerificationFailed
 from tallystick.workflows.current_files import current_paths
 from tallystick.workflows.landing import land_batch
@@ -26,6 +24,7 @@ from tallystick.workflows.run import carry_out, land_feed
 from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
+from tests.support.waivers import accept
 
 OWNER = Owner("one")
 
@@ -88,9 +87,7 @@ def paths_that_exist(story: Story) -> list[bool]:
 def accept_all(story: Story) -> None:
     ledger = story.services().ledger
     for number in losses(story):
-        ledger.waive(
-            Waiver(number, "told the readers", "ann", "bob", datetime(2030, 1, 1, tzinfo=UTC))
-        )
+        accept(ledger, number)
 
 
 def test_a_published_file_that_is_gone_for_good_is_given_up(published: Story) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pytest
 from tallystick.domain.findings import FAILING_VERDICTS, FindingCode
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.states import Verdict
-from tallystick.domain.waivers import Waiver
 from tallystick.domain.window import Window
 from tallystick.errors import AnotherCluster, BrokerUnavailable, SourceRefused
 from tallystick.workflows.checking import require_clean
@@ -26,6 +25,7 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
+from tests.support.waivers import accept
 
 OWNER, OTHER = Owner("one"), Owner("other")
 FIRST = AttemptId("1" * 16)
@@ -126,8 +126,7 @@ def test_what_two_people_have_accepted_fails_no_run(
     land_feed(story.services(), None, OWNER)
     ledger = story.services().ledger
     [cut] = [each for each in ledger.findings(FEED) if each.finding.code is FindingCode.TRUNCATED]
-    until = datetime.now(UTC) + timedelta(days=1)
-    ledger.waive(Waiver(cut.finding_id, "known", "ada", "grace", until))
+    accept(ledger, cut.finding_id)
 
     [told] = land_feed(story.services(), None, OWNER).findings
     assert (told.code, told.verdict) == (FindingCode.TRUNCATED, Verdict.WAIVED)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.waivers import Waiver
 from tallystick.workflows.rebuilding import rebuild
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import repair_feed
@@ -20,6 +18,7 @@ from tests.support.landed_feed import OWNER, files
 from tests.support.rechecked import Sceptic, sceptic_of
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
+from tests.support.waivers import accept
 
 OK, LOSS, DUP = "PROVEN_OK", "PROVEN_LOSS", "PROVEN_DUP"
 SUSPECTED, UNKNOWN, WAIVED = "SUSPECTED", "UNKNOWN", "WAIVED"
@@ -165,8 +164,7 @@ def test_lost_offsets_are_lost_until_two_people_accept_it(sceptic: Sceptic) -> N
 
     ledger = sceptic.story.services().ledger
     [found] = ledger.findings(FEED)
-    until = datetime.now(UTC) + timedelta(days=1)
-    ledger.waive(Waiver(found.finding_id, "known", "ada", "grace", until))
+    accept(ledger, found.finding_id)
 
     same(sceptic, WAIVED, OK)
 

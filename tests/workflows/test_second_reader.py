@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from tallystick.domain.sameness import SAME, LogCheck
 from tallystick.domain.second_read import SliceRead
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Isolation, Verdict
-from tallystick.domain.waivers import Waiver
 from tallystick.errors import BrokerUnavailable, VerificationFailed
 from tallystick.workflows import landing, observing, proving, second_reading
 from tallystick.workflows.landing import land_batch
@@ -32,6 +31,7 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker, ScriptedReader
 from tests.support.story import FEED, Story
+from tests.support.waivers import accept
 
 OWNER = Owner("test")
 C3, LOSS, UNKNOWN = FindingCode.ROWS_DIFFER, Verdict.PROVEN_LOSS, Verdict.UNKNOWN
@@ -296,9 +296,7 @@ def a_waived_difference(story: Story, log: Log) -> None:
     rewritten(log, 0)
     looked(story, second_reader=2_000)
     [stored] = story.services().ledger.findings(FEED)
-    until = datetime(2199, 1, 1, tzinfo=UTC)
-    waiver = Waiver(stored.finding_id, "one record, accepted", "ann", "bob", until)
-    story.services().ledger.waive(waiver)
+    accept(story.services().ledger, stored.finding_id)
 
 
 def test_what_is_accepted_stays_accepted_while_other_samples_are_equal(

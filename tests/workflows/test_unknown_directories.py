@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -16,13 +15,13 @@ import pytest
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.states import FindingState, Verdict
-from tallystick.domain.waivers import Waiver
 from tallystick.errors import LedgerBehind
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.run import land_feed
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
+from tests.support.waivers import accept
 
 OWNER = Owner("one")
 
@@ -60,10 +59,7 @@ def standing(story: Story) -> dict[FindingCode, int]:
 
 
 def accept_behind(story: Story) -> None:
-    number = standing(story)[FindingCode.LEDGER_BEHIND]
-    story.services().ledger.waive(
-        Waiver(number, "known", "ann", "bob", datetime(2030, 1, 1, tzinfo=UTC))
-    )
+    accept(story.services().ledger, standing(story)[FindingCode.LEDGER_BEHIND])
 
 
 def is_accepted(story: Story) -> bool:

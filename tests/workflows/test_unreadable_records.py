@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ import pytest
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import Owner
 from tallystick.domain.states import FindingState, Verdict
-from tallystick.domain.waivers import Waiver
 from tallystick.errors import ApplicationFailed, RecordsUnreadable
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.reconciliation import reconcile
@@ -21,6 +20,7 @@ from tallystick.workflows.run import RunReport, land_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
 from tests.support.story import FEED, FixedClock, Story
+from tests.support.waivers import accept
 
 OWNER = Owner("one")
 WHY = "ArithmeticException: long overflow"
@@ -257,18 +257,12 @@ def test_a_record_that_still_can_not_be_read_is_set_aside_again_at_once(story: S
     assert told(landed(services)) == []
 
 
-def given_up(services: Services, number: int) -> None:
-    services.ledger.waive(
-        Waiver(number, "a test record", "ann", "bob", datetime.now(UTC) + timedelta(days=1))
-    )
-
-
 def test_two_people_may_give_it_up_and_the_frontier_goes_on(story: Story) -> None:
     services = blind_to(story, (0, 77))
     landed(services, 3)
     [number] = unreadable(services)
 
-    given_up(services, number)
+    accept(services.ledger, number)
 
     report = reconcile(services)
     assert [each.account.frontier for each in report.partitions] == [100, 100]
@@ -292,7 +286,7 @@ def test_what_was_accepted_before_it_was_tried_again_is_given_up(story: Story) -
         spark(order, **noted)  # type: ignore[arg-type]
         if not blind:
             blind.append(True)
-            given_up(services, number)
+            accept(services.ledger, number)
 
     services.spark.isolate = accepted_meanwhile  # type: ignore[method-assign,assignment]
     repair_feed(services, [number], OWNER)

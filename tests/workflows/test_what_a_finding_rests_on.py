@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import pytest
 from tallystick.domain.findings import FindingCode, Level
 from tallystick.domain.identities import Owner
 from tallystick.domain.states import FindingState, Verdict
-from tallystick.domain.waivers import Waiver
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.reconciliation import ReconcileReport, reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
@@ -27,6 +25,7 @@ from tallystick.workflows.scrubbing import scrub
 from tests.support.refusals import refuse
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
+from tests.support.waivers import accept
 
 OWNER = Owner("one")
 C1, A8, A9, B2, U1 = (
@@ -95,8 +94,7 @@ def accept_all(story: Story) -> None:
     ledger = story.services().ledger
     for each in ledger.findings(FEED):
         if each.state is FindingState.OPEN:
-            until = datetime(2199, 1, 1, tzinfo=UTC)
-            ledger.waive(Waiver(each.finding_id, "one value, accepted", "ann", "bob", until))
+            accept(ledger, each.finding_id)
 
 
 @pytest.mark.parametrize("harm", [cut_short, flip, swap_values])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Verdict
-from tallystick.domain.waivers import Waiver
 from tallystick.errors import StorageUnavailable
 from tallystick.ports.file_store import FileStore
 from tallystick.workflows.reconciliation import reconcile
@@ -29,6 +28,7 @@ from tallystick.workflows.reporting import (
 from tallystick.workflows.run import land_feed
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
+from tests.support.waivers import accept
 
 OWNER = Owner("one")
 
@@ -196,8 +196,7 @@ def test_what_was_cut_before_it_was_landed_stays_lost_in_a_new_generation(story:
 
     assert intervals(reconcile(story.services()).findings) == TAIL
     assert proof_now(story) is Proof.NOT_PROVEN
-    waiver = Waiver(cut, "known", "ada", "grace", datetime.now(UTC) + timedelta(days=1))
-    story.services().ledger.waive(waiver)
+    accept(story.services().ledger, cut)
     assert proof_now(story) is Proof.PROVEN
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
 
@@ -13,7 +12,6 @@ import pytest
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
 from tallystick.domain.states import FindingState, Verdict
-from tallystick.domain.waivers import Waiver
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.checking import open_beside, require_clean
@@ -22,6 +20,7 @@ from tallystick.workflows.repairing import dry_repair
 from tallystick.workflows.run import RunReport, land_feed
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
+from tests.support.waivers import accept
 
 
 @pytest.fixture
@@ -117,8 +116,7 @@ def test_a_foreseen_loss_stays_accepted_until_a_plan_records_it(story: Story) ->
     story.broker.logs[0].log_start_offset = 15
     reconcile(story.services())
     [foreseen] = standing(story)
-    until = datetime.now(UTC) + timedelta(days=1)
-    story.services().ledger.waive(Waiver(foreseen.finding_id, "known", "ada", "grace", until))
+    accept(story.services().ledger, foreseen.finding_id)
 
     [told] = reconcile(story.services()).findings
     assert told.verdict is Verdict.WAIVED
@@ -212,7 +210,6 @@ def test_a_run_names_what_it_found_by_number(
 def test_what_two_people_have_accepted_does_not_stand_open(story: Story) -> None:
     story.broker.logs[0].log_start_offset = 15
     [stored] = land(story).on_record
-    until = datetime.now(UTC) + timedelta(days=1)
-    story.services().ledger.waive(Waiver(stored.finding_id, "known", "ada", "grace", until))
+    accept(story.services().ledger, stored.finding_id)
     report = land(story)
     assert open_beside(report.findings, report.on_record) == []

@@ -84,15 +84,29 @@ def explain(
 def waive(
     context: typer.Context,
     finding: Annotated[int, typer.Argument(help="The finding's number.")],
+    evidence: Annotated[
+        str,
+        typer.Option(metavar="DIGEST", help="What both have read: explain shows its digest."),
+    ],
     reason: Annotated[str, typer.Option(help="Why it is accepted.")],
     asked_by: Annotated[str, typer.Option(metavar="NAME", help="Who asks for it.")],
     approved_by: Annotated[str, typer.Option(metavar="NAME", help="Somebody else who agrees.")],
     until: Annotated[str, typer.Option(metavar="T", help="When the waiver ends (excluded).")],
     as_json: JsonOption = False,
 ) -> None:
-    """Accept an open finding as it stands now, for a time, by two people's word."""
+    """Accept an open finding as both have read it, for a time, by two people's word."""
     deliver(
-        lambda: _waived(stage_of(context), finding, reason, asked_by, approved_by, until),
+        lambda: _waived(
+            stage_of(context),
+            Waiver(
+                finding_id=finding,
+                reason=reason,
+                asked_by=asked_by,
+                approved_by=approved_by,
+                expires_at=_still_to_come("--until", until),
+                digest=evidence.strip().lower(),
+            ),
+        ),
         as_json=as_json,
     )
 
@@ -142,23 +156,24 @@ def _explained(stage: Stage, number: int) -> Answer:
     return Answer(document, explain_view(document))
 
 
-def _waived(
-    stage: Stage, number: int, reason: str, asked_by: str, approved_by: str, until: str
-) -> Answer:
-    if asked_by.strip().lower() == approved_by.strip().lower():
-        raise ConfigurationError("--approved-by", approved_by, "another person's name")
-    expires_at = instant_of("--until", until)
-    if expires_at is None or expires_at <= datetime.now(expires_at.tzinfo):
-        raise ConfigurationError("--until", until, "an instant that is still to come")
+def _waived(stage: Stage, waiver: Waiver) -> Answer:
+    number, until = waiver.finding_id, waiver.expires_at
+    if waiver.asked_by.strip().lower() == waiver.approved_by.strip().lower():
+        raise ConfigurationError("--approved-by", waiver.approved_by, "another person's name")
     with stage.ledger() as ledger:
         _finding(ledger, number)
-        ledger.waive(Waiver(number, reason, asked_by, approved_by, expires_at))
+        ledger.waive(waiver)
         found = _finding(ledger, number)
-    document = WaiveDocument(finding=stored_part(found), expires_at=expires_at)
-    words = (
-        f"Finding {number} is waived until {expires_at.isoformat()}, or until its evidence changes."
-    )
+    document = WaiveDocument(finding=stored_part(found), expires_at=until)
+    words = f"Finding {number} is waived until {until.isoformat()}, or until its evidence changes."
     return Answer(document, [words])
+
+
+def _still_to_come(option: str, value: str) -> datetime:
+    instant = instant_of(option, value)
+    if instant is None or instant <= datetime.now(instant.tzinfo):
+        raise ConfigurationError(option, value, "an instant that is still to come")
+    return instant
 
 
 def _finding(ledger: Ledger, number: int) -> StoredFinding:
@@ -273,6 +288,7 @@ def stored_part(stored: StoredFinding) -> StoredFindingPart:
         last_confirmed_at=stored.last_confirmed_at,
         closed_at=stored.closed_at,
         closed_by=stored.closed_by,
+        evidence_digest=stored.digest,
         waiver=_waiver_part(stored),
     )
 
@@ -288,4 +304,5 @@ def _waiver_part(stored: StoredFinding) -> WaiverPart | None:
         asked_by=waiver.asked_by,
         approved_by=waiver.approved_by,
         expires_at=waiver.expires_at,
+        evidence_digest=waiver.digest,
     )

@@ -25,6 +25,8 @@ class WaiverPart(Part):
     approved_by: str
     expires_at: Instant
     """Excluded."""
+    evidence_digest: str
+    """Of the evidence that was accepted."""
 
 
 class StoredFindingPart(FindingPart):
@@ -35,6 +37,8 @@ class StoredFindingPart(FindingPart):
     last_confirmed_at: Instant
     closed_at: Instant | None
     closed_by: str | None
+    evidence_digest: str
+    """Of the evidence above: `waive` asks for it."""
     waiver: WaiverPart | None
     """The newest one; null for a finding that was never waived."""
 

@@ -32,12 +32,13 @@ def findings_view(document: FindingsDocument) -> list[Block]:
             f"{each.code} {each.name}",
             place_of(each),
             each.first_seen_at.isoformat(timespec="seconds"),
+            each.evidence_digest,
             each.cause,
             *([each.closed_by or "-"] if has_ended else []),
         ]
         for each in document.findings
     ]
-    headers = ["finding#", "state", "verdict", "what", "where", "first seen", "cause"]
+    headers = ["finding#", "state", "verdict", "what", "where", "first seen", "evidence", "cause"]
     if has_ended:
         headers.append("ended by")
     return [
@@ -62,10 +63,21 @@ def explain_view(document: ExplainDocument) -> list[Block]:
     ]
     lines += _waiver_lines(found)
     lines += [f"evidence: {key} = {json.dumps(each)}" for key, each in found.evidence.items()]
+    lines.append(f"evidence digest: {found.evidence_digest}")
     if found.closed_by:
         return [*lines, f"closed: {found.closed_by}"]
     lines.append(f"remedy: {document.remedy}")
-    return lines if _is_waived(found) else [*lines, f"next: {found.next_step}"]
+    if _is_waived(found):
+        return lines
+    return [*lines, f"if two people accept it: {_waive_command(found)}", f"next: {found.next_step}"]
+
+
+def _waive_command(finding: StoredFindingPart) -> str:
+    """What accepts the finding as it is told here, and as nothing else."""
+    return (
+        f"./tallystick waive {finding.number} --evidence {finding.evidence_digest}"
+        " --reason TEXT --asked-by NAME --approved-by NAME --until T"
+    )
 
 
 def _is_waived(finding: StoredFindingPart) -> bool:

@@ -5,6 +5,8 @@
    time, and a log behind what is told.
 2. It is void when it expires, and when the evidence changes: then the finding is open again.
 3. A waived finding is told as WAIVED; it neither fails a run nor holds back completeness.
+4. What is accepted is what was read: a waiver names the digest of the evidence that both people had
+   before them, and is refused when it is another one by then.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class Waiver:
     """Somebody else."""
     expires_at: datetime
     """Excluded: from then on the finding is open again."""
+    digest: str
+    """Of the evidence that both have read, as `shown_digest` gives it."""
 
 
 def as_accepted(
@@ -56,3 +60,17 @@ def evidence_digest(evidence: Mapping[str, object]) -> bytes:
     """
     kept = {name: value for name, value in evidence.items() if name not in _CHANGING}
     return sha256(json.dumps(kept, sort_keys=True).encode()).digest()
+
+
+def shown_digest(evidence: Mapping[str, object]) -> str:
+    """The evidence's digest as people read and copy it: short, for it guards against a mix-up only.
+
+    >>> shown_digest({"length_bytes": 0})
+    'ff39e8c1'
+    """
+    return shortened(evidence_digest(evidence))
+
+
+def shortened(digest: bytes) -> str:
+    """The first characters of a digest, as they are shown."""
+    return digest.hex()[:8]

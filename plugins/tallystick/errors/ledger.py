@@ -125,6 +125,20 @@ class SchemaOutOfDate(LedgerError):
         return f"the ledger has schema {found}, this code needs {wanted}."
 
 
+class EvidenceChanged(LedgerError):
+    """A finding's evidence is not the one that two people have read and accepted."""
+
+    next_step = "Nothing was accepted. Read it again, both of you: ./tallystick explain FINDING"
+
+    def __init__(self, finding: int, accepted: str, found: str, cause: str) -> None:
+        super().__init__(finding, accepted, found, cause)
+
+    def sentence(self) -> str:
+        """The finding, both digests, and what is found now."""
+        finding, accepted, found, cause = self.args
+        return f"finding {finding}: its evidence is {found} now, not {accepted}: {cause}"
+
+
 class ReportMissing(LedgerError):
     """No report of the feed was stored, or none is as old as was asked for."""
 

@@ -11,8 +11,8 @@ from typing import Any
 from tallystick.domain.findings import GROWING_CODES, Finding, FindingCode, Level
 from tallystick.domain.identities import FeedName
 from tallystick.domain.states import FindingState, Verdict
-from tallystick.domain.waivers import Waiver, evidence_digest
-from tallystick.errors import LedgerRefused
+from tallystick.domain.waivers import Waiver, evidence_digest, shortened
+from tallystick.errors import EvidenceChanged, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import evidence_json, storable
@@ -128,7 +128,9 @@ def close_findings(
 
 
 def waive(transaction: Transaction, waiver: Waiver) -> FeedName:
-    """Accept an open finding; its feed. Raises LedgerRefused for one that is not open."""
+    """Accept an open finding; its feed. Raises LedgerRefused for one that is not open, and
+    EvidenceChanged for one whose evidence is another by now.
+    """
     known = finding(transaction, waiver.finding_id)
     if known:
         # Everybody locks in this order: generations before findings.
@@ -138,6 +140,8 @@ def waive(transaction: Transaction, waiver: Waiver) -> FeedName:
     if stored is None or stored.state is not FindingState.OPEN:
         state = stored.state.value if stored else "unknown"
         raise LedgerRefused("waive_finding", f"finding {waiver.finding_id} is {state}, not open")
+    if stored.digest != waiver.digest:
+        raise EvidenceChanged(waiver.finding_id, waiver.digest, stored.digest, stored.finding.cause)
     transaction.change(
         "enter_waiver",
         finding_id=waiver.finding_id,
@@ -190,4 +194,11 @@ def _finding(row: Any) -> Finding:
 def _waiver(row: Any) -> Waiver | None:
     if row.expires_at is None:
         return None
-    return Waiver(row.finding_id, row.reason, row.asked_by, row.approved_by, in_utc(row.expires_at))
+    return Waiver(
+        finding_id=row.finding_id,
+        reason=row.reason,
+        asked_by=row.asked_by,
+        approved_by=row.approved_by,
+        expires_at=in_utc(row.expires_at),
+        digest=shortened(row.evidence_sha256),
+    )

@@ -10,7 +10,7 @@ from typing import Protocol
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import FeedName
 from tallystick.domain.states import FindingState
-from tallystick.domain.waivers import Waiver
+from tallystick.domain.waivers import Waiver, shown_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,11 @@ class StoredFinding:
     waiver: Waiver | None = None
     """The newest one, whatever became of it: it holds while the state is waived."""
     has_waiver_expired: bool = False
+
+    @property
+    def digest(self) -> str:
+        """Of the evidence as it is here: who accepts the finding names it."""
+        return shown_digest(self.finding.evidence)
 
 
 class FindingsRecord(Protocol):
@@ -67,7 +72,8 @@ class FindingsRecord(Protocol):
         ...
 
     def waive(self, waiver: Waiver) -> None:
-        """Accept an open finding; raises LedgerRefused for one that is not open.
+        """Accept an open finding. Raises LedgerRefused for one that is not open, and
+        EvidenceChanged for one whose evidence has another digest by now than the waiver.
 
         An unreadable record is given up by that: recorded as lost in the same transaction.
         """

@@ -14,11 +14,11 @@ from tallystick.domain.batch import WaitingBatch
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.progress_rules import unfinished_batches
 from tallystick.domain.states import BatchState
-from tallystick.domain.waivers import Waiver
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.workflows.planning import plan_feed
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story
+from tests.support.waivers import accept
 from tests.unit.cli.conftest import CommandLine
 
 
@@ -57,6 +57,7 @@ def test_findings_are_listed_by_the_number_that_reconcile_tells(missing: Command
         "where",
         "first",
         "seen",
+        "evidence",
         "cause",
     ]
     assert lines[-1] == "next: ./tallystick explain FINDING says what one means and what to do."
@@ -82,7 +83,7 @@ def test_a_finding_is_explained_with_its_evidence_and_the_next_command(
 
 
 def test_an_unknown_number_is_wrong_use(missing: CommandLine) -> None:
-    for command in (("explain", "4711"), waive("4711")):
+    for command in (("explain", "4711"), waive(4711, "00000000")):
         told = missing(*command)
         assert told.code == 2
         assert "FINDING is '4711'" in told.err
@@ -173,16 +174,23 @@ def test_nothing_to_mend_is_clean(landing: CommandLine) -> None:
     assert "There is nothing to mend." in told.out
 
 
-def waive(number: str, approved_by: str = "Grace", until: str = "2199-01-01") -> tuple[str, ...]:
+def waive(
+    number: int, evidence: str, approved_by: str = "Grace", until: str = "2199-01-01"
+) -> tuple[str, ...]:
     return (
-        *("waive", number, "--reason", "emptied on purpose", "--asked-by", "Ada"),
+        *("waive", str(number), "--evidence", evidence),
+        *("--reason", "emptied on purpose", "--asked-by", "Ada"),
         *("--approved-by", approved_by, "--until", until),
     )
 
 
+def as_read(found: dict[str, Any]) -> tuple[str, ...]:
+    return waive(found["number"], found["evidence_digest"])
+
+
 def test_a_waived_finding_fails_nothing_any_more(missing: CommandLine) -> None:
     for each in listed(missing):
-        told = missing(*waive(str(each["number"])))
+        told = missing(*as_read(each))
         assert told.code == 0, told.err
         assert "is waived until 2199-01-01T00:00:00+00:00" in told.out
     assert missing("findings", "orders", "--json").code == 0
@@ -192,8 +200,9 @@ def test_a_waived_finding_fails_nothing_any_more(missing: CommandLine) -> None:
 
 
 def test_a_waived_finding_says_who_accepted_it_and_until_when(missing: CommandLine) -> None:
-    number = str(listed(missing)[0]["number"])
-    assert missing(*waive(number)).code == 0
+    [found] = listed(missing)
+    number = str(found["number"])
+    assert missing(*as_read(found)).code == 0
     assert "waived until 2199-01-01T00:00:00+00:00" in missing("findings", "orders").out
     told = missing("explain", number)
     assert (
@@ -207,6 +216,7 @@ def test_a_waived_finding_says_who_accepted_it_and_until_when(missing: CommandLi
         "asked_by": "Ada",
         "approved_by": "Grace",
         "expires_at": "2199-01-01T00:00:00+00:00",
+        "evidence_digest": found["evidence_digest"],
     }
     assert "next:" not in missing("reconcile", "orders").out
 
@@ -217,7 +227,7 @@ def test_a_finding_that_is_open_again_says_that_its_waiver_has_expired(
     number = listed(missing)[0]["number"]
     until = datetime.now(UTC) + timedelta(milliseconds=300)
     with closing(PostgresLedger(story.dsn)) as ledger:
-        ledger.waive(Waiver(number, "emptied on purpose", "Ada", "Grace", until))
+        accept(ledger, number, until)
     time.sleep(0.4)
     instant = until.isoformat(timespec="seconds")
     assert f"open, waiver expired {instant}" in missing("findings", "orders").out
@@ -241,7 +251,54 @@ def test_a_finding_that_was_never_waived_has_no_waiver(missing: CommandLine) -> 
 def test_a_waiver_needs_two_people_and_an_end(
     missing: CommandLine, approved_by: str, until: str, said: str
 ) -> None:
-    number = str(listed(missing)[0]["number"])
-    told = missing(*waive(number, approved_by, until))
+    [found] = listed(missing)
+    told = missing(*waive(found["number"], found["evidence_digest"], approved_by, until))
     assert told.code == 2
     assert said in told.err
+
+
+def damaged(landing: CommandLine, story: Story) -> Path:
+    """A committed file of which one byte is another, as a reconcile has found."""
+    assert landing("land", "orders", "--json").code == 0
+    file = published(story)[0]
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    assert landing("reconcile", "orders", "--json").code == 1
+    return file
+
+
+def test_a_finding_is_not_waived_in_another_state_than_was_read(
+    landing: CommandLine, story: Story
+) -> None:
+    file = damaged(landing, story)
+    [read] = listed(landing)
+    file.write_bytes(b"")
+    assert landing("reconcile", "orders", "--json").code == 1
+
+    told = landing(*as_read(read))
+
+    [worse] = listed(landing)
+    assert (worse["number"], worse["state"]) == (read["number"], "open")
+    assert told.code == 3
+    digests = f"its evidence is {worse['evidence_digest']} now, not {read['evidence_digest']}"
+    assert f"finding {read['number']}: {digests}: {worse['cause']}" in told.err
+    assert "Read it again, both of you: ./tallystick explain FINDING" in told.err
+    assert landing(*as_read(worse)).code == 0
+
+
+def test_explain_gives_the_command_that_accepts_what_it_tells(missing: CommandLine) -> None:
+    [found] = listed(missing)
+    digest = found["evidence_digest"]
+    assert f" {digest} " in missing("findings", "orders").out
+    told = missing("explain", str(found["number"])).out.splitlines()
+    assert f"evidence digest: {digest}" in told
+    [command] = [each for each in told if each.startswith("if two people accept it: ")]
+    given = command.removeprefix("if two people accept it: ./tallystick ").split()
+    filled = {"TEXT": "known", "T": "2199-01-01"}
+    people = iter(("Ada", "Grace"))
+    words = [next(people) if each == "NAME" else filled.get(each, each) for each in given]
+    assert missing(*words).code == 0
+    told = missing("explain", str(found["number"])).out.splitlines()
+    assert f"evidence digest: {digest}" in told
+    assert not [each for each in told if each.startswith("if two people")]

@@ -16,12 +16,12 @@ import pytest
 from tallystick.domain import report_document
 from tallystick.domain.coverage_map import CoverageBlock, CoverageMap
 from tallystick.domain.report_document import ReportDocument
-from tallystick.domain.waivers import Waiver
 from tallystick.ledger.postgres import PostgresLedger
 from tests.support.ledger_story import finding_of
 from tests.support.report_documents import TAKEN_AT, a_document
 from tests.support.scripted_broker import NOW, Kind
 from tests.support.story import FEED, Story
+from tests.support.waivers import accept
 from tests.unit.cli.conftest import CommandLine
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -159,7 +159,7 @@ def test_complete_names_what_is_accepted_as_lost(landing: CommandLine, story: St
     with closing(PostgresLedger(story.dsn)) as ledger:
         lost = ledger.findings(FEED)
         for each in lost:
-            ledger.waive(Waiver(each.finding_id, "known", "Ada", "Grace", YEARS_LATER))
+            accept(ledger, each.finding_id)
 
     told = landing("complete", "orders", "--json")
     said = landing("complete", "orders").out
@@ -189,7 +189,7 @@ def test_complete_names_what_is_accepted_as_it_stands(landing: CommandLine, stor
     assert landing("reconcile", "orders").code == 1
     with closing(PostgresLedger(story.dsn)) as ledger:
         for each in ledger.findings(FEED):
-            ledger.waive(Waiver(each.finding_id, "known", "Ada", "Grace", YEARS_LATER))
+            accept(ledger, each.finding_id)
 
     said = landing("complete", "orders")
 
@@ -207,7 +207,7 @@ def test_complete_names_no_waiver_that_has_nothing_to_do_with_it(
     with closing(PostgresLedger(story.dsn)) as ledger:
         ledger.record_findings(FEED, [ahead])
         [stored] = ledger.findings(FEED)
-        ledger.waive(Waiver(stored.finding_id, "known", "Ada", "Grace", YEARS_LATER))
+        accept(ledger, stored.finding_id)
 
     assert landing("complete", "orders", "--json").json["accepted"] == []
     assert "is proven to be landed" in landing("complete", "orders").out

@@ -72,10 +72,11 @@ SELECT f.finding_id, f.feed, f.code, f.verdict::text AS verdict, f.level, f.topi
        f.first_seen_at, f.last_confirmed_at, f.closed_at, f.closed_by,
        CASE WHEN f.state = 'waived' AND newest.has_expired THEN 'open' ELSE f.state::text END
          AS state,
-       newest.reason, newest.asked_by, newest.approved_by, newest.expires_at, newest.has_expired
+       newest.reason, newest.asked_by, newest.approved_by, newest.expires_at, newest.has_expired,
+       newest.evidence_sha256
   FROM finding f
   LEFT JOIN LATERAL (
-         SELECT w.reason, w.asked_by, w.approved_by, w.expires_at,
+         SELECT w.reason, w.asked_by, w.approved_by, w.expires_at, w.evidence_sha256,
                 clock_timestamp() >= w.expires_at AS has_expired
            FROM waiver w WHERE w.finding_id = f.finding_id
           ORDER BY w.waiver_id DESC LIMIT 1) newest ON true

@@ -1,0 +1,17 @@
+"""Two people's word about a finding, as they have just read it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from tallystick.domain.waivers import Waiver
+from tallystick.ports.findings import FindingsRecord
+
+YEARS_LATER = datetime(2199, 1, 1, tzinfo=UTC)
+
+
+def accept(ledger: FindingsRecord, number: int, until: datetime = YEARS_LATER) -> None:
+    """The finding is waived as it stands now."""
+    read = ledger.finding(number)
+    assert read is not None
+    ledger.waive(Waiver(number, "known", "Ada", "Grace", until, read.digest))
