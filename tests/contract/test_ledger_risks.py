@@ -11,6 +11,7 @@ from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.log_changes import CutClaim, EndedGeneration, LogChanges
+from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import RangeState
 from tests.support.ledger_story import FEED, LedgerStory
@@ -88,3 +89,42 @@ def test_what_a_repair_landed_is_at_risk_until_its_files_are_replaced(log: Ledge
     log.verify(attempt)
     log.ledger.commit(attempt)
     assert log.ledger.offsets_at_risk([plan.batch_id, old.batch_id]) == {}
+
+
+def copies(story: LedgerStory, batch_id: BatchId) -> list[tuple[str, int, int]]:
+    """Directory and offsets of the committed files that hold what the batch does."""
+    return [
+        (each.directory, each.offsets.from_offset, each.offsets.until_offset)
+        for each in story.ledger.committed_copies(batch_id)
+    ]
+
+
+def test_a_committed_file_is_a_copy_where_it_lies_now(log: LedgerStory) -> None:
+    attempt = log.verified((0, 0, 10))
+    batch = attempt.batch_id
+    assert copies(log, batch) == []
+    log.ledger.commit(attempt)
+    plan = log.ledger.batch(batch).plan
+    staged = {directory for directory, _, _ in copies(log, batch)}
+    assert staged == {StagingPath.of(plan, attempt.attempt_id).data}
+    log.ledger.mark_published(batch)
+    assert set(copies(log, batch)) == {(str(BatchPath.of(plan)), 0, 10)}
+    [file] = log.ledger.files(FEED)
+    assert {(each.name, each.length_bytes) for each in log.ledger.committed_copies(batch)} == {
+        (file.file.name, file.file.length_bytes)
+    }
+
+
+def test_what_another_batch_has_committed_of_released_offsets_is_a_copy(log: LedgerStory) -> None:
+    batch = log.planned((0, 0, 10))
+    account = log.account()
+    offsets = OffsetRange(account.partition, 0, 10)
+    becomes, code = RangeState.RELEASED, FindingCode.SHORT_READ
+    log.change(LogChanges(cuts=(CutClaim(batch, account.generation_id, offsets, becomes, code),)))
+    other = log.committed((0, 0, 6))
+    plan = log.ledger.batch(other.batch_id).plan
+    staged = StagingPath.of(plan, other.attempt_id).data
+    assert copies(log, batch) == [(staged, 0, 6)]
+    log.ledger.mark_published(other.batch_id)
+    log.ledger.fold(FEED)
+    assert copies(log, batch) == [(str(BatchPath.of(plan)), 0, 6)]

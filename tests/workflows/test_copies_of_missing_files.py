@@ -1,17 +1,20 @@
-"""A committed file that is known to be missing or changed holds nothing: what attempts have beside
-it may be the only copy.
+"""A committed file that is missing or changed holds nothing, whether or not a look has told: what
+attempts have beside it may be the only copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.states import Verdict
+from tallystick.errors import StorageRefused
+from tallystick.ports.file_store import FileStore, StoredEntry
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.publishing import publish
@@ -56,6 +59,34 @@ class Twice:
         return [each.finding_id for each in self.story.services().ledger.findings(FEED)]
 
 
+class Listing:
+    """A file store that notes which directories are listed."""
+
+    def __init__(self, store: FileStore) -> None:
+        self._store = store
+        self.listed: list[str] = []
+
+    def entries(self, path: str) -> Sequence[StoredEntry]:
+        self.listed.append(path)
+        return self._store.entries(path)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class Closed(Listing):
+    """One that refuses to list one directory."""
+
+    def __init__(self, store: FileStore, directory: str) -> None:
+        super().__init__(store)
+        self._directory = directory
+
+    def entries(self, path: str) -> Sequence[StoredEntry]:
+        if path == self._directory:
+            raise StorageRefused(path, "permission denied")
+        return super().entries(path)
+
+
 @pytest.fixture
 def twice(ledger_databases: Callable[[], str], tmp_path: Path) -> Twice:
     broker = ScriptedBroker("orders", partitions=1)
@@ -94,6 +125,67 @@ def test_a_copy_of_a_file_that_is_missing_is_kept_until_the_file_is_back(twice: 
     assert twice.copies == []
     assert twice.story.staged() == []
     assert twice.story.published_offsets() == {0: list(range(25))}
+
+
+def test_a_copy_of_a_file_that_is_gone_is_kept_before_any_look_has_told(twice: Twice) -> None:
+    content = twice.committed.read_bytes()
+    twice.committed.unlink()
+    for _ in range(2):
+        sweep(twice.story.services())
+        assert [each.read_bytes() for each in twice.copies] == [content]
+    assert reconcile(twice.story.services()).verdict is Verdict.PROVEN_LOSS
+    assert not repair_feed(twice.story.services(), twice.numbers, OWNER).errors
+    [lost] = twice.story.services().ledger.findings(FEED)
+    assert lost.finding.evidence["kept"] == [twice.put_aside]
+
+
+def test_a_copy_of_a_directory_that_is_gone_or_refused_is_kept(twice: Twice) -> None:
+    elsewhere = twice.story.directory / "elsewhere"
+    directory = twice.committed.parent
+    directory.rename(elsewhere)
+    sweep(twice.story.services())
+    assert len(twice.copies) == 1
+    elsewhere.rename(directory)
+    closed = f"/{directory.relative_to(twice.story.directory)}"
+    services = twice.story.services()
+    store: Any = Closed(services.store, closed)
+    assert sweep(replace(services, store=store)) == 0
+    assert len(twice.copies) == 1
+    assert sweep(services)
+    assert twice.copies == []
+
+
+def test_a_copy_of_a_file_that_was_cut_short_is_kept_before_any_look_has_told(twice: Twice) -> None:
+    content = twice.committed.read_bytes()
+    twice.committed.write_bytes(content[:-1])
+    sweep(twice.story.services())
+    assert len(twice.copies) == 1
+    twice.committed.write_bytes(content)
+    assert sweep(twice.story.services())
+    assert twice.copies == []
+
+
+def test_what_a_late_writer_left_beside_a_file_that_nobody_has_missed_is_kept(twice: Twice) -> None:
+    [copy] = twice.copies
+    content = copy.read_bytes()
+    assert sweep(twice.story.services())
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(content)
+    twice.committed.unlink()
+    sweep(twice.story.services())
+    assert len(twice.copies) == 1
+
+
+def test_a_sweep_lists_each_directory_once_and_only_beside_rows(twice: Twice) -> None:
+    services = twice.story.services()
+    store = Listing(services.store)
+    assert sweep(replace(services, store=store)) == 2  # type: ignore[arg-type]
+    shown = twice.committed.parent
+    assert store.listed.count(f"/{shown.relative_to(twice.story.directory)}") == 1
+    land_feed(twice.story.services(), None, OWNER)
+    store.listed.clear()
+    assert sweep(replace(services, store=store)) == 0  # type: ignore[arg-type]
+    assert store.listed == ["/landing/_staging"]
 
 
 def test_a_copy_of_a_file_that_has_changed_is_kept(twice: Twice) -> None:

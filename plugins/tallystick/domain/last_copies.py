@@ -1,8 +1,8 @@
 """What may become of an attempt's files: committed after all, deleted, kept, or put aside.
 
 1. Nothing is deleted that may be the only copy. What an attempt read may go when its offsets are
-   committed; or when the log has them still and was not cut since, unless the attempt is proven, or
-   the newest with complete files.
+   committed, and the files that hold them are there; or when the log has them still and was not cut
+   since, unless the attempt is proven, or the newest with complete files.
 2. A row in a file is proven by its offset. A missing one is a hole only where the log proves it.
 """
 
@@ -69,6 +69,34 @@ class AtRisk:
             and bounds.leader_epoch is not None
             and bounds.leader_epoch == epochs.get(partition)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedCopy:
+    """A committed file that holds offsets which a batch has claimed, too."""
+
+    directory: str
+    """Where the file lies, by the ledger."""
+    name: str
+    length_bytes: int
+    offsets: OffsetRange
+    """What both have of one partition."""
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+        return f"{self.directory}/{self.name}"
+
+
+def relied_on(
+    copies: Iterable[CommittedCopy], at_risk: Sequence[AtRisk]
+) -> tuple[CommittedCopy, ...]:
+    """The files without which rows of the batch would have no copy that anybody knows of.
+
+    What is at risk is judged for itself, so a file that holds nothing else need not be there.
+    """
+    known = [each.offsets for each in at_risk]
+    return tuple(each for each in copies if subtract(each.offsets, known))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from tallystick.domain.batch import Attempt, BatchStatus, WaitingBatch
 from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
-from tallystick.domain.last_copies import AtRisk, KeptFiles
+from tallystick.domain.last_copies import AtRisk, CommittedCopy, KeptFiles
 from tallystick.domain.log_changes import Accounts, CutClaim
 from tallystick.domain.manifest import Manifest
 from tallystick.domain.ranges import OffsetRange
@@ -150,6 +150,11 @@ class PostgresLedger(
         """What these batches have claimed and no commit holds."""
         with self._connection.reading() as transaction:
             return publishing.offsets_at_risk(transaction, batch_ids)
+
+    def committed_copies(self, batch_id: BatchId) -> Sequence[CommittedCopy]:
+        """Committed files with offsets of this batch."""
+        with self._connection.reading() as transaction:
+            return publishing.committed_copies(transaction, batch_id)
 
     def committed_among(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
         """Those of the batches that this ledger has committed."""

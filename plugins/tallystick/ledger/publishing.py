@@ -8,12 +8,13 @@ from typing import Any
 from tallystick.domain.batch import Attempt
 from tallystick.domain.generation import GenerationState
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, FencingToken, Owner
-from tallystick.domain.last_copies import AtRisk
+from tallystick.domain.last_copies import AtRisk, CommittedCopy
+from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.states import BatchState, RangeState
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.rows import manifest_of
+from tallystick.ledger.rows import in_utc, manifest_of
 from tallystick.ports.ledger import CommittedBatch, DeadAttempt
 
 
@@ -84,6 +85,29 @@ def offsets_at_risk(
         )
         found.setdefault(BatchId(row.batch_id), []).append(risk)
     return found
+
+
+def committed_copies(transaction: Transaction, batch_id: BatchId) -> list[CommittedCopy]:
+    """The committed files that hold offsets of this batch."""
+    return [
+        CommittedCopy(
+            _directory(row),
+            row.name,
+            row.length_bytes,
+            OffsetRange(
+                TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset
+            ),
+        )
+        for row in transaction.rows("committed_copies", batch_id=batch_id)
+    ]
+
+
+def _directory(row: Any) -> str:
+    batch_id = BatchId(row.batch_id)
+    if row.state != BatchState.PUBLISHED.value:
+        return StagingPath(row.root, batch_id, AttemptId(row.committed_by)).data
+    hour = in_utc(row.label).replace(minute=0, second=0, microsecond=0)
+    return str(BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, batch_id))
 
 
 def committed_among(

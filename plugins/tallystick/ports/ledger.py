@@ -14,7 +14,7 @@ from tallystick.domain.findings import Finding
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner, PlanId
 from tallystick.domain.landed import LandedFile
-from tallystick.domain.last_copies import AtRisk, KeptFiles
+from tallystick.domain.last_copies import AtRisk, CommittedCopy, KeptFiles
 from tallystick.domain.log_changes import Accounts, CutClaim, LogChanges
 from tallystick.domain.manifest import AccountedRange, Manifest
 from tallystick.domain.ranges import OffsetRange
@@ -284,6 +284,10 @@ class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Scrubs
         """By batch, what it has claimed and no commit holds; a batch of which there is none is left
         out. What its attempts have in staging may be the only copy of these offsets.
         """
+        ...
+
+    def committed_copies(self, batch_id: BatchId) -> Sequence[CommittedCopy]:
+        """The committed files, whosever they are, that hold offsets of this batch."""
         ...
 
     def committed_among(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:

@@ -2,7 +2,8 @@
 
 1. Only what the ledger says can never be committed is touched.
 2. Nothing is deleted that may be the only copy: `last_copies` decides, from the ledger's offsets,
-   the attempt's files, and one look at the log.
+   the attempt's files, and one look at the log. What is committed counts as a copy only where its
+   file is seen now.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tallystick.domain.last_copies import AtRisk, DeadFiles, Fate, fate_of
 from tallystick.domain.paths import STAGING_NAME, StagingPath
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.errors import FileMissing, SourceError
+from tallystick.workflows.committed_copies import CommittedCopies
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import feed_roots
 from tallystick.workflows.retiring import put_directory_aside
@@ -33,14 +35,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Look:
-    """What this sweep knows of the log: asked once, and only if it matters."""
+    """What this sweep knows of other copies: asked once, and only if it matters."""
 
     services: Services
+    copies: CommittedCopies
     _seen: list[BrokerSnapshot | None] = field(default_factory=list)
 
     @property
     def snapshot(self) -> BrokerSnapshot | None:
-        """None while the broker can't be asked: then the log is not taken for a copy."""
+        """Of the log; None while the broker can't be asked: then it is not taken for a copy."""
         if not self._seen:
             try:
                 self._seen.append(self.services.broker.snapshot(self.services.topic))
@@ -56,7 +59,7 @@ def sweep(services: Services) -> int:
     The ledger says in one answer that the token is dead and that the attempt did not commit; a dead
     token can't come to life again.
     """
-    look = _Look(services)
+    look = _Look(services, CommittedCopies(services))
     with at(services, "sweep"):
         dead = services.ledger.dead_attempts(services.feed_name)
         ids = sorted({each.attempt.batch_id for each in dead})
@@ -108,10 +111,13 @@ def _put_away(
 ) -> bool:
     """True when nothing is left in the directory."""
     fate = Fate.DELETED
-    if at_risk and holds_rows(services, staging):
+    has_rows = holds_rows(services, staging)
+    if at_risk and has_rows:
         is_proven = services.store.status(staging.manifest) is not None
         files = DeadFiles(True, is_newest_whole, epochs_of(services, staging), is_proven)
         fate = fate_of(files, at_risk, look.snapshot, is_over=is_over)
+    if fate is Fate.DELETED and has_rows and look.copies.missing(staging.batch_id, at_risk):
+        fate = Fate.KEPT
     match fate:
         case Fate.DELETED:
             services.store.delete(str(staging))
@@ -150,12 +156,14 @@ def _batch_put_away(
     services: Services, root: str, batch_id: BatchId, at_risk: Sequence[AtRisk], look: _Look
 ) -> bool:
     directory = f"{root}/{STAGING_NAME}/{batch_id}"
-    if not at_risk:
+    attempts = attempts_in(services, root, batch_id)
+    has_rows = any(holds_rows(services, each) for each in attempts)
+    if not at_risk and not (has_rows and look.copies.missing(batch_id, at_risk)):
         services.store.delete(directory)
         log.info("Swept %s again: a late writer had been there.", directory)
         return True
     put_away = [
         _put_away(services, each, at_risk, look, True, is_whole(services, each))
-        for each in attempts_in(services, root, batch_id)
+        for each in attempts
     ]
     return all(put_away) and services.store.delete_empty(directory)

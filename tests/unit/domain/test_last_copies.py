@@ -12,7 +12,15 @@ import pytest
 
 from tallystick.domain.accounting import RangeHoles
 from tallystick.domain.generation import GenerationState
-from tallystick.domain.last_copies import AtRisk, DeadFiles, Fate, fate_of, provable_parts
+from tallystick.domain.last_copies import (
+    AtRisk,
+    CommittedCopy,
+    DeadFiles,
+    Fate,
+    fate_of,
+    provable_parts,
+    relied_on,
+)
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import RangeState
@@ -165,3 +173,19 @@ def test_what_stands_in_the_way_keeps_all_from_being_committed(
 def _gaps(unproven: list[tuple[int, int]]) -> RangeHoles:
     holes = OffsetRuns.of(unproven)
     return RangeHoles(planned(10, 20), OffsetRuns.of([(10, 20)]).difference(holes), holes)
+
+
+@pytest.mark.parametrize(
+    ("at_risk", "is_relied_on"),
+    [
+        ([], True),
+        ([CLAIMED], False),
+        ([replace(CLAIMED, offsets=a_range(10, 19))], True),
+        ([replace(CLAIMED, offsets=a_range(10, 20, partition=1))], True),
+    ],
+)
+def test_a_file_is_relied_on_for_what_is_not_at_risk_anyway(
+    at_risk: Sequence[AtRisk], is_relied_on: bool
+) -> None:
+    copy = CommittedCopy("/landing", "a.parquet", 9, a_range(10, 20))
+    assert (copy in relied_on([copy], at_risk)) is is_relied_on

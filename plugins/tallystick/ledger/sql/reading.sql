@@ -136,6 +136,32 @@ SELECT h.batch_id, CASE WHEN l.offsets && part THEN 'lost' ELSE h.state END AS s
  CROSS JOIN LATERAL unnest(h.offsets) AS part
  ORDER BY h.batch_id, g.generation_id, lower(part);
 
+-- name: committed_copies
+-- The committed files, but the retracted ones, that hold offsets which this batch has claimed or
+-- landed, with the offsets that both have: its attempts may hold the same rows.
+WITH asked AS (
+  SELECT g.feed, g.ordinal, g.partition, r.offsets
+    FROM offset_range r JOIN generation g USING (generation_id)
+   WHERE r.batch_id = :batch_id
+  UNION
+  -- By its files: its ranges may be folded into others.
+  SELECT b.feed, b.ordinal, s.partition, int8range(s.first_offset, s.last_offset + 1)
+    FROM batch b JOIN file_slice s USING (batch_id)
+   WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL
+)
+SELECT b.batch_id, b.feed, b.root, b.topic, b.ordinal, b.label, b.committed_by,
+       b.state::text AS state, f.name, f.length_bytes, s.partition,
+       greatest(lower(a.offsets), s.first_offset) AS from_offset,
+       least(upper(a.offsets), s.last_offset + 1) AS until_offset
+  FROM asked a
+  JOIN batch b ON b.feed = a.feed AND b.ordinal = a.ordinal AND b.committed_by IS NOT NULL
+  JOIN file f ON f.batch_id = b.batch_id
+  JOIN file_slice s ON s.batch_id = f.batch_id AND s.name = f.name AND s.partition = a.partition
+   AND s.first_offset < upper(a.offsets) AND s.last_offset >= lower(a.offsets)
+ WHERE NOT EXISTS (SELECT FROM file_retraction gone
+                    WHERE gone.batch_id = f.batch_id AND gone.name = f.name)
+ ORDER BY b.commit_number, f.name COLLATE "C", s.partition, lower(a.offsets);
+
 -- name: committed_among
 -- Those of the batches that are the feed's and committed, in the order of their commits.
 SELECT batch_id FROM batch
