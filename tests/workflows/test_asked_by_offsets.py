@@ -62,17 +62,23 @@ class Silent:
 
 
 def halved(story: Story, *, is_proven: bool = False) -> Attempt:
-    """A batch whose two attempts have landed it, and were never proven: the next plan halves it."""
+    """A batch whose two attempts have landed it, and whose files were not there when the plan that
+    halved it asked them; now they are.
+    """
     first = landed(story)
     if is_proven:
         record_proof(story.services(), first)
     [adopted] = plan_feed(story.services(), None, ONE).adopted
     assert land_batch(story.services(), adopted.batch_id, SECOND, ONE)
+    staging = story.directory / "landing" / "_staging"
     if not is_proven:
         # Only the first attempt's files are whole.
-        [file] = (story.directory / "landing" / "_staging").rglob(f"{SECOND}/data/*.parquet")
+        [file] = staging.rglob(f"{SECOND}/data/*.parquet")
         file.write_bytes(file.read_bytes()[:-7])
+    away = staging / "away"
+    (staging / first.batch_id).rename(away)
     assert len(plan_feed(story.services(), None, TWO).batches) == 2
+    away.rename(staging / first.batch_id)
     assert story.services().ledger.batch(first.batch_id).state is BatchState.ABANDONED
     return first
 

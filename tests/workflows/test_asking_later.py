@@ -211,9 +211,10 @@ def test_a_proof_that_can_not_be_read_when_its_topic_is_made_again_is_committed_
     for _ in range(2):
         [*findings] = land_feed(blocks_missing(story), None, TWO).findings
         assert {(each.code, each.verdict) for each in (*foreseen, *findings)} == {
-            (FindingCode.RECREATED, Verdict.UNKNOWN)
+            (FindingCode.RECREATED, Verdict.UNKNOWN),
+            (FindingCode.COULD_NOT_TELL, Verdict.UNKNOWN),
         }
-        assert all("before all of them could be asked" in each.cause for each in findings)
+        assert any("before all of them could be asked" in each.cause for each in findings)
         assert lost(story) == set()
         assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}
     assert Verdict.PROVEN_LOSS not in {each.verdict for each in next_run(story).findings}

@@ -2,7 +2,8 @@
 
 1. Only who looked can close: a witness that did not answer closes nothing, and a partition without
    a leader, one that the broker did not list, or whose batches could not be read, has not answered.
-   Nor has storage for a file that could not be asked (U1 of the same subject).
+   Nor has storage for a file that could not be asked (U1 of the same subject), or for what may lie
+   in a directory of attempts that could not be asked.
 2. What is lost stays lost: losses, cuts, doubts about a log and unknown tails end by an operator's
    word, never by a look. The witness that a doubt is about is not there to be asked again.
 3. What is foreseen ends where a look foresees it no more: a plan has recorded what was so.
@@ -16,6 +17,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import assert_never
 
+from tallystick.domain.asked import Unasked, is_of_attempts
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId
@@ -64,6 +66,8 @@ class Heard:
     """What the ledger has as lost."""
     not_told: Collection[int] = ()
     """Partitions of which it did not tell with what their unread part begins."""
+    unasked: Sequence[Unasked] = ()
+    """The directories of attempts that could not be asked what they hold."""
 
     def is_broker_heard_on(self, each: Finding, account: GenerationAccount | None) -> bool:
         """True when the broker answered for the finding's partition, or for the topic without one.
@@ -99,8 +103,10 @@ def ended_findings(
         is_there = each.code is FindingCode.LANDED_TWICE and each.subject in behind
         is_unasked = each.level is Level.L2 and each.subject in unasked
         if each.key not in still and not is_there and not is_unasked:
-            why = _foreseen_no_more if each.is_foreseen else _reason
-            reason = why(each, heard, generations)
+            if each.is_foreseen:
+                reason = _foreseen_no_more(each, found, heard, generations)
+            else:
+                reason = _reason(each, heard, generations)
             if reason:
                 ended[number] = reason
     return ended
@@ -111,16 +117,34 @@ def _says_it_could_not_be_asked(found: Finding) -> bool:
 
 
 def _foreseen_no_more(
-    each: Finding, heard: Heard, generations: Mapping[int, GenerationAccount]
+    each: Finding,
+    found: Sequence[Finding],
+    heard: Heard,
+    generations: Mapping[int, GenerationAccount],
 ) -> str | None:
-    """What ended a finding that no plan has recorded as it was foreseen."""
+    """What ended a finding that no plan has recorded as it was foreseen.
+
+    Where files that may hold its rows could not be asked: only that more offsets are foreseen now.
+    """
     account = generations.get(-1 if each.partition is None else each.partition)
+    is_unasked = any(one.may_hold_any_of(each) for one in heard.unasked)
+    if is_unasked and not any(one.is_foreseen and _is_within(each, one) for one in found):
+        return None
     if not heard.is_broker_heard_on(each, account):
         return None
     return (
         f"It was foreseen. The look at {heard.taken_at.isoformat(timespec='seconds')} does not"
         " foresee it any more: what a plan has recorded instead is in findings of its own."
     )
+
+
+def _is_within(each: Finding, other: Finding) -> bool:
+    """True for offsets of the same log that the other finding is about, too."""
+    mine, theirs = ((one.from_offset, one.until_offset) for one in (each, other))
+    is_same_log = (each.partition, each.generation) == (other.partition, other.generation)
+    if None in mine or None in theirs or not is_same_log:
+        return False
+    return theirs[0] <= mine[0] and mine[1] <= theirs[1]  # type: ignore[operator]
 
 
 def _reason(
@@ -136,7 +160,10 @@ def _reason(
         case Ending.LEDGER:
             return gone
         case Ending.BROKER:
-            return gone if heard.is_broker_heard_on(each, account) else None
+            is_asked = not is_of_attempts(each) or not any(
+                one.covers(each.subject) for one in heard.unasked
+            )
+            return gone if is_asked and heard.is_broker_heard_on(each, account) else None
         case Ending.LISTING | Ending.FULL_READ | Ending.SECOND_READ as ending:
             return gone if _is_well_by_now(each, ending, heard) else None
         case Ending.PAYLOADS:

@@ -7,8 +7,10 @@ repair is given up instead: it lands nothing that is not committed already. A tr
 as far as Spark does not count: HDFS or the ledger was away, and no partition is to blame.
 
 A partition that can't be read now, for want of a leader or behind a high watermark that lags, keeps
-its claim: an attempt may hold it. The others of its batch are released, and landed without it, once
-its attempts were asked: what they hold can't be committed any more when a part is landed otherwise.
+its claim: an attempt may hold it. The others of its batch are released, and landed without it.
+
+No batch loses a claim here before its attempts were asked what they hold: it can't be committed any
+more when a part is landed otherwise.
 
 Where it is Spark that fails or hangs, single offsets may be to blame: they are looked for when a
 batch fails for the second time, or at once where it holds one offset only.
@@ -20,10 +22,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tallystick.domain.asked import Asked
 from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import BatchId
-from tallystick.domain.log_changes import Accounts, Asked, CutClaim
+from tallystick.domain.log_changes import Accounts, CutClaim
 from tallystick.domain.ranges import OffsetRange, subtract
 from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import Isolation, RangeState
@@ -38,8 +41,11 @@ class TakenApart:
     cuts: Sequence[CutClaim] = ()
     groups: Mapping[int, int] = field(default_factory=dict)
     """By partition: a number; partitions with different numbers go into different batches."""
-    without_sick: frozenset[BatchId] = frozenset()
-    """The batches that keep the claims of partitions which can't be read now, and no other."""
+
+    @property
+    def batches(self) -> frozenset[BatchId]:
+        """Those that lose claims."""
+        return frozenset(each.batch_id for each in self.cuts)
 
 
 def taken_apart(
@@ -56,29 +62,24 @@ def taken_apart(
     busy = {each.batch_id for each in cut_already}
     cuts: list[CutClaim] = []
     groups: dict[int, int] = {}
-    without_sick: set[BatchId] = set()
     for batch in accounts.unfinished:
-        if batch.plan.batch_id in busy or batch.lease_seconds_left > 0:
+        is_asked = asked is None or asked.is_answer_of(batch)
+        if batch.plan.batch_id in busy or batch.lease_seconds_left > 0 or not is_asked:
             continue
         readable = [each for each in batch.plan.ranges if _is_readable(each, snapshot, isolation)]
         if len(readable) < len(batch.plan.ranges) and not batch.plan.is_repair:
-            if readable and (asked is None or asked.is_answer_of(batch)):
-                without_sick.add(batch.plan.batch_id)
-                cuts += [
-                    _released(batch.plan, each, FindingCode.COULD_NOT_TELL) for each in readable
-                ]
+            cuts += [_released(batch.plan, each, FindingCode.COULD_NOT_TELL) for each in readable]
             continue
         if not _fails_again_and_again(batch):
             continue
+        cuts += [_released(batch.plan, each) for each in batch.plan.ranges]
         if batch.plan.is_repair:
-            cuts += [_released(batch.plan, each) for each in batch.plan.ranges]
             continue
         middle = len(batch.plan.ranges) // 2
         group = 1 + max(groups.values(), default=0)
         for number, planned in enumerate(batch.plan.ranges):
             groups[planned.offsets.partition.partition] = group + (number >= middle)
-            cuts.append(_released(batch.plan, planned))
-    return TakenApart(tuple(cuts), groups, frozenset(without_sick))
+    return TakenApart(tuple(cuts), groups)
 
 
 def is_search_due(before: BatchStatus) -> bool:

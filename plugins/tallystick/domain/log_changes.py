@@ -11,6 +11,7 @@ Performs nothing. The rules are the table "Logs that change under us" in docs/de
 5. No claim becomes lost, and no repair ends for what expired, before the batch's attempts were
    asked what they hold: they may have read these offsets in time. No generation is closed before,
    for nobody asks for the offsets of a closed one again.
+6. What may be in files that could not be asked is told, and not lost.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tallystick.domain.asked import Asked
 from tallystick.domain.batch import BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.generation import GenerationAccount, GenerationState
-from tallystick.domain.identities import BatchId, FencingToken, GenerationId
-from tallystick.domain.last_copies import KeptFiles, places_for
+from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, subtract
 from tallystick.domain.sameness import UNKNOWN, LogCheck, Sameness
 from tallystick.domain.snapshot import BatchHead, BrokerSnapshot
@@ -97,38 +98,6 @@ class CutClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What came of asking the attempts that may hold what would be lost."""
-
-    tokens: Mapping[BatchId, FencingToken] = field(default_factory=dict)
-    """Batches of which nothing can be committed, by their newest token then: with a newer one the
-    answer counts for nothing. What could not be asked is not among them: its claims stand."""
-    kept: Sequence[KeptFiles] = ()
-    """What attempts of any batch hold, and no commit does."""
-    may_land: tuple[OffsetRange, ...] = ()
-    """Of files whose batch claims them no more, and that can't be asked now; where nothing is to be
-    changed, also of those that would be committed. They are not lost yet."""
-    offsets: tuple[OffsetRange, ...] = ()
-    """What would have been lost: for this the attempts were asked."""
-
-    def has_missed(self, account: GenerationAccount, offsets: OffsetRange) -> bool:
-        """True when files that tell what they hold were not asked for some of these offsets."""
-        return any(
-            each.offsets is not None and each.may_hold(account.topic_id, rest)
-            for rest in subtract(offsets, self.offsets)
-            for each in self.kept
-        )
-
-    def is_answer_of(self, batch: BatchStatus) -> bool:
-        """True when none of the batch's attempts can be committed, and none has begun since."""
-        return self.tokens.get(batch.plan.batch_id) == batch.newest_token
-
-    def kept_for(self, account: GenerationAccount, offsets: OffsetRange) -> tuple[str, ...]:
-        """Where files are kept that may hold these offsets."""
-        return places_for(self.kept, account.topic_id, offsets)
-
-
-@dataclass(frozen=True, slots=True)
 class LogChanges:
     """Everything that one snapshot changes in the ledger, before anything is planned.
 
@@ -142,6 +111,8 @@ class LogChanges:
     """Their logs are over, and what attempts hold of them is not known yet: closed later."""
     stopped: Sequence[EndedGeneration] = ()
     lost: Sequence[LostRange] = ()
+    not_lost: Sequence[LostRange] = ()
+    """What would be lost, and may be in files that could not be asked: nothing of it changes."""
     cuts: Sequence[CutClaim] = ()
     due_again: Sequence[PlannedRange] = ()
     """Unreadable offsets that a person has asked for again."""
@@ -266,12 +237,14 @@ class _Collected:
 
     def __init__(self, accounts: Accounts, seen: Observation, asked: Asked | None) -> None:
         self.seen = seen
-        self._asked = asked
+        self._was_asked = asked is not None
+        self._asked = asked or Asked()
         self.opened: list[OpenedGeneration] = []
         self.closed: list[EndedGeneration] = []
         self.waiting: list[EndedGeneration] = []
         self.stopped: list[EndedGeneration] = []
         self.lost: list[LostRange] = []
+        self.not_lost: list[LostRange] = []
         self.cuts: list[CutClaim] = []
         self._claims: defaultdict[GenerationId, list[_Claim]] = defaultdict(list)
         self._repairs = [each for each in accounts.unfinished if each.plan.is_repair]
@@ -279,21 +252,24 @@ class _Collected:
             if batch.plan.is_repair:
                 continue
             for planned in batch.plan.ranges:
-                claim = _Claim(batch.plan.batch_id, planned.offsets, self._may_hold(batch))
+                claim = _Claim(
+                    batch.plan.batch_id,
+                    planned.offsets,
+                    is_living=batch.lease_seconds_left > 0,
+                    may_be_held=self._may_hold(batch),
+                )
                 self._claims[planned.generation_id].append(claim)
 
     def _may_hold(self, batch: BatchStatus) -> bool:
         """True while an attempt may hold what it claims: it lives, or was not asked."""
         if batch.lease_seconds_left > 0:
             return True
-        return self._asked is not None and not self._asked.is_answer_of(batch)
+        return self._was_asked and not self._asked.is_answer_of(batch)
 
-    def _may_land(self, offsets: OffsetRange) -> bool:
-        may_land = self._asked.may_land if self._asked else ()
-        return any(each.intersection(offsets) for each in may_land)
-
-    def _kept(self, account: GenerationAccount, offsets: OffsetRange) -> tuple[str, ...]:
-        return self._asked.kept_for(account, offsets) if self._asked else ()
+    def _may_land(self, account: GenerationAccount, offsets: OffsetRange) -> bool:
+        """True when files of whatever batch may still be committed for some of the offsets."""
+        may_land = any(each.intersection(offsets) for each in self._asked.may_land)
+        return may_land or bool(self._asked.not_to_be_lost(account, offsets))
 
     def frozen(self) -> LogChanges:
         """The changes as a value."""
@@ -303,6 +279,7 @@ class _Collected:
             tuple(self.waiting),
             tuple(self.stopped),
             tuple(self.lost),
+            tuple(self.not_lost),
             (*self.cuts, *self._ended_repairs()),
         )
 
@@ -313,7 +290,7 @@ class _Collected:
             codes = [self._why_unreadable(each, ended) for each in repair.plan.ranges]
             code = next((each for each in codes if each), None)
             # An attempt may have read the records in time: its verification will tell.
-            if code is None or (code is FindingCode.EXPIRED and self._may_hold(repair)):
+            if code is None or (code in _NOT_IN_THE_LOG and self._may_hold(repair)):
                 continue
             for planned in repair.plan.ranges:
                 yield CutClaim(
@@ -383,6 +360,7 @@ class _Collected:
         # its verification fails, and the next plan cuts the claim.
         claims = self._claims[account.generation_id]
         cuttable = [each for each in claims if not each.may_be_held]
+        self._tell_unasked(account, log_start_offset, code, evidence)
         self._lose(account, log_start_offset, code, evidence, cuttable)
 
     def _close(self, account: GenerationAccount) -> None:
@@ -392,10 +370,6 @@ class _Collected:
             f" {snapshot.topic_id} of cluster {snapshot.cluster_id}"
         )
         ended = EndedGeneration(account.generation_id, FindingCode.RECREATED, reason)
-        if self._is_to_be_asked(account):
-            self.waiting.append(ended)
-            return
-        self.closed.append(ended)
         evidence = {
             "topic_id": account.topic_id,
             "topic_id_now": snapshot.topic_id,
@@ -405,16 +379,27 @@ class _Collected:
             "seen_at": snapshot.taken_at.isoformat(),
         }
         until = account.readable_before
+        self._tell_unasked(account, until, FindingCode.RECREATED, evidence)
+        if self._is_to_be_asked(account):
+            self.waiting.append(ended)
+            return
+        self.closed.append(ended)
         claims = self._claims[account.generation_id]
         self._lose(account, until, FindingCode.RECREATED, evidence, claims)
 
     def _is_to_be_asked(self, account: GenerationAccount) -> bool:
         """True where attempts may hold some of it after they were asked: not all could be."""
-        unread = offset_range(account.partition, account.frontier, account.readable_before)
-        if self._asked is None or unread is None:
+        if not self._was_asked:
             return False
+        unread = offset_range(account.partition, account.frontier, account.readable_before)
         is_held = any(each.may_be_held for each in self._claims[account.generation_id])
-        return is_held or self._may_land(unread)
+        is_repaired = any(
+            planned.generation_id == account.generation_id
+            for repair in self._repairs
+            if self._may_hold(repair)
+            for planned in repair.plan.ranges
+        )
+        return is_held or is_repaired or bool(unread and self._may_land(account, unread))
 
     def _stop(self, account: GenerationAccount, code: FindingCode, reason: str) -> None:
         number = account.partition.partition
@@ -422,7 +407,7 @@ class _Collected:
         ends = [account.frontier, bounds.high_watermark]
         first = min(ends if check.cut_at is None else [*ends, check.cut_at])
         gone = offset_range(account.partition, first, account.readable_before)
-        kept = self._kept(account, gone) if gone else ()
+        kept = self._asked.kept_for(account, gone) if gone else ()
         self.stopped.append(EndedGeneration(account.generation_id, code, reason, kept))
         for claim in self._claims[account.generation_id]:
             self.cuts.append(claim.cut(account, claim.offsets, RangeState.RELEASED, code))
@@ -441,17 +426,39 @@ class _Collected:
         """
         for claim in cuttable:
             gone = claim.offsets.clipped(0, until_offset)
-            if gone and not self._may_land(gone):
+            if gone and not self._may_land(account, gone):
                 cut = claim.cut(account, gone, RangeState.LOST, code)
-                self.cuts.append(replace(cut, kept=self._kept(account, gone)))
-        whole = offset_range(account.partition, account.frontier, until_offset)
-        if whole:
-            may_land = self._asked.may_land if self._asked else ()
-            standing = set(account.beyond).difference(account.unreadable)
-            for each in subtract(whole, [*standing, *may_land]):
-                kept = self._kept(account, each)
+                self.cuts.append(replace(cut, kept=self._asked.kept_for(account, gone)))
+        for unclaimed in self._unclaimed(account, until_offset):
+            for each in subtract(unclaimed, self._asked.not_to_be_lost(account, unclaimed)):
+                kept = self._asked.kept_for(account, each)
                 told = {**evidence, "kept": list(kept)} if kept else evidence
                 self.lost.append(LostRange(account.generation_id, each, code, told))
+
+    def _unclaimed(self, account: GenerationAccount, until_offset: int) -> tuple[OffsetRange, ...]:
+        """Everything below `until_offset` that nothing holds, and no files will land."""
+        whole = offset_range(account.partition, account.frontier, until_offset)
+        standing = set(account.beyond).difference(account.unreadable)
+        return subtract(whole, [*standing, *self._asked.may_land]) if whole else ()
+
+    def _tell_unasked(
+        self,
+        account: GenerationAccount,
+        until_offset: int,
+        code: FindingCode,
+        evidence: Mapping[str, object],
+    ) -> None:
+        """What would be lost below `until_offset`, if files of it could be asked and held nothing.
+
+        Not what a living attempt holds: it may commit.
+        """
+        dead = [each for each in self._claims[account.generation_id] if not each.is_living]
+        gone = [each.offsets.clipped(0, until_offset) for each in dead]
+        for each in (*filter(None, gone), *self._unclaimed(account, until_offset)):
+            for perhaps in self._asked.not_to_be_lost(account, each):
+                why = self._asked.reasons_for(account, perhaps)
+                told = {**evidence, "not_asked": why}
+                self.not_lost.append(LostRange(account.generation_id, perhaps, code, told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,6 +467,8 @@ class _Claim:
 
     batch_id: BatchId
     offsets: OffsetRange
+    is_living: bool
+    """True while an attempt holds its lease."""
     may_be_held: bool
     """True while an attempt may hold these offsets."""
 

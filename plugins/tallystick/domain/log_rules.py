@@ -17,6 +17,7 @@ from tallystick.domain.log_changes import (
     CutClaim,
     EndedGeneration,
     LogChanges,
+    LostRange,
     Observation,
     OpenedGeneration,
 )
@@ -116,13 +117,32 @@ def change_findings(
         _recreated(feed, by_id[each.generation_id], each, seen, is_waiting=each in changes.waiting)
         for each in (*changes.closed, *changes.waiting)
     ]
+    not_lost = [_not_lost(feed, by_id[each.generation_id], each) for each in changes.not_lost]
     # Where the feed itself begins, the start policy has said so, and nothing before it is wanted.
     begun = [
         _unseen_beginning(feed, each)
         for each in (changes.opened if generations else ())
         if each.first_offset > 0
     ]
-    return (*lost, *stopped, *closed, *begun, *_doubted(feed, generations, seen))
+    return (*lost, *not_lost, *stopped, *closed, *begun, *_doubted(feed, generations, seen))
+
+
+def _not_lost(feed: str, account: GenerationAccount, gone: LostRange) -> Finding:
+    """What the log has no more, as long as files that may hold it could not be asked.
+
+    No plan records it, so it is as foreseen: a look that could ask says what became of it.
+    """
+    told = lost_finding(feed, account, gone.offsets, gone.code, gone.evidence)
+    not_asked = gone.evidence["not_asked"]
+    why = " ".join(f"{path}: {reason}" for path, reason in not_asked.items())  # type: ignore[attr-defined]
+    return foreseen(
+        replace(
+            told,
+            verdict=Verdict.UNKNOWN,
+            cause=f"{told.cause} But files that may hold them could not be asked: {why}",
+            next_step="The finding about each of these directories (U1) says what ends this.",
+        )
+    )
 
 
 def _recreated(

@@ -30,6 +30,12 @@ class RowsGivenUp:
     cleaned: OffsetRuns
     """Offsets of the repair that are holes by now, because the log was compacted."""
 
+    @property
+    def offsets(self) -> tuple[OffsetRange, ...]:
+        """All of them, as ranges."""
+        runs = self.unclaimed.union(self.cleaned)
+        return tuple(OffsetRange(self.partition, *each) for each in runs)
+
 
 def rows_given_up(
     repair: Manifest, replaced: Mapping[BatchId, Manifest]

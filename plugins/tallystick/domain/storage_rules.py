@@ -453,4 +453,5 @@ def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding
 
 def is_unlisted(finding: Finding) -> bool:
     """True for a finding about a directory that could not be listed."""
-    return finding.code is FindingCode.COULD_NOT_TELL and "path" in finding.evidence
+    is_unknown = finding.code is FindingCode.COULD_NOT_TELL and finding.level is Level.L2
+    return is_unknown and "path" in finding.evidence

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from tallystick.domain.accounting import holes_in, problems_in, unexplained_in
+from tallystick.domain.asked import Asked, Unasked
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import BatchId, FencingToken, Owner
+from tallystick.domain.isolating import taken_apart
 from tallystick.domain.last_copies import ProvablePart, places_for, provable_parts
 from tallystick.domain.log_changes import (
     Accounts,
-    Asked,
     CutClaim,
     LogChanges,
     Observation,
@@ -41,7 +42,6 @@ from tallystick.errors import (
     LedgerUnavailable,
     ManifestMismatch,
     SourceChanged,
-    StorageError,
     VerificationFailed,
 )
 from tallystick.workflows.claiming_again import FreeFiles, claimed_again, free_files
@@ -51,14 +51,10 @@ from tallystick.workflows.place import at
 from tallystick.workflows.proving import causes_of
 from tallystick.workflows.published_batches import feed_roots
 from tallystick.workflows.services import Services
-from tallystick.workflows.staged_attempts import (
-    attempts_in,
-    is_whole,
-    landing_plan,
-    proven_manifest,
-    staged_batches,
-)
+from tallystick.workflows.staged_attempts import is_whole, landing_plan, proven_manifest
+from tallystick.workflows.staged_batches import staged_batches
 from tallystick.workflows.taking_over import commit_proven, take_over
+from tallystick.workflows.unanswered import Unanswered
 from tallystick.workflows.verification import verify_and_commit
 
 log = logging.getLogger(__name__)
@@ -66,18 +62,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InDanger:
-    """A look at the log after which claims would be lost; nothing of it is on record yet."""
+    """A look at the log after which claims would end; nothing of it is on record yet."""
 
     accounts: Accounts
     seen: Observation
     changes: LogChanges
-    without_sick: frozenset[BatchId] = frozenset()
-    """The batches that would release claims beside a partition that can't be read now."""
+    """If no attempt held anything."""
+    taken_apart: frozenset[BatchId]
+    """The batches that would release claims: what they hold can't be committed any more then."""
 
     @property
     def batches(self) -> list[BatchStatus]:
-        """Those that would lose claims, or such a batch."""
-        ids = self.changes.in_danger | self.without_sick
+        """Those that would lose claims, or release them."""
+        ids = self.changes.in_danger | self.taken_apart
         return [each for each in self.accounts.unfinished if each.plan.batch_id in ids]
 
     def is_to_be_asked(self, asked: Asked | None = None) -> bool:
@@ -95,6 +92,21 @@ class InDanger:
         """The offsets that would be lost."""
         cut = [each.offsets for each in self.changes.cuts if each.becomes is RangeState.LOST]
         return [*(each.offsets for each in self.changes.lost), *cut]
+
+    def is_at_stake(self, unasked: Unasked, batch_id: BatchId | None) -> bool:
+        """True for a directory of such a batch, or that may hold what would be lost."""
+        generations = self.accounts.generations
+        return any(each.plan.batch_id == batch_id for each in self.batches) or any(
+            unasked.files.may_hold(generations[each.partition.partition].topic_id, each)
+            for each in self.lost
+        )
+
+
+def danger_in(services: Services, accounts: Accounts, seen: Observation) -> InDanger:
+    """What this look would end, if no attempt held anything."""
+    changes = log_changes(accounts, seen)
+    apart = taken_apart(accounts, seen.snapshot, services.isolation, changes.cuts, None)
+    return InDanger(accounts, seen, changes, apart.batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,93 +127,140 @@ class _Offer:
     """Its proof; None where the files are to be proven now."""
     parts: tuple[ProvablePart, ...] = ()
 
+    @property
+    def lost(self) -> list[OffsetRange]:
+        """What the files can't prove of the claims."""
+        return [lost for part in self.parts for lost in part.lost]
+
 
 def ask_attempts(
     services: Services, danger: InDanger, owner: Owner, before: Asked | None
 ) -> Answers:
     """Commit what attempts hold of what would be lost, whatever batch they are of.
 
-    What can't be asked now is left out, and is not lost.
+    What can't be asked now is named, and is not lost.
 
     `before` is what they answered to an earlier look of the same plan.
     Raises LedgerBehind when the storage holds what would be lost, in batches that this ledger has
     never heard of: it was restored, and a rebuild may enter them.
     """
-    _require_none_forgotten(services, danger)
+    unanswered = Unanswered(services)
+    _require_none_forgotten(services, danger, unanswered)
     committed: list[BatchPlan] = []
     tokens: dict[BatchId, FencingToken] = {}
-    unasked: list[OffsetRange] = []
-    for status in chain(danger.batches, _claimed_again(services, danger, tokens, unasked, owner)):
+    busy: list[OffsetRange] = []
+    again = _claimed_again(services, danger, tokens, busy, unanswered, owner)
+    for status in chain(danger.batches, again):
         with _asking(services, status.plan):
-            now = _asked(services, status, danger, owner)
+            now = _asked(services, status, danger, unanswered, owner)
             if now.state.is_committed:
                 committed.append(now.plan)
-            else:
+                unanswered.pass_over(now.plan.batch_id)
+            elif not unanswered.is_about(now.plan.batch_id):
                 tokens[now.plan.batch_id] = now.newest_token
     offsets = (*(before.offsets if before else ()), *danger.lost)
-    return Answers(committed, Asked(tokens, kept_files(services), tuple(unasked), offsets))
+    kept = kept_files(services, unanswered)
+    unasked = unanswered.told_if(danger.is_at_stake)
+    return Answers(committed, Asked(tokens, kept, tuple(busy), offsets, unasked))
 
 
-def _asked(services: Services, status: BatchStatus, danger: InDanger, owner: Owner) -> BatchStatus:
+def _asked(
+    services: Services,
+    status: BatchStatus,
+    danger: InDanger,
+    unanswered: Unanswered,
+    owner: Owner,
+) -> BatchStatus:
     """The batch as it stands when its attempts were asked: committed, if one of them may be."""
-    for offer in _offers(services, status, danger):
-        if _is_committed(services, status, offer, danger, owner):
-            log.warning(
-                "Batch %s: what %s holds can't be read again, and is committed.",
-                status.plan.batch_id,
-                offer.staging,
-            )
-            break
+    for offer in _offers(services, status, danger, unanswered):
+        if offer.lost and _may_be_elsewhere(services, status.plan, offer.lost, unanswered):
+            continue
+        with unanswered.noting(offer.staging):
+            if _is_committed(services, status, offer, danger, owner):
+                log.warning(
+                    "Batch %s: what %s holds can't be read again, and is committed.",
+                    status.plan.batch_id,
+                    offer.staging,
+                )
+                break
     return services.ledger.batch(status.plan.batch_id)
+
+
+def _may_be_elsewhere(
+    services: Services, plan: BatchPlan, lost: Sequence[OffsetRange], unanswered: Unanswered
+) -> bool:
+    """True where a directory that could not be asked may hold what files would give up."""
+    kept_files(services, unanswered)
+    return bool(
+        unanswered.told_if(
+            lambda unasked, _: any(unasked.files.may_hold(plan.topic_id, each) for each in lost)
+        )
+    )
 
 
 def foresee(services: Services, danger: InDanger) -> Asked:
     """What asking would come to; changes nothing. Raises LedgerBehind as asking would."""
-    _require_none_forgotten(services, danger)
-    return _foreseen(services, danger)
+    unanswered = Unanswered(services)
+    _require_none_forgotten(services, danger, unanswered)
+    return _foreseen(services, danger, unanswered)
 
 
-def foreseen(services: Services, accounts: Accounts, seen: Observation) -> Sequence[Finding]:
-    """What the next plan will find, as far as its attempts can be asked now; changes nothing.
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What the next plan will find, as far as its attempts can be asked now."""
 
-    UNKNOWN instead of lost where the storage holds it in batches that this ledger never heard of.
+    findings: Sequence[Finding]
+    unasked: Sequence[Unasked] = ()
+    """The directories that could not be asked."""
+
+
+def foreseen(services: Services, accounts: Accounts, seen: Observation) -> Foreseen:
+    """What a look foresees; changes nothing.
+
+    UNKNOWN instead of lost where the storage holds it in batches that this ledger never heard of,
+    or may hold it where nobody could ask.
     """
-    danger = InDanger(accounts, seen, log_changes(accounts, seen))
-    changes = danger.changes
-    if danger.is_to_be_asked():
-        try:
-            changes = log_changes(accounts, seen, _foreseen(services, danger))
-        except StorageError as error:
-            log.warning("Nobody can tell what attempts hold of what is missing: %s", error)
-            changes = log_changes(accounts, seen, Asked())
-    found = foreseen_findings(services.feed_name, accounts.generations, changes, seen)
+    danger, unanswered = danger_in(services, accounts, seen), Unanswered(services)
+    behind: LedgerBehind | None = None
+    asked: Asked | None = None
     try:
-        _require_none_forgotten(services, danger)
+        _require_none_forgotten(services, danger, unanswered)
     except LedgerBehind as error:
         log.warning("%s", error)
-        return perhaps_landed(found)
-    except StorageError as error:
-        log.warning("Nobody can tell if the storage holds what is missing: %s", error)
-    return found
+        behind = error
+    if danger.is_to_be_asked():
+        asked = _foreseen(services, danger, unanswered)
+    changes = log_changes(accounts, seen, asked) if asked else danger.changes
+    found = foreseen_findings(services.feed_name, accounts.generations, changes, seen)
+    return Foreseen(perhaps_landed(found) if behind else found, asked.unasked if asked else ())
 
 
-def _foreseen(services: Services, danger: InDanger) -> Asked:
+def _foreseen(services: Services, danger: InDanger, unanswered: Unanswered) -> Asked:
     tokens: dict[BatchId, FencingToken] = {}
     for status in danger.batches:
         with _asking(services, status.plan):
-            if not _offers(services, status, danger):
+            offers = _offers(services, status, danger, unanswered)
+            if any(
+                not each.lost or not _may_be_elsewhere(services, status.plan, each.lost, unanswered)
+                for each in offers
+            ):
+                unanswered.pass_over(status.plan.batch_id)
+            elif not unanswered.is_about(status.plan.batch_id):
                 tokens[status.plan.batch_id] = status.newest_token
     may_land: list[OffsetRange] = []
-    provable = _provable(services, danger, danger.accounts, tokens, may_land)
+    provable = _provable(services, danger, danger.accounts, tokens, may_land, unanswered)
     may_land += [offsets for free in provable for offsets in free.offsets]
-    return Asked(tokens, kept_files(services), tuple(may_land))
+    kept = kept_files(services, unanswered)
+    unasked = unanswered.told_if(danger.is_at_stake)
+    return Asked(tokens, kept, tuple(may_land), unasked=unasked)
 
 
 def _claimed_again(
     services: Services,
     danger: InDanger,
     tokens: Mapping[BatchId, FencingToken],
-    unasked: list[OffsetRange],
+    busy: list[OffsetRange],
+    unanswered: Unanswered,
     owner: Owner,
 ) -> Iterator[BatchStatus]:
     """Batches of their own for files of batches that were taken apart, or given up.
@@ -209,9 +268,9 @@ def _claimed_again(
     Begun when the batches in danger were asked: `tokens` are those that have nothing to commit.
     """
     accounts = services.ledger.accounts(services.feed_name)
-    for free in _provable(services, danger, accounts, tokens, unasked):
+    for free in _provable(services, danger, accounts, tokens, busy, unanswered):
         claimed: list[BatchStatus] = []
-        with _or_unasked(services, free, unasked):
+        with _or_busy(services, free, busy), unanswered.noting(free.staging):
             claimed += claimed_again(services, free, _standing(danger, tokens), owner)
         yield from claimed
 
@@ -221,12 +280,14 @@ def _provable(
     danger: InDanger,
     accounts: Accounts,
     tokens: Mapping[BatchId, FencingToken],
-    unasked: list[OffsetRange],
+    busy: list[OffsetRange],
+    unanswered: Unanswered,
 ) -> list[FreeFiles]:
-    """Files of such batches that can be committed; what can't be asked now goes to `unasked`."""
+    """Files of such batches that can be committed; what another run is at goes to `busy`."""
     found: list[FreeFiles] = []
-    for free in free_files(services, danger.lost, accounts, _standing(danger, tokens)):
-        with _or_unasked(services, free, unasked):
+    standing = _standing(danger, tokens)
+    for free in free_files(services, danger.lost, accounts, standing, unanswered):
+        with _or_busy(services, free, busy), unanswered.noting(free.staging):
             is_proven = proven_manifest(services, free.staging) is not None
             if is_proven or _parts(services, free.plan, free.staging, danger):
                 found.append(free)
@@ -239,14 +300,14 @@ def _standing(danger: InDanger, tokens: Mapping[BatchId, FencingToken]) -> froze
 
 
 @contextmanager
-def _or_unasked(services: Services, free: FreeFiles, unasked: list[OffsetRange]) -> Iterator[None]:
-    """Asks such files; where that can't be done now, their offsets are noted."""
+def _or_busy(services: Services, free: FreeFiles, busy: list[OffsetRange]) -> Iterator[None]:
+    """Asks such files; where another run is at them, their offsets are noted."""
     is_asked = False
     with _asking(services, free.plan):
         yield
         is_asked = True
     if not is_asked:
-        unasked += free.offsets
+        busy += free.offsets
 
 
 @contextmanager
@@ -268,14 +329,14 @@ def _asking(services: Services, plan: BatchPlan) -> Iterator[None]:
         )
 
 
-def _require_none_forgotten(services: Services, danger: InDanger) -> None:
+def _require_none_forgotten(services: Services, danger: InDanger, unanswered: Unanswered) -> None:
     lost = [each.offsets for each in danger.changes.lost]
     if not lost:
         return
     topic_ids = {each.topic_id for each in danger.accounts.generations.values()}
     forgotten = [
         each.directory
-        for each in staged_batches(services, feed_roots(services))
+        for each in staged_batches(services, feed_roots(services), unanswered)
         if each.plan.topic_id in topic_ids
         and any(
             planned.offsets.intersection(offsets)
@@ -287,23 +348,30 @@ def _require_none_forgotten(services: Services, danger: InDanger) -> None:
         raise LedgerBehind(services.feed_name, forgotten)
 
 
-def _offers(services: Services, status: BatchStatus, danger: InDanger) -> list[_Offer]:
-    """What can be committed of the attempts: proofs on record first, then what loses least."""
-    staged = attempts_in(services, status.plan.root, status.plan.batch_id)
+def _offers(
+    services: Services, status: BatchStatus, danger: InDanger, unanswered: Unanswered
+) -> list[_Offer]:
+    """What can be committed of the attempts: proofs on record first, then what loses least.
+
+    An attempt that can't be asked is noted, and hides no other one.
+    """
+    plan = status.plan
+    staged = unanswered.attempts_of(plan.root, plan.batch_id)
     logs = logs_of(services) if staged else {}
     standing = [each.finding for each in services.ledger.findings(services.feed_name)]
     proofs: list[_Offer] = []
     others: list[_Offer] = []
     for each in staged:
-        # A proof from before a second reader saw rows that differ proves them no more.
-        is_refused = refused_before(status.plan.batch_id, {each.attempt_id}, standing)
-        manifest = None if is_refused else proven_manifest(services, each)
-        if manifest:
-            if _is_of(manifest, status.plan):
-                proofs.append(_Offer(each, named(manifest, status.plan, logs)))
-        elif parts := _parts(services, status.plan, each, danger):
-            others.append(_Offer(each, None, parts))
-    others.sort(key=lambda offer: sum(lost.span for part in offer.parts for lost in part.lost))
+        with unanswered.noting(each):
+            # A proof from before a second reader saw rows that differ proves them no more.
+            is_refused = refused_before(plan.batch_id, {each.attempt_id}, standing)
+            manifest = None if is_refused else proven_manifest(services, each)
+            if manifest:
+                if _is_of(manifest, plan):
+                    proofs.append(_Offer(each, named(manifest, plan, logs)))
+            elif parts := _parts(services, plan, each, danger):
+                others.append(_Offer(each, None, parts))
+    others.sort(key=lambda offer: sum(lost.span for lost in offer.lost))
     return [*proofs, *others]
 
 
@@ -374,7 +442,8 @@ def _give_up(
     codes = {each.generation_id: each.code for each in changes.lost}
     codes |= {each.generation_id: each.code for each in changes.cuts}
     # Another attempt may have read what this one has not.
-    kept = kept_by_others(services, plan, attempt.attempt_id) if any(p.lost for p in parts) else ()
+    gone = [lost for each in parts for lost in each.lost]
+    kept = kept_by_others(services, plan, attempt.attempt_id, gone) if gone else ()
     cuts = tuple(
         CutClaim(
             attempt.batch_id,

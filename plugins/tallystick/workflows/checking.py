@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from tallystick.domain.asked import is_of_attempts, unasked_attempts
 from tallystick.domain.closing import Heard, ended_findings
 from tallystick.domain.findings import (
     FAILING_VERDICTS,
@@ -65,11 +67,19 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
             lost=services.ledger.lost(services.feed_name),
             not_told=around.not_told,
         )
-        waiting = {each.finding_id: each.finding for each in recorded if each.finding.is_foreseen}
+        waiting = {
+            each.finding_id: each.finding
+            for each in recorded
+            if each.finding.is_foreseen or is_of_attempts(each.finding)
+        }
         if waiting:
-            # What a reconcile foresaw, and the run's plan has recorded otherwise.
-            ended = ended_findings(waiting, foreseen(services, accounts, seen), heard, known)
+            # What a look foresaw, or could not ask, and the run's plan has recorded otherwise.
+            to_come = foreseen(services, accounts, seen)
+            unasked = unasked_attempts(services.feed_name, services.topic, to_come.unasked)
+            heard = replace(heard, unasked=to_come.unasked)
+            ended = ended_findings(waiting, (*to_come.findings, *unasked), heard, known)
             services.ledger.close_findings(services.feed_name, ended, confirmed_before=begun_at)
+            standing = (*standing, *unasked)
         # Asked now: what was recorded with other evidence has ended its waiver.
         on_record = services.ledger.findings(services.feed_name)
     accepted = {each.finding.key for each in on_record if each.state is FindingState.WAIVED}

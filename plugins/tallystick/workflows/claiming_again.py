@@ -20,6 +20,7 @@ from tallystick.domain.second_read_rules import refused_before
 from tallystick.workflows.kept_files import staged_files
 from tallystick.workflows.services import Services
 from tallystick.workflows.staged_attempts import is_whole
+from tallystick.workflows.unanswered import Unanswered
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +47,15 @@ def free_files(
     lost: Sequence[OffsetRange],
     accounts: Accounts,
     standing: Collection[BatchId],
+    unanswered: Unanswered,
 ) -> Iterator[FreeFiles]:
     """Files that may hold what would be lost, and that no second reader has refused.
 
-    `standing` are batches whose claims stay, for their own attempts could not be asked.
+    `standing` are batches whose claims stay, for their own attempts could not be asked. What else
+    can't be asked is noted.
     """
     found = [each.finding for each in services.ledger.findings(services.feed_name)]
-    for each in staged_files(services):
+    for each in staged_files(services, unanswered):
         old, offsets = each.plan, each.offsets
         if old is None or not offsets or old.is_repair:
             continue
@@ -63,7 +66,10 @@ def free_files(
         if refused_before(old.batch_id, {each.staging.attempt_id}, found):
             continue
         claim = claim_again(old, offsets, accounts, standing)
-        if claim and is_whole(services, each.staging):
+        is_free = False
+        with unanswered.noting(each.staging):
+            is_free = claim is not None and is_whole(services, each.staging)
+        if claim and is_free:
             yield FreeFiles(each.staging, old, offsets, claim)
 
 

@@ -6,7 +6,7 @@ only copy. A batch that was taken apart, or given up, is found by the offsets th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tallystick.domain.batch import BatchPlan
@@ -18,12 +18,12 @@ from tallystick.errors import BatchUnknown, FileMissing
 from tallystick.workflows.published_batches import feed_roots
 from tallystick.workflows.services import Services
 from tallystick.workflows.staged_attempts import (
-    attempts_in,
     holds_rows,
     landing_plan,
     put_aside_at,
     unproven_in,
 )
+from tallystick.workflows.unanswered import Unanswered
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +37,45 @@ class StagedFiles:
     """What its application was told to read; None when nobody knows."""
 
 
-def kept_files(services: Services) -> tuple[KeptFiles, ...]:
-    """All that is held, and where it is, or will be once its batch is over."""
-    return (*_in_staging(services), *_in_quarantine(services))
+def kept_files(services: Services, unanswered: Unanswered) -> tuple[KeptFiles, ...]:
+    """All that is held, and where it is, or will be once its batch is over.
+
+    What can't be asked in staging is noted, and may be held; in quarantine, where it was moved for
+    that, nobody knows what it holds.
+    """
+    held = [*_in_staging(services, unanswered), *_in_quarantine(services)]
+    return tuple({each.place: each for each in (*unanswered.files, *held)}.values())
 
 
 def kept_by_others(
-    services: Services, plan: BatchPlan, attempt_id: AttemptId
+    services: Services, plan: BatchPlan, attempt_id: AttemptId, lost: Collection[OffsetRange]
 ) -> tuple[KeptFiles, ...]:
-    """The same without this attempt's own files."""
-    own = put_aside_at(services, StagingPath.of(plan, attempt_id))
-    return tuple(each for each in kept_files(services) if each.place != own)
+    """The same without this attempt's own files, for who gives up these offsets of the plan's log.
+
+    Raises the error with which a directory can't be asked that may hold some of them: nothing is
+    lost before.
+    """
+    own, unanswered = put_aside_at(services, StagingPath.of(plan, attempt_id)), Unanswered(services)
+    kept = kept_files(services, unanswered)
+    unanswered.require_asked(
+        lambda files: any(files.may_hold(plan.topic_id, each) for each in lost)
+    )
+    return tuple(each for each in kept if each.place != own)
 
 
-def staged_files(services: Services) -> Iterator[StagedFiles]:
-    """The feed's attempts in staging whose files no commit holds."""
+def staged_files(services: Services, unanswered: Unanswered) -> Iterator[StagedFiles]:
+    """The feed's attempts in staging whose files no commit holds; what can't be asked is noted."""
     for root in feed_roots(services):
-        for batch_id in _batches_in(services, f"{root}/{STAGING_NAME}"):
-            yield from _of_batch(services, root, batch_id)
+        batches: list[BatchId] = []
+        with unanswered.noting_all(root):
+            batches = _batches_in(services, f"{root}/{STAGING_NAME}")
+        for batch_id in batches:
+            yield from _of_batch(services, root, batch_id, unanswered)
 
 
-def _of_batch(services: Services, root: str, batch_id: BatchId) -> Iterator[StagedFiles]:
+def _of_batch(
+    services: Services, root: str, batch_id: BatchId, unanswered: Unanswered
+) -> Iterator[StagedFiles]:
     plan: BatchPlan | None = None
     committed_by: AttemptId | None = None
     try:
@@ -68,17 +86,28 @@ def _of_batch(services: Services, root: str, batch_id: BatchId) -> Iterator[Stag
         plan, committed_by = status.plan, status.committed_by
         if plan.feed != services.feed_name:
             return
-    for staging in attempts_in(services, root, batch_id):
-        if staging.attempt_id == committed_by or not holds_rows(services, staging):
-            continue
-        landing = landing_plan(services, staging)
-        if plan is None and (landing is None or landing.topic != services.topic):
-            continue
-        yield StagedFiles(staging, plan, landing.ranges if landing else None)
+    for staging in unanswered.attempts_of(root, batch_id):
+        if staging.attempt_id != committed_by:
+            found: StagedFiles | None = None
+            with unanswered.noting(staging):
+                found = _of_attempt(services, staging, plan)
+            if found:
+                yield found
 
 
-def _in_staging(services: Services) -> Iterator[KeptFiles]:
-    for each in staged_files(services):
+def _of_attempt(
+    services: Services, staging: StagingPath, plan: BatchPlan | None
+) -> StagedFiles | None:
+    if not holds_rows(services, staging):
+        return None
+    landing = landing_plan(services, staging)
+    if plan is None and (landing is None or landing.topic != services.topic):
+        return None
+    return StagedFiles(staging, plan, landing.ranges if landing else None)
+
+
+def _in_staging(services: Services, unanswered: Unanswered) -> Iterator[KeptFiles]:
+    for each in staged_files(services, unanswered):
         if each.plan:
             place = put_aside_at(services, each.staging)
             yield KeptFiles(place, each.plan.topic_id, each.offsets)

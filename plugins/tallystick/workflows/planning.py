@@ -11,11 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tallystick.domain.asked import Asked, unasked_attempts
 from tallystick.domain.batch import BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId, Owner, PlanId
 from tallystick.domain.isolating import TakenApart, taken_apart
-from tallystick.domain.log_changes import Accounts, Asked, LogChanges, Observation, log_changes
+from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
 from tallystick.domain.log_rules import change_findings
 from tallystick.domain.planning import PlanLimits, RunPlan, due_offsets, plan_run
 from tallystick.domain.progress_rules import unheard_partitions
@@ -23,7 +24,7 @@ from tallystick.domain.states import BatchState
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
 from tallystick.ports.ledger import FrozenPlan, PlanningSession
-from tallystick.workflows.asking import InDanger, ask_attempts, foresee
+from tallystick.workflows.asking import InDanger, ask_attempts, danger_in, foresee
 from tallystick.workflows.observing import observe
 from tallystick.workflows.other_feeds import require_root_outside
 from tallystick.workflows.place import at
@@ -117,14 +118,13 @@ def _planned(
         else:
             accounts = session.accounts()
             seen = observe(services, accounts)
-            unasked = log_changes(accounts, seen)
-            look = (accounts, seen.snapshot, services.isolation, unasked.cuts)
-            danger = InDanger(accounts, seen, unasked, taken_apart(*look, None).without_sick)
+            danger = danger_in(services, accounts, seen)
             if danger.is_to_be_asked(asked):
                 return danger
             # Claims that the log has lost are not released, also where an attempt may hold them.
-            changes, apart = log_changes(accounts, seen, asked), taken_apart(*look, asked)
-            report = _frozen(services, session, window, owner, accounts, seen, changes, apart)
+            cuts = danger.changes.cuts
+            apart = taken_apart(accounts, seen.snapshot, services.isolation, cuts, asked)
+            report = _frozen(services, session, window, owner, danger, asked, apart)
     if earlier:
         report = replace(report, planned_at=min(earlier, report.planned_at))
     return report
@@ -150,17 +150,18 @@ def _frozen(
     session: PlanningSession,
     window: Window | None,
     owner: Owner,
-    accounts: Accounts,
-    seen: Observation,
-    changes: LogChanges,
+    look: InDanger,
+    asked: Asked | None,
     apart: TakenApart,
 ) -> PlanReport:
     """The plan after a look at the log; the window's own one where it is still open then."""
+    accounts, seen = look.accounts, look.seen
+    changes = log_changes(accounts, seen, asked)
     wanted = replace(changes, cuts=(*changes.cuts, *apart.cuts))
     applied = session.apply(wanted, seen.snapshot)
     cuts = ends_of(services, window, seen.snapshot)
     findings = (
-        *_findings(services, accounts, applied.changes, seen),
+        *_findings(services, accounts, applied.changes, seen, asked),
         *frozen_findings(services, applied.accounts.generations, seen.snapshot, cuts),
     )
     session.record_findings(findings)
@@ -203,14 +204,13 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
     with at(services, "plan"):
         accounts = services.ledger.accounts(services.feed_name)
         seen = observe(services, accounts)
-        changes = log_changes(accounts, seen)
-        danger = InDanger(accounts, seen, changes)
-        if danger.is_to_be_asked():
-            changes = log_changes(accounts, seen, foresee(services, danger))
+        danger = danger_in(services, accounts, seen)
+        asked = foresee(services, danger) if danger.is_to_be_asked() else None
+        changes = log_changes(accounts, seen, asked)
         cuts = ends_of(services, window, seen.snapshot)
         after = changes.foreseen(accounts)
         findings = (
-            *_findings(services, accounts, changes, seen),
+            *_findings(services, accounts, changes, seen, asked),
             *frozen_findings(services, after.generations, seen.snapshot, cuts),
         )
         run = _run_plan(services, after, seen, window, cuts, {})
@@ -247,10 +247,12 @@ def _findings(
     accounts: Accounts,
     changes: LogChanges,
     seen: Observation,
+    asked: Asked | None,
 ) -> tuple[Finding, ...]:
     feed, known = services.feed_name, accounts.generations
     return (
         *change_findings(feed, known, changes, seen),
+        *unasked_attempts(feed, services.topic, asked.unasked if asked else ()),
         *unheard_partitions(feed, known, seen.snapshot),
     )
 

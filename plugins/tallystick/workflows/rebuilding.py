@@ -39,7 +39,7 @@ from tallystick.workflows.published_manifests import (
     read_manifests,
 )
 from tallystick.workflows.services import Services
-from tallystick.workflows.staged_attempts import staged_batches
+from tallystick.workflows.staged_batches import staged_batches
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from tallystick.domain.asked import Unasked, unasked_attempts
 from tallystick.domain.benign_rules import HoleCount
 from tallystick.domain.closing import Heard, Payloads, ended_findings
 from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode, Level
@@ -205,6 +206,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         payloads=payloads.said,
         lost=services.ledger.lost(feed),
         not_told=look.not_told if look else (),
+        unasked=look.unasked if look else (),
     )
     is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)
     found = _settled(services, accounts, found, heard, begun_at)
@@ -315,6 +317,8 @@ class _Look:
     seen: Observation
     foreseen: Sequence[Finding]
     """What the next plan will find, and record with the change itself."""
+    unasked: Sequence[Unasked]
+    """The directories of attempts that could not be asked."""
     standing: Sequence[Finding]
     not_told: Collection[int]
     """Partitions of which the broker did not tell with what their unread part begins."""
@@ -362,12 +366,15 @@ def _one_look(
     feed, known, begun = services.feed_name, accounts.generations, services.ledger.begin_look()
     seen = observe(services, accounts)
     around = outlook(services, known, seen.snapshot)
+    to_come = foreseen(services, accounts, seen)
     return _Look(
         begun,
         accounts,
         seen,
-        foreseen=foreseen(services, accounts, seen),
+        foreseen=to_come.findings,
+        unasked=to_come.unasked,
         standing=(
+            *unasked_attempts(feed, services.topic, to_come.unasked),
             *broker_findings(feed, known, seen, around, terms(services)),
             *aborted_findings(services, directories, accounts, seen),
         ),

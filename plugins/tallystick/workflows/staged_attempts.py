@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from tallystick.domain.directory_proof import proof_of
@@ -16,8 +17,7 @@ from tallystick.domain.paths import (
     STAGING_NAME,
     StagingPath,
 )
-from tallystick.domain.rebuilding import PublishedBatch
-from tallystick.errors import FileMissing
+from tallystick.errors import FileMissing, StorageError
 from tallystick.workflows.published_manifests import directory_look
 from tallystick.workflows.services import Services
 
@@ -103,59 +103,37 @@ def proven_manifest(services: Services, staging: StagingPath) -> Manifest | None
     return replace(manifest, plan=replace(plan, batch_id=staging.batch_id))
 
 
-def staged_batches(services: Services, roots: Iterable[str]) -> list[PublishedBatch]:
-    """The feed's proven batches in staging that the ledger has not committed, by newest proof.
-
-    The batch may have been committed and not published when the ledger was lost, or restored:
-    nobody can tell. One that somebody is at work on is left out.
-    """
-    found: list[PublishedBatch] = []
-    for root in sorted(set(roots)):
-        for batch_id in _uncommitted(services, root):
-            proofs = [
-                (manifest, each.attempt_id)
-                for each in attempts_in(services, root, batch_id)
-                if (manifest := proven_manifest(services, each))
-            ]
-            if proofs:
-                newest, attempt_id = max(proofs, key=lambda each: each[0].attempt.token)
-                found.append(PublishedBatch.of(newest, staged_by=attempt_id))
-    return found
-
-
-def _uncommitted(services: Services, root: str) -> list[BatchId]:
-    """Batches with a staging directory that this ledger has neither committed nor given up."""
-    try:
-        entries = services.store.entries(f"{root}/{STAGING_NAME}")
-    except FileMissing:
-        return []
-    ids = [BatchId(each.name) for each in entries if ID_PATTERN.fullmatch(each.name)]
-    if not ids:
-        return []
-    feed, ledger = services.feed_name, services.ledger
-    over = {*ledger.committed_among(feed, ids), *ledger.batches_over(feed, ids)}
-    alive = {
-        each.plan.batch_id
-        for each in ledger.accounts(feed).unfinished
-        if each.lease_seconds_left > 0
-    }
-    return [each for each in ids if each not in over | alive]
-
-
 def put_aside_at(services: Services, staging: StagingPath) -> str:
     """Where an attempt's directory is kept when nobody will land its offsets again."""
-    unproven = _unproven(services, staging.root)
-    return f"{unproven}/{_BATCH}{staging.batch_id}/attempt={staging.attempt_id}"
+    kept = put_batch_aside_at(services, staging.root, staging.batch_id)
+    return f"{kept}/attempt={staging.attempt_id}"
+
+
+def put_batch_aside_at(services: Services, root: str, batch_id: BatchId) -> str:
+    """The directory of all such attempts of a batch."""
+    return f"{_unproven(services, root)}/{_BATCH}{batch_id}"
 
 
 def unproven_in(services: Services, root: str) -> Iterator[tuple[str, BatchId, LandingPlan | None]]:
-    """What was put aside there: each attempt's directory, its batch, and what it was told."""
+    """What was put aside there: each attempt's directory, its batch, and what it was told.
+
+    Where that can't be read it is None, and a directory that can't be listed stands for all in it:
+    it was put aside because nobody could.
+    """
     unproven = _unproven(services, root)
     for batch in _directories(services, unproven):
-        for attempt in _directories(services, f"{unproven}/{batch}"):
+        batch_id = BatchId(batch.removeprefix(_BATCH))
+        try:
+            attempts = _directories(services, f"{unproven}/{batch}")
+        except StorageError:
+            yield f"{unproven}/{batch}", batch_id, None
+            continue
+        for attempt in attempts:
             place = f"{unproven}/{batch}/{attempt}"
-            landing = _plan_at(services, f"{place}/{PLAN_NAME}")
-            yield place, BatchId(batch.removeprefix(_BATCH)), landing
+            landing = None
+            with suppress(StorageError):
+                landing = _plan_at(services, f"{place}/{PLAN_NAME}")
+            yield place, batch_id, landing
 
 
 def _unproven(services: Services, root: str) -> str:

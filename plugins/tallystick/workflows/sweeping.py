@@ -4,19 +4,21 @@
 2. Nothing is deleted that may be the only copy: `last_copies` decides, from the ledger's offsets,
    the attempt's files, and one look at the log. What is committed counts as a copy only where its
    file is seen now.
+3. A directory that can't be read is left for a later sweep, and stops none.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
 from tallystick.domain.last_copies import AtRisk, DeadFiles, Fate, fate_of
 from tallystick.domain.paths import STAGING_NAME, StagingPath
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.errors import FileMissing, SourceError
+from tallystick.errors import FileMissing, SourceError, StorageError
 from tallystick.workflows.committed_copies import CommittedCopies
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import feed_roots
@@ -68,7 +70,7 @@ def sweep(services: Services) -> int:
     for each in reversed(dead):
         attempt = each.attempt
         staging = StagingPath(each.root, attempt.batch_id, attempt.attempt_id)
-        with at(services, "sweep", attempt.batch_id):
+        with _or_left(str(staging)), at(services, "sweep", attempt.batch_id):
             risks = at_risk.get(attempt.batch_id, ())
             is_newest = bool(risks) and whole.is_newest(staging)
             if _put_away(services, staging, risks, look, each.is_over, is_newest):
@@ -77,6 +79,15 @@ def sweep(services: Services) -> int:
                 swept += 1
     with at(services, "sweep"):
         return swept + sum(_sweep_again(services, root, look) for root in feed_roots(services))
+
+
+@contextmanager
+def _or_left(directory: str) -> Iterator[None]:
+    """Leaves it where it is if storage does not say what it holds."""
+    try:
+        yield
+    except StorageError as error:
+        log.warning("%s is left for a later sweep: %s", directory, error)
 
 
 @dataclass(slots=True)
@@ -149,7 +160,11 @@ def _sweep_again(services: Services, root: str, look: _Look) -> int:
     there = [BatchId(each) for each in names if ID_PATTERN.fullmatch(each)]
     over = services.ledger.batches_over(services.feed_name, there) if there else ()
     at_risk = services.ledger.offsets_at_risk(over) if over else {}
-    return sum(_batch_put_away(services, root, each, at_risk.get(each, ()), look) for each in over)
+    swept = 0
+    for each in over:
+        with _or_left(f"{staging}/{each}"):
+            swept += _batch_put_away(services, root, each, at_risk.get(each, ()), look)
+    return swept
 
 
 def _batch_put_away(

@@ -66,9 +66,8 @@ def commit_again(services: Services, attempt: Attempt, manifest: Manifest) -> No
 def kept_beside(services: Services, attempt: Attempt, manifest: Manifest) -> tuple[KeptFiles, ...]:
     """Files of other attempts, if the repair gives rows up: they may be the only copy."""
     old = {key: each.manifest for key, each in _replaced(services, manifest).items()}
-    if not rows_given_up(manifest, old):
-        return ()
-    return kept_by_others(services, manifest.plan, attempt.attempt_id)
+    lost = [one for each in rows_given_up(manifest, old) for one in each.offsets]
+    return kept_by_others(services, manifest.plan, attempt.attempt_id, lost) if lost else ()
 
 
 def _replaced(services: Services, manifest: Manifest) -> dict[BatchId, CommittedBatch]:

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tallystick.domain.asked import Unasked
 from tallystick.domain.closing import Heard, Payloads, ended_findings
 from tallystick.domain.findings import Finding, FindingCode, Level, foreseen
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId, GenerationId
+from tallystick.domain.last_copies import KeptFiles
 from tallystick.domain.offset_rules import OF_ROWS
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rule_table import RULE_OF
@@ -213,6 +215,46 @@ def test_what_could_not_be_asked_was_not_looked_at(
     finding: Finding, said: Finding, ends: bool
 ) -> None:
     assert (list(ended_findings({7: finding}, [said], ALL, account())) == [7]) is ends
+
+
+def unasked(path: str, *until: int) -> Unasked:
+    """A directory of attempts that may hold [0, until) of partition 0; anything without an end."""
+    offsets = tuple(OffsetRange(TopicPartition("orders", 0), 0, each) for each in until) or None
+    return Unasked(path, "no answer.", "Wait.", KeptFiles("/kept", "t", offsets))
+
+
+FORESEEN = foreseen(found(A1, Level.L1))
+OF_ATTEMPT = found(
+    U1, Level.L1, subject="/s/b/1", partition=None, evidence={"path": "/s/b/1", "said": "no."}
+)
+WIDER = foreseen(found(A1, Level.L1, until_offset=9, verdict=Verdict.UNKNOWN))
+
+
+@pytest.mark.parametrize(
+    ("finding", "told", "not_asked", "ends"),
+    [
+        (FORESEEN, None, unasked("/s/b/1", 5), False),
+        (FORESEEN, None, unasked("/s"), False),
+        (replace(FORESEEN, partition=1), None, unasked("/s/b/1", 5), True),
+        (replace(FORESEEN, from_offset=5, until_offset=9), None, unasked("/s/b/1", 5), True),
+        (replace(FORESEEN, from_offset=None), None, unasked("/s/b/1", 5), False),
+        (replace(FORESEEN, from_offset=None), WIDER, unasked("/s/b/1", 5), False),
+        (FORESEEN, WIDER, unasked("/s/b/1", 5), True),
+        (FORESEEN, replace(WIDER, from_offset=1), unasked("/s/b/1", 5), False),
+        (FORESEEN, replace(WIDER, generation=2), unasked("/s/b/1", 5), False),
+        (FORESEEN, replace(WIDER, evidence={}), unasked("/s/b/1", 5), False),
+        (OF_ATTEMPT, None, unasked("/s/b/2", 5), True),
+        (OF_ATTEMPT, None, unasked("/s/b", 5), False),
+        (OF_ATTEMPT, None, unasked("/s"), False),
+        (found(N1, Level.L1), None, unasked("/s"), True),
+    ],
+)
+def test_what_attempts_were_not_asked_for_does_not_end(
+    finding: Finding, told: Finding | None, not_asked: Unasked, ends: bool
+) -> None:
+    heard = replace(ALL, unasked=[not_asked])
+    ended = ended_findings({7: finding}, [told] if told else [], heard, account())
+    assert (list(ended) == [7]) is ends
 
 
 @pytest.mark.parametrize("finding", [found(A8), found(A3, Level.L1), found(N1, Level.L1)])

@@ -1,24 +1,23 @@
 """No claim is lost before the batch's attempts were asked what they hold.
 
-The number is that of an invariant of `log_changes`.
+The numbers are those of invariants of `log_changes`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tallystick.domain.asked import Asked, Unasked, is_of_attempts, unasked_attempts
 from tallystick.domain.findings import Finding
 from tallystick.domain.identities import FencingToken
 from tallystick.domain.last_copies import KeptFiles
-from tallystick.domain.log_changes import (
-    Accounts,
-    Asked,
-    LogChanges,
-    Observation,
-    log_changes,
-)
+from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
 from tallystick.domain.log_rules import change_findings
+from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.sameness import SAME
+from tallystick.domain.states import Verdict
 from tests.support.builders import (
     TOPIC_ID,
     a_range,
@@ -89,3 +88,92 @@ def test_a_loss_of_which_nothing_is_kept_says_nothing_of_files(other: KeptFiles 
     found = told(changes_when(answer(*filter(None, [other]))))
     assert "kept" not in found.evidence
     assert found.cause == "the log start passed these offsets before they were read."
+
+
+def unasked(
+    *pairs: tuple[int, int], partition: int = 0, topic_id: str | None = TOPIC_ID
+) -> Unasked:
+    """A directory that may hold these offsets; anything without a pair."""
+    offsets = tuple(a_range(*each, partition=partition) for each in pairs) or None
+    files = KeptFiles("/quarantine/1", topic_id, offsets)
+    return Unasked("/staging/1", "it is refused.", "Mend it.", files)
+
+
+@pytest.mark.parametrize(
+    ("not_asked", "lost", "not_lost"),
+    [
+        (unasked((5, 9)), [], [a_range(5, 8)]),
+        (unasked((7, 9)), [], [a_range(7, 8)]),
+        (unasked(), [], [a_range(5, 8)]),
+        (unasked(topic_id=None), [], [a_range(5, 8)]),
+        (unasked((8, 9)), [a_range(5, 8)], []),
+        (unasked((5, 9), partition=1), [a_range(5, 8)], []),
+        (unasked((5, 9), topic_id="another-life"), [a_range(5, 8)], []),
+    ],
+)
+def test_no_claim_is_lost_that_may_be_where_nobody_could_ask(
+    not_asked: Unasked, lost: list[OffsetRange], not_lost: list[OffsetRange]
+) -> None:
+    # 6
+    changes = changes_when(Asked({BATCH.plan.batch_id: FencingToken(0)}, unasked=[not_asked]))
+    assert [each.offsets for each in changes.cuts] == lost
+    assert [each.offsets for each in changes.not_lost] == not_lost
+    assert not changes.lost
+
+
+@pytest.mark.parametrize(
+    ("not_asked", "lost", "not_lost"),
+    [
+        (unasked((5, 6)), [a_range(6, 8)], [a_range(5, 6)]),
+        (unasked((6, 7)), [a_range(5, 6), a_range(7, 8)], [a_range(6, 7)]),
+        (unasked(), [], [a_range(5, 8)]),
+        (unasked((8, 9)), [a_range(5, 8)], []),
+    ],
+)
+def test_what_nobody_claims_is_lost_but_for_what_nobody_could_ask_for(
+    not_asked: Unasked, lost: list[OffsetRange], not_lost: list[OffsetRange]
+) -> None:
+    # 6
+    account = an_account(frontier=5, anchor_offset=4)
+    changes = log_changes(Accounts({0: account}, []), SEEN, Asked(unasked=[not_asked]))
+    assert [each.offsets for each in changes.lost] == lost
+    assert [each.offsets for each in changes.not_lost] == not_lost
+
+
+def test_what_may_be_where_nobody_could_ask_is_unknown_and_foreseen() -> None:
+    found = told(changes_when(Asked(unasked=[unasked((5, 9))])))
+    assert (found.verdict, found.is_foreseen) == (Verdict.UNKNOWN, True)
+    assert found.cause.endswith(
+        "But files that may hold them could not be asked: /staging/1: it is refused."
+    )
+
+
+def test_a_living_attempt_is_not_told_of_as_unknown() -> None:
+    living = replace(BATCH, lease_seconds_left=9.0)
+    accounts = Accounts({0: ACCOUNT}, [living])
+    assert not log_changes(accounts, SEEN, Asked(unasked=[unasked((5, 9))])).not_lost
+
+
+def test_a_new_log_waits_for_what_nobody_claims_and_nobody_could_ask() -> None:
+    account = an_account(frontier=5, anchor_offset=4, topic_id="old")
+    asked = Asked(unasked=[unasked((5, 9), topic_id="old")])
+    seen = Observation(a_snapshot({0: bounds(0, 12)}), {}, {})
+    changes = log_changes(Accounts({0: replace(account, last_seen_until=9)}, []), seen, asked)
+    assert (len(changes.waiting), changes.closed, changes.opened) == (1, (), ())
+    assert [each.offsets for each in changes.not_lost] == [a_range(5, 9)]
+    assert not changes.lost
+
+
+@pytest.mark.parametrize("can_be_moved", [True, False])
+def test_a_directory_that_could_not_be_asked_is_told_with_what_ends_that(
+    can_be_moved: bool,
+) -> None:
+    directory = unasked((5, 9))
+    if not can_be_moved:
+        directory = replace(directory, files=KeptFiles(directory.path, TOPIC_ID, None))
+    [found] = unasked_attempts("orders", "orders", [directory])
+    assert is_of_attempts(found)
+    assert found.subject == found.evidence["path"] == "/staging/1"
+    assert found.next_step.startswith("Mend it. Then look again: ./tallystick reconcile orders")
+    move = "hdfs dfs -mkdir -p /quarantine && hdfs dfs -mv /staging/1 /quarantine/1"
+    assert (move in found.next_step) is can_be_moved

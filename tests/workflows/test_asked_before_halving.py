@@ -1,0 +1,148 @@
+"""A batch that fails again and again is asked what its attempts hold before it is taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.batch import Attempt
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.states import BatchState, Verdict
+from tallystick.workflows.landing import land_batch
+from tallystick.workflows.planning import dry_run, plan_feed
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import begin_repair
+from tallystick.workflows.run import land_feed
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story, a_landed_story
+from tests.support.unreadable_store import LISTS, unreadable
+from tests.workflows.test_attempts_nobody_can_ask import move_aside, of_attempts
+from tests.workflows.test_only_copies import (
+    FIRST,
+    ONE,
+    SECOND,
+    THREE,
+    TWO,
+    landed,
+    lost,
+    next_run,
+    record_proof,
+)
+
+LANDED = {0: list(range(20)), 1: list(range(20))}
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """Ten records of two partitions are landed, ten more are readable."""
+    story = a_landed_story(ledger_databases(), tmp_path, 10)
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    return story
+
+
+def tried_twice(story: Story, *, is_proven: bool) -> Attempt:
+    """Two attempts have landed one batch and died; of the first there is a proof."""
+    first = landed(story)
+    if is_proven:
+        record_proof(story.services(), first)
+    [adopted] = plan_feed(story.services(), None, ONE).adopted
+    assert land_batch(story.services(), adopted.batch_id, SECOND, ONE)
+    return first
+
+
+def damage(story: Story) -> None:
+    """Nobody can prove what the attempts have landed."""
+    for file in (story.directory / "landing" / "_staging").rglob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:-7])
+
+
+@pytest.mark.parametrize("is_proven", [True, False], ids=["proven", "whole"])
+def test_what_can_be_committed_is_committed_and_its_batch_left_whole(
+    story: Story, is_proven: bool
+) -> None:
+    first = tried_twice(story, is_proven=is_proven)
+
+    report = plan_feed(story.services(), None, TWO)
+
+    assert [each.batch_id for each in report.rescued] == [first.batch_id]
+    assert not report.batches
+    assert not report.findings
+    next_run(story)
+    assert story.published_offsets() == LANDED
+
+
+def test_a_batch_of_which_nothing_can_be_committed_is_halved(story: Story) -> None:
+    first = tried_twice(story, is_proven=False)
+    damage(story)
+
+    report = plan_feed(story.services(), None, TWO)
+
+    assert len(report.batches) == 2
+    assert story.services().ledger.batch(first.batch_id).state is BatchState.ABANDONED
+
+
+def test_a_batch_that_can_not_be_asked_is_left_whole_until_its_files_are_moved_aside(
+    story: Story,
+) -> None:
+    first = tried_twice(story, is_proven=True)
+    damage(story)
+    services = unreadable(story, FIRST, LISTS)
+
+    report = plan_feed(services, None, TWO)
+
+    assert [each.batch_id for each in report.adopted] == [first.batch_id]
+    assert [each.code for each in report.findings] == [FindingCode.COULD_NOT_TELL]
+    assert {each.code for each in dry_run(services, None).findings} == {FindingCode.COULD_NOT_TELL}
+    assert len(of_attempts(story)) == 1
+    reconcile(services)
+    assert len(of_attempts(story)) == 1, "no look ends it that can't ask either"
+    move_aside(story, first)
+    assert len(plan_feed(services, None, THREE).batches) == 2
+    reconcile(services)
+    assert of_attempts(story) == []
+
+
+def test_a_repair_that_fails_again_and_again_is_committed_from_what_it_has_proven(
+    story: Story,
+) -> None:
+    next_run(story)
+    file = story.services().ledger.files(FEED)[0]
+    for each in (story.directory / "landing" / FEED).rglob(file.file.name):
+        each.unlink()
+    reconcile(story.services())
+    [batch] = begin_repair(story.services(), (), ONE).batches
+    first = land_batch(story.services(), batch.batch_id, FIRST, ONE)
+    assert first
+    record_proof(story.services(), first)
+    assert land_batch(story.services(), batch.batch_id, SECOND, ONE)
+
+    report = land_feed(story.services(), None, TWO)
+
+    assert [each.batch_id for each in report.plan.rescued] == [batch.batch_id]
+    assert story.published_offsets() == LANDED
+    assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
+
+
+def test_a_repair_of_a_topic_that_was_made_again_is_asked_first(story: Story) -> None:
+    """Its proof is of rows that the new log has nowhere."""
+    next_run(story)
+    file = story.services().ledger.files(FEED)[0]
+    for each in (story.directory / "landing" / FEED).rglob(file.file.name):
+        each.unlink()
+    reconcile(story.services())
+    [batch] = begin_repair(story.services(), (), ONE).batches
+    first = land_batch(story.services(), batch.batch_id, FIRST, ONE)
+    assert first
+    record_proof(story.services(), first)
+    story.broker.recreate()
+
+    land_feed(unreadable(story, FIRST), None, TWO)
+    assert story.services().ledger.batch(batch.batch_id).state is not BatchState.ABANDONED
+    report = next_run(story)
+
+    assert [each.batch_id for each in report.plan.rescued] == [batch.batch_id]
+    assert story.published_offsets() == LANDED
+    assert lost(story) == set()

@@ -1,0 +1,298 @@
+"""An attempt whose files can't be read is named; all others are asked, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.batch import Attempt
+from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.states import FindingState, Verdict
+from tallystick.ports.findings import StoredFinding
+from tallystick.workflows.landing import land_batch
+from tallystick.workflows.planning import dry_run, plan_feed
+from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.repairing import dry_repair
+from tallystick.workflows.run import land_feed
+from tallystick.workflows.sweeping import sweep
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story, a_landed_story
+from tests.support.unreadable_store import LISTS, READS, unreadable
+from tests.workflows.test_only_copies import (
+    ALL,
+    FIRST,
+    SECOND,
+    THREE,
+    TWO,
+    expire,
+    kept_in,
+    landed,
+    lost,
+    next_run,
+    quarantined,
+    record_proof,
+)
+
+A1, A5, U1 = FindingCode.EXPIRED, FindingCode.RECREATED, FindingCode.COULD_NOT_TELL
+ANYWHERE = "/_staging"
+
+
+@pytest.fixture
+def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
+    """Ten records of two partitions are landed, ten more are readable."""
+    story = a_landed_story(ledger_databases(), tmp_path, 10)
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    return story
+
+
+def staged_at(attempt: Attempt) -> str:
+    return f"/landing/_staging/{attempt.batch_id}/{attempt.attempt_id}"
+
+
+def set_aside_at(attempt: Attempt) -> str:
+    place = f"batch={attempt.batch_id}/attempt={attempt.attempt_id}"
+    return f"/landing/_quarantine/orders/unproven/{place}"
+
+
+def move_aside(story: Story, attempt: Attempt) -> None:
+    """What the finding's next step says, done by hand."""
+    source, target = (
+        story.directory / path(attempt).lstrip("/") for path in (staged_at, set_aside_at)
+    )
+    target.parent.mkdir(parents=True)
+    source.rename(target)
+
+
+def standing(story: Story, code: FindingCode) -> list[StoredFinding]:
+    return [each for each in story.services().ledger.findings(FEED) if each.finding.code is code]
+
+
+def of_attempts(story: Story) -> list[Finding]:
+    return [each.finding for each in standing(story, U1)]
+
+
+def landed_again(story: Story) -> None:
+    """A second attempt of the same batch has read it all, too, and is not proven."""
+    [adopted] = plan_feed(story.services(), None, TWO).adopted
+    assert land_batch(story.services(), adopted.batch_id, SECOND, TWO)
+
+
+@pytest.mark.parametrize("questions", [READS, LISTS], ids=["its blocks", "its directory"])
+def test_an_attempt_that_can_not_be_read_is_named_with_the_way_out(
+    story: Story, questions: frozenset[str]
+) -> None:
+    attempt = landed(story)
+    record_proof(story.services(), attempt)
+    expire(story)
+
+    report = land_feed(unreadable(story, FIRST, questions), None, TWO)
+
+    assert lost(story) == set()
+    [found] = of_attempts(story)
+    assert (found.verdict, found.level, found.subject) == (
+        Verdict.UNKNOWN,
+        Level.L1,
+        staged_at(attempt),
+    )
+    assert found.evidence["path"] == staged_at(attempt)
+    assert "Could not obtain block" in str(found.evidence["said"])
+    assert f"hdfs dfs -mv {staged_at(attempt)} {set_aside_at(attempt)}" in found.next_step
+    assert found.key in {each.key for each in report.findings}, "the run fails"
+    told = [each.finding for each in standing(story, A1)]
+    assert {(each.verdict, each.from_offset, each.until_offset) for each in told} == {
+        (Verdict.UNKNOWN, 10, 20)
+    }
+    assert {each.partition for each in told} == {0, 1}
+    for each in told:
+        assert f"files that may hold them could not be asked: {staged_at(attempt)}" in each.cause
+    assert story.published_offsets()[0] == [*range(10), *range(20, 25)], "landing goes on"
+
+
+def test_the_look_that_can_ask_ends_what_was_said_of_it(story: Story) -> None:
+    record_proof(story.services(), landed(story))
+    expire(story)
+    land_feed(unreadable(story, FIRST), None, TWO)
+    numbers = {each.finding_id for each in (*standing(story, A1), *standing(story, U1))}
+    assert len(numbers) == 3
+
+    assert not next_run(story).findings
+
+    assert story.published_offsets() == ALL
+    assert not standing(story, A1)
+    assert not of_attempts(story)
+    ended = [story.services().ledger.finding(each) for each in numbers]
+    assert all(each and each.state is FindingState.REMEDIED for each in ended)
+    assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
+
+
+def test_one_attempt_that_can_not_be_read_hides_no_other_of_its_batch(story: Story) -> None:
+    landed(story)
+    landed_again(story)
+    expire(story)
+
+    report = land_feed(unreadable(story, FIRST), None, THREE)
+
+    assert len(report.plan.rescued) == 1
+    assert lost(story) == set()
+    assert story.published_offsets() == ALL
+
+
+def test_no_end_is_given_up_while_an_attempt_that_may_hold_it_can_not_be_read(
+    story: Story,
+) -> None:
+    """The second attempt can't prove its last offset; the first one holds a proof."""
+    story.broker.logs[0].append(Kind.CONTROL, 1)
+    record_proof(story.services(), landed(story))
+    landed_again(story)
+    expire(story, 21)
+
+    land_feed(unreadable(story, FIRST), None, THREE)
+
+    nobody_read = {(1, 20, 21)}
+    assert lost(story) == nobody_read
+    assert len(of_attempts(story)) == 1
+    next_run(story)
+    assert lost(story) == nobody_read
+    assert story.published_offsets()[0] == [*range(20), *range(21, 26)]
+
+
+def test_what_was_moved_aside_is_named_with_the_loss_and_landing_goes_on(story: Story) -> None:
+    attempt = landed(story)
+    expire(story)
+    land_feed(unreadable(story, FIRST, LISTS), None, TWO)
+    move_aside(story, attempt)
+
+    report = land_feed(unreadable(story, FIRST, LISTS), None, THREE)
+
+    assert lost(story) == {(0, 10, 20), (1, 10, 20)}
+    assert kept_in(report) == {set_aside_at(attempt)}
+    assert len(quarantined(story)) == 1
+    reconcile(unreadable(story, FIRST, LISTS))
+    assert not of_attempts(story)
+    assert {each.finding.verdict for each in standing(story, A1)} == {Verdict.PROVEN_LOSS}
+
+
+def test_a_new_log_waits_until_what_can_not_be_read_was_moved_aside(story: Story) -> None:
+    attempt = landed(story)
+    record_proof(story.services(), attempt)
+    story.broker.recreate()
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 3, value=b"new")
+    land_feed(unreadable(story, FIRST), None, TWO)
+    assert [each.subject for each in of_attempts(story)] == [staged_at(attempt)]
+    assert lost(story) == set()
+    assert len(story.published_offsets()[0]) == 10
+    move_aside(story, attempt)
+
+    report = land_feed(unreadable(story, FIRST), None, THREE)
+
+    assert lost(story) == {(0, 10, 20), (1, 10, 20)}
+    assert kept_in(report) == {set_aside_at(attempt)}
+    assert len(story.published_offsets()[0]) == 10 + 3
+
+
+def test_files_of_a_batch_that_claims_nothing_any_more_are_no_less_named(story: Story) -> None:
+    """The directory says by itself what it may hold: its batch in the ledger does."""
+    attempt = landed(story)
+    record_proof(story.services(), attempt)
+    hidden = story.directory / staged_at(attempt).lstrip("/")
+    with_another_name = hidden.with_name("away")
+    hidden.rename(with_another_name)
+    expire(story)
+    story.broker.logs[1].log_start_offset = 0
+    next_run(story)
+    assert lost(story) == {(0, 10, 20)}
+    with_another_name.rename(hidden)
+    story.broker.logs[1].log_start_offset = 25
+
+    found = land_feed(unreadable(story, FIRST, LISTS), None, TWO)
+
+    assert lost(story) == {(0, 10, 20)}, "partition 1 was landed meanwhile"
+    assert U1 not in {each.code for each in found.findings}
+
+
+def test_a_sweep_passes_what_can_not_be_read(story: Story) -> None:
+    attempt = landed(story)
+    landed_again(story)
+    for log in story.broker.logs.values():
+        log.cut(5)
+
+    report = land_feed(unreadable(story, FIRST, LISTS), None, THREE)
+
+    assert not report.errors
+    assert [SECOND in str(each) for each in quarantined(story)] == [True]
+    assert any(FIRST in each for each in story.staged())
+    assert set_aside_at(attempt) in kept_in(report)
+    sweep(story.services())
+    assert len(quarantined(story)) == 2
+    assert story.staged() == []
+
+
+def test_a_look_says_what_can_not_be_asked_and_calls_nothing_lost(story: Story) -> None:
+    attempt = landed(story)
+    expire(story)
+
+    for _ in range(2):
+        found = reconcile(unreadable(story, FIRST)).findings
+        assert {(each.code, each.verdict) for each in found} == {
+            (A1, Verdict.UNKNOWN),
+            (U1, Verdict.UNKNOWN),
+        }
+    told = dry_run(unreadable(story, FIRST), None).findings
+    assert {each.code for each in told} == {A1, U1}
+    assert [each.subject for each in of_attempts(story)] == [staged_at(attempt)]
+    assert reconcile(story.services()).verdict is not Verdict.UNKNOWN
+    assert not of_attempts(story)
+
+
+@pytest.mark.parametrize("part", [FIRST, ANYWHERE], ids=["one attempt", "all of staging"])
+def test_a_look_that_can_not_ask_ends_no_loss_that_was_foreseen(story: Story, part: str) -> None:
+    landed(story)
+    [file] = (story.directory / "landing" / "_staging").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-7])  # nobody can prove it
+    expire(story, 15)
+    reconcile(story.services())
+    [first, second] = standing(story, A1)
+    assert (first.finding.verdict, first.finding.until_offset) == (Verdict.PROVEN_LOSS, 15)
+
+    reconcile(unreadable(story, part, LISTS))
+    stands = {(each.finding.key, each.finding.verdict) for each in standing(story, A1)}
+    assert stands == {(each.finding.key, Verdict.UNKNOWN) for each in (first, second)}
+
+    for log in story.broker.logs.values():
+        log.log_start_offset = 18
+    reconcile(unreadable(story, part, LISTS))
+    told = {(each.finding.until_offset, each.finding.verdict) for each in standing(story, A1)}
+    assert told == {(18, Verdict.UNKNOWN)}, "told of more offsets, and lost by nobody's word"
+
+
+def test_where_staging_is_silent_as_a_whole_nothing_is_called_lost(story: Story) -> None:
+    """No batch claims these offsets: any directory of staging may hold them."""
+    expire(story)
+
+    found = reconcile(unreadable(story, ANYWHERE, LISTS)).findings
+
+    assert {(each.code, each.verdict) for each in found} == {
+        (A1, Verdict.UNKNOWN),
+        (U1, Verdict.UNKNOWN),
+    }
+    [said] = of_attempts(story)
+    assert said.subject == "/landing/_staging"
+    assert "hdfs dfs -mv" not in said.next_step
+    found = reconcile(story.services()).findings
+    assert {(each.code, each.verdict) for each in found} == {(A1, Verdict.PROVEN_LOSS)}
+
+
+def test_a_repair_says_what_ends_it(story: Story) -> None:
+    attempt = landed(story)
+    expire(story)
+    reconcile(unreadable(story, FIRST))
+    [said] = standing(story, U1)
+
+    for named in ((), (said.finding_id,)):
+        plan = dry_repair(unreadable(story, FIRST), named).plan
+        reasons = {each.finding_id: each.reason for each in plan.not_mended}
+        assert set_aside_at(attempt) in reasons[said.finding_id]
