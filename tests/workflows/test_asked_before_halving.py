@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.workflows.test_only_copies import (
     SECOND,
     THREE,
     TWO,
+    blind,
     landed,
     lost,
     next_run,
@@ -146,3 +148,38 @@ def test_a_repair_of_a_topic_that_was_made_again_is_asked_first(story: Story) ->
     assert [each.batch_id for each in report.plan.rescued] == [batch.batch_id]
     assert story.published_offsets() == LANDED
     assert lost(story) == set()
+
+
+@pytest.mark.parametrize("is_proven", [True, False], ids=["proven", "whole"])
+def test_no_offset_is_set_aside_that_an_earlier_attempt_has_read(
+    story: Story, is_proven: bool
+) -> None:
+    """Its batch is over then, and nothing of what the attempt holds can be committed."""
+    first = landed(story)
+    if is_proven:
+        record_proof(story.services(), first)
+
+    land_feed(blind(story), None, TWO)
+    assert story.services().ledger.batch(first.batch_id).state is BatchState.LANDING
+    report = land_feed(blind(story), None, TWO)
+
+    assert [each.batch_id for each in report.plan.rescued] == [first.batch_id]
+    assert FindingCode.UNREADABLE_RECORD not in {each.code for each in report.findings}
+    assert story.published_offsets() == LANDED
+
+
+def test_no_offset_is_set_aside_while_an_earlier_attempt_can_not_be_read(story: Story) -> None:
+    first = landed(story)
+    record_proof(story.services(), first)
+    damage(story)
+    services = unreadable(story, FIRST, LISTS)
+
+    for _ in range(2):
+        land_feed(replace(services, spark=blind(story).spark), None, TWO)
+
+    assert story.services().ledger.batch(first.batch_id).state is BatchState.LANDING
+    assert len(of_attempts(story)) == 1
+    move_aside(story, first)
+    for _ in range(2):
+        report = land_feed(replace(services, spark=blind(story).spark), None, TWO)
+    assert FindingCode.UNREADABLE_RECORD in {each.finding.code for each in report.on_record}

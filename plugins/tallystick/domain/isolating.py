@@ -13,7 +13,8 @@ No batch loses a claim here before its attempts were asked what they hold: it ca
 more when a part is landed otherwise.
 
 Where it is Spark that fails or hangs, single offsets may be to blame: they are looked for when a
-batch fails for the second time, or at once where it holds one offset only.
+batch fails for the second time, or at once where it holds one offset only. None is set aside while
+an earlier attempt holds what can be committed, or can't be asked.
 """
 
 from __future__ import annotations
@@ -80,6 +81,18 @@ def taken_apart(
         for number, planned in enumerate(batch.plan.ranges):
             groups[planned.offsets.partition.partition] = group + (number >= middle)
     return TakenApart(tuple(cuts), groups)
+
+
+def to_be_asked(accounts: Accounts) -> frozenset[BatchId]:
+    """The batches that fail again and again: what their attempts hold is committed, if it can be.
+
+    Of one that can't be parted the next attempt may set offsets aside.
+    """
+    return frozenset(
+        each.plan.batch_id
+        for each in accounts.unfinished
+        if each.lease_seconds_left <= 0 and each.applications >= _TRIES_TOGETHER
+    )
 
 
 def is_search_due(before: BatchStatus) -> bool:

@@ -17,7 +17,7 @@ from tallystick.domain.asked import Asked, Unasked
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import BatchId, FencingToken, Owner
-from tallystick.domain.isolating import taken_apart
+from tallystick.domain.isolating import taken_apart, to_be_asked
 from tallystick.domain.last_copies import ProvablePart, places_for, provable_parts
 from tallystick.domain.log_changes import (
     Accounts,
@@ -32,6 +32,7 @@ from tallystick.domain.paths import StagingPath
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.rebuilding import named
 from tallystick.domain.second_read_rules import refused_before
+from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import RangeState
 from tallystick.domain.storage_rules import perhaps_landed
 from tallystick.errors import (
@@ -69,7 +70,8 @@ class InDanger:
     changes: LogChanges
     """If no attempt held anything."""
     taken_apart: frozenset[BatchId]
-    """The batches that would release claims: what they hold can't be committed any more then."""
+    """The batches that would release claims, or set offsets aside when they fail once more: what
+    their attempts hold can't be committed any more then."""
 
     @property
     def batches(self) -> list[BatchStatus]:
@@ -106,7 +108,14 @@ def danger_in(services: Services, accounts: Accounts, seen: Observation) -> InDa
     """What this look would end, if no attempt held anything."""
     changes = log_changes(accounts, seen)
     apart = taken_apart(accounts, seen.snapshot, services.isolation, changes.cuts, None)
-    return InDanger(accounts, seen, changes, apart.batches)
+    return InDanger(accounts, seen, changes, apart.batches | to_be_asked(accounts))
+
+
+def may_be_committed(services: Services, status: BatchStatus, snapshot: BrokerSnapshot) -> bool:
+    """True where one of its attempts holds what can be committed, or can't be asked now."""
+    unanswered = Unanswered(services)
+    offers = _offers(services, status, snapshot, unanswered)
+    return bool(offers) or unanswered.is_about(status.plan.batch_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +181,7 @@ def _asked(
     owner: Owner,
 ) -> BatchStatus:
     """The batch as it stands when its attempts were asked: committed, if one of them may be."""
-    for offer in _offers(services, status, danger, unanswered):
+    for offer in _offers(services, status, danger.seen.snapshot, unanswered):
         if offer.lost and _may_be_elsewhere(services, status.plan, offer.lost, unanswered):
             continue
         with unanswered.noting(offer.staging):
@@ -239,7 +248,7 @@ def _foreseen(services: Services, danger: InDanger, unanswered: Unanswered) -> A
     tokens: dict[BatchId, FencingToken] = {}
     for status in danger.batches:
         with _asking(services, status.plan):
-            offers = _offers(services, status, danger, unanswered)
+            offers = _offers(services, status, danger.seen.snapshot, unanswered)
             if any(
                 not each.lost or not _may_be_elsewhere(services, status.plan, each.lost, unanswered)
                 for each in offers
@@ -289,7 +298,7 @@ def _provable(
     for free in free_files(services, danger.lost, accounts, standing, unanswered):
         with _or_busy(services, free, busy), unanswered.noting(free.staging):
             is_proven = proven_manifest(services, free.staging) is not None
-            if is_proven or _parts(services, free.plan, free.staging, danger):
+            if is_proven or _parts(services, free.plan, free.staging, danger.seen.snapshot):
                 found.append(free)
     return found
 
@@ -349,7 +358,7 @@ def _require_none_forgotten(services: Services, danger: InDanger, unanswered: Un
 
 
 def _offers(
-    services: Services, status: BatchStatus, danger: InDanger, unanswered: Unanswered
+    services: Services, status: BatchStatus, snapshot: BrokerSnapshot, unanswered: Unanswered
 ) -> list[_Offer]:
     """What can be committed of the attempts: proofs on record first, then what loses least.
 
@@ -369,7 +378,7 @@ def _offers(
             if manifest:
                 if _is_of(manifest, plan):
                     proofs.append(_Offer(each, named(manifest, plan, logs)))
-            elif parts := _parts(services, plan, each, danger):
+            elif parts := _parts(services, plan, each, snapshot):
                 others.append(_Offer(each, None, parts))
     others.sort(key=lambda offer: sum(lost.span for lost in offer.lost))
     return [*proofs, *others]
@@ -385,10 +394,9 @@ def _is_of(manifest: Manifest, plan: BatchPlan) -> bool:
 
 
 def _parts(
-    services: Services, plan: BatchPlan, staging: StagingPath, danger: InDanger
+    services: Services, plan: BatchPlan, staging: StagingPath, snapshot: BrokerSnapshot
 ) -> tuple[ProvablePart, ...]:
     """What complete files prove of the claims; empty when they can't be committed."""
-    snapshot = danger.seen.snapshot
     landing = landing_plan(services, staging)
     is_same_log = (plan.cluster_id, plan.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
     if landing is None or not is_same_log or not is_whole(services, staging):

@@ -31,6 +31,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.application_result import result_text
+from tallystick.workflows.asking import may_be_committed
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,8 @@ _HUNG: Final = "its application hung, and was ended after {}"
 def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStatus) -> None:
     """Return when no record is to blame for the failed landing, or it is too early to ask.
 
-    Nothing is set aside of a batch that has begun to expire: the next plan asks its attempts first.
+    Nothing is set aside of a batch that has begun to expire, or of which an earlier attempt may be
+    committed: the next plan asks its attempts first.
 
     `before` is the batch as it stood before this attempt. Raises RecordsUnreadable once the offsets
     are set aside: then the batch is over, and all its other offsets are due again.
@@ -60,7 +62,11 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
     if not result.unreadable:
         log.info("No offset is unreadable by itself, by %d reads.", result.probes)
         return
-    plan = services.ledger.batch(attempt.batch_id).plan
+    status = services.ledger.batch(attempt.batch_id)
+    plan = status.plan
+    if may_be_committed(services, status, snapshot):
+        log.warning("Batch %s: an earlier attempt may have read it all.", plan.batch_id)
+        return
     if _has_expired(plan, snapshot):
         log.warning("Batch %s: the log start has passed some of it meanwhile.", plan.batch_id)
         return

@@ -19,14 +19,12 @@ from tallystick.domain.states import BatchState
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
-    AttemptFenced,
     BrokerUnavailable,
-    CommitOutcomeUnknown,
-    IngestionError,
     LedgerUnavailable,
     SourceChanged,
 )
 from tallystick.ports.spark_runner import LandingOrder
+from tallystick.workflows.failing import failing
 from tallystick.workflows.heartbeat import held
 from tallystick.workflows.isolating import set_unreadable_aside
 from tallystick.workflows.log_as_read import keep_answer
@@ -202,23 +200,3 @@ def _borne(what: str) -> Iterator[None]:
         yield
     except LedgerUnavailable as error:
         log.warning("%s (continuing without it): %s", what, error)
-
-
-@contextmanager
-def failing(services: Services, attempt: Attempt) -> Iterator[None]:
-    """Keeps the reason of a failed attempt in the ledger, gives its lease back, and raises it
-    again.
-
-    An unknown commit is no failure: the attempt may have committed, so nothing is recorded.
-    """
-    try:
-        yield
-    except (AttemptFenced, CommitOutcomeUnknown):
-        raise
-    except BaseException as error:
-        reason = error.describe() if isinstance(error, IngestionError) else repr(error)
-        try:
-            services.ledger.record_failure(attempt, reason)
-        except IngestionError as second:
-            log.warning("The failure could not be recorded; the lease will run out: %s", second)
-        raise

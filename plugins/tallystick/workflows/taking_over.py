@@ -16,8 +16,8 @@ from tallystick.domain.paths import BatchPath, StagingPath
 from tallystick.domain.replacing import rows_given_up
 from tallystick.errors import AttemptFenced, VerificationFailed
 from tallystick.ports.ledger import CommittedBatch
+from tallystick.workflows.failing import failing
 from tallystick.workflows.kept_files import kept_by_others
-from tallystick.workflows.landing import failing
 from tallystick.workflows.moved_files import look_for
 from tallystick.workflows.services import Services
 

@@ -17,8 +17,8 @@ from tallystick.domain.manifest import Manifest
 from tallystick.domain.paths import StagingPath
 from tallystick.domain.states import CommitAnswer, HoleClass
 from tallystick.ports.scrubs import TakenSample
+from tallystick.workflows.failing import failing
 from tallystick.workflows.heartbeat import held
-from tallystick.workflows.landing import failing
 from tallystick.workflows.place import at
 from tallystick.workflows.proving import proven
 from tallystick.workflows.second_reading import take_sample
