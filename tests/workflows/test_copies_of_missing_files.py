@@ -26,6 +26,7 @@ from tallystick.workflows.sweeping import sweep
 from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
+from tests.support.unreadable_store import LISTS, unreadable
 
 OWNER = Owner("one")
 FIRST, SECOND = AttemptId("1" * 16), AttemptId("2" * 16)
@@ -214,6 +215,20 @@ def test_what_a_late_writer_left_beside_a_file_that_is_missing_is_kept(twice: Tw
     known_to_be_missing(twice)
     land_feed(twice.story.services(), None, OWNER)
     assert len(twice.copies) == 1
+
+
+def test_no_row_is_given_up_while_a_copy_that_may_hold_it_can_not_be_read(twice: Twice) -> None:
+    known_to_be_missing(twice)
+    story = twice.story
+
+    report = repair_feed(unreadable(story, FIRST, LISTS), twice.numbers, OWNER)
+
+    assert any(FIRST in str(each) for each in report.errors)
+    assert not story.services().ledger.lost(FEED)
+    for _ in range(2):  # what nobody took over is given up first
+        repair_feed(story.services(), twice.numbers, OWNER)
+    [lost] = story.services().ledger.findings(FEED)
+    assert lost.finding.evidence["kept"] == [twice.put_aside]
 
 
 def test_a_copy_of_rows_that_are_given_up_is_put_aside_and_named(

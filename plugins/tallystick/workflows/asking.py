@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from tallystick.domain.accounting import holes_in, problems_in, unexplained_in
 from tallystick.domain.asked import Asked, Unasked
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.findings import Finding, FindingCode
 from tallystick.domain.identities import BatchId, FencingToken, Owner
 from tallystick.domain.isolating import taken_apart, to_be_asked
-from tallystick.domain.last_copies import ProvablePart, places_for, provable_parts
+from tallystick.domain.last_copies import ProvablePart, places_for
 from tallystick.domain.log_changes import (
     Accounts,
     CutClaim,
@@ -27,12 +26,7 @@ from tallystick.domain.log_changes import (
     log_changes,
 )
 from tallystick.domain.log_rules import change_findings, foreseen_findings
-from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import StagingPath
 from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.rebuilding import named
-from tallystick.domain.second_read_rules import refused_before
-from tallystick.domain.snapshot import BrokerSnapshot
 from tallystick.domain.states import RangeState
 from tallystick.domain.storage_rules import perhaps_landed
 from tallystick.errors import (
@@ -46,13 +40,12 @@ from tallystick.errors import (
     VerificationFailed,
 )
 from tallystick.workflows.claiming_again import FreeFiles, claimed_again, free_files
-from tallystick.workflows.entering import logs_of
 from tallystick.workflows.kept_files import kept_by_others, kept_files
+from tallystick.workflows.offers import Offer, offers_of, parts_of
 from tallystick.workflows.place import at
-from tallystick.workflows.proving import causes_of
 from tallystick.workflows.published_batches import feed_roots
 from tallystick.workflows.services import Services
-from tallystick.workflows.staged_attempts import is_whole, landing_plan, proven_manifest
+from tallystick.workflows.staged_attempts import proven_manifest
 from tallystick.workflows.staged_batches import staged_batches
 from tallystick.workflows.taking_over import commit_proven, take_over
 from tallystick.workflows.unanswered import Unanswered
@@ -111,13 +104,6 @@ def danger_in(services: Services, accounts: Accounts, seen: Observation) -> InDa
     return InDanger(accounts, seen, changes, apart.batches | to_be_asked(accounts))
 
 
-def may_be_committed(services: Services, status: BatchStatus, snapshot: BrokerSnapshot) -> bool:
-    """True where one of its attempts holds what can be committed, or can't be asked now."""
-    unanswered = Unanswered(services)
-    offers = _offers(services, status, snapshot, unanswered)
-    return bool(offers) or unanswered.is_about(status.plan.batch_id)
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What asking the attempts has come to."""
@@ -125,21 +111,6 @@ class Answers:
     committed: Sequence[BatchPlan]
     asked: Asked
     """What the attempts of all other batches say that could be asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """An attempt's files that may be committed."""
-
-    staging: StagingPath
-    manifest: Manifest | None
-    """Its proof; None where the files are to be proven now."""
-    parts: tuple[ProvablePart, ...] = ()
-
-    @property
-    def lost(self) -> list[OffsetRange]:
-        """What the files can't prove of the claims."""
-        return [lost for part in self.parts for lost in part.lost]
 
 
 def ask_attempts(
@@ -181,7 +152,7 @@ def _asked(
     owner: Owner,
 ) -> BatchStatus:
     """The batch as it stands when its attempts were asked: committed, if one of them may be."""
-    for offer in _offers(services, status, danger.seen.snapshot, unanswered):
+    for offer in offers_of(services, status, danger.seen.snapshot, unanswered):
         if offer.lost and _may_be_elsewhere(services, status.plan, offer.lost, unanswered):
             continue
         with unanswered.noting(offer.staging):
@@ -248,7 +219,7 @@ def _foreseen(services: Services, danger: InDanger, unanswered: Unanswered) -> A
     tokens: dict[BatchId, FencingToken] = {}
     for status in danger.batches:
         with _asking(services, status.plan):
-            offers = _offers(services, status, danger.seen.snapshot, unanswered)
+            offers = offers_of(services, status, danger.seen.snapshot, unanswered)
             if any(
                 not each.lost or not _may_be_elsewhere(services, status.plan, each.lost, unanswered)
                 for each in offers
@@ -298,7 +269,7 @@ def _provable(
     for free in free_files(services, danger.lost, accounts, standing, unanswered):
         with _or_busy(services, free, busy), unanswered.noting(free.staging):
             is_proven = proven_manifest(services, free.staging) is not None
-            if is_proven or _parts(services, free.plan, free.staging, danger.seen.snapshot):
+            if is_proven or parts_of(services, free.plan, free.staging, danger.seen.snapshot):
                 found.append(free)
     return found
 
@@ -357,69 +328,8 @@ def _require_none_forgotten(services: Services, danger: InDanger, unanswered: Un
         raise LedgerBehind(services.feed_name, forgotten)
 
 
-def _offers(
-    services: Services, status: BatchStatus, snapshot: BrokerSnapshot, unanswered: Unanswered
-) -> list[_Offer]:
-    """What can be committed of the attempts: proofs on record first, then what loses least.
-
-    An attempt that can't be asked is noted, and hides no other one.
-    """
-    plan = status.plan
-    staged = unanswered.attempts_of(plan.root, plan.batch_id)
-    logs = logs_of(services) if staged else {}
-    standing = [each.finding for each in services.ledger.findings(services.feed_name)]
-    proofs: list[_Offer] = []
-    others: list[_Offer] = []
-    for each in staged:
-        with unanswered.noting(each):
-            # A proof from before a second reader saw rows that differ proves them no more.
-            is_refused = refused_before(plan.batch_id, {each.attempt_id}, standing)
-            manifest = None if is_refused else proven_manifest(services, each)
-            if manifest:
-                if _is_of(manifest, plan):
-                    proofs.append(_Offer(each, named(manifest, plan, logs)))
-            elif parts := _parts(services, plan, each, snapshot):
-                others.append(_Offer(each, None, parts))
-    others.sort(key=lambda offer: sum(lost.span for lost in offer.lost))
-    return [*proofs, *others]
-
-
-def _is_of(manifest: Manifest, plan: BatchPlan) -> bool:
-    """True when the proof is of exactly what the batch claims now."""
-    return (
-        {each.offsets for each in manifest.plan.ranges} == {each.offsets for each in plan.ranges}
-        and manifest.plan.replaces == plan.replaces
-        and (manifest.plan.cluster_id, manifest.plan.topic_id) == (plan.cluster_id, plan.topic_id)
-    )
-
-
-def _parts(
-    services: Services, plan: BatchPlan, staging: StagingPath, snapshot: BrokerSnapshot
-) -> tuple[ProvablePart, ...]:
-    """What complete files prove of the claims; empty when they can't be committed."""
-    landing = landing_plan(services, staging)
-    is_same_log = (plan.cluster_id, plan.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
-    if landing is None or not is_same_log or not is_whole(services, staging):
-        return ()
-    try:
-        found = services.store.read_back(staging.data)
-    except (FileMissing, ManifestMismatch) as error:
-        log.warning("%s", error)
-        return ()
-    if problems_in(plan.ranges, found):
-        return ()
-    gaps = holes_in(plan.ranges, found)
-    rest = [
-        unexplained_in(each, causes_of(services, each, plan, landing.isolation)) for each in gaps
-    ]
-    starts = {number: each.log_start_offset for number, each in snapshot.partitions.items()}
-    parts = provable_parts(gaps, rest, starts) or ()
-    is_cut = any(each.lost for each in parts)
-    return () if (is_cut and plan.is_repair) or not any(each.kept for each in parts) else parts
-
-
 def _is_committed(
-    services: Services, status: BatchStatus, offer: _Offer, danger: InDanger, owner: Owner
+    services: Services, status: BatchStatus, offer: Offer, danger: InDanger, owner: Owner
 ) -> bool:
     """True when the ledger has the offer, False when its files prove too little; else raises."""
     try:

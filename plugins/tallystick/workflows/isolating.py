@@ -31,7 +31,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.application_result import result_text
-from tallystick.workflows.asking import may_be_committed
+from tallystick.workflows.offers import may_be_committed
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
