@@ -10,7 +10,7 @@ from tallystick.domain.asked import Asked
 from tallystick.domain.batch import BatchStatus, CommittedFile
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import FencingToken
-from tallystick.domain.isolating import taken_apart
+from tallystick.domain.isolating import taken_apart, to_be_asked
 from tallystick.domain.log_changes import Accounts, CutClaim
 from tallystick.domain.states import Isolation, RangeState
 from tests.support.builders import BATCH, a_snapshot, a_status, bounds, planned
@@ -54,3 +54,19 @@ def test_a_batch_that_loses_claims_is_left_to_that() -> None:
     accounts = Accounts({}, [TWICE])
     apart = taken_apart(accounts, a_snapshot(BOTH), Isolation.READ_COMMITTED, [LOST], ANSWERED)
     assert not apart.cuts
+
+
+@pytest.mark.parametrize(
+    ("batch", "is_asked"),
+    [
+        (TWICE, True),
+        (replace(a_status(RANGES[0]), applications=2), True),
+        (REPAIR, True),
+        (replace(TWICE, applications=1), False),
+        (replace(TWICE, lease_seconds_left=9.0), False),
+    ],
+    ids=["two partitions", "one partition", "a repair", "tried once", "held"],
+)
+def test_a_batch_that_fails_again_and_again_is_asked(batch: BatchStatus, is_asked: bool) -> None:
+    """Also one that can't be parted: its next attempt may set offsets aside."""
+    assert to_be_asked(Accounts({}, [batch])) == ({BATCH} if is_asked else set())
