@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -245,8 +246,8 @@ def test_the_newest_verification_of_an_attempt_is_what_it_commits(
     again = story.verify(attempt, bytes_per_record=2000)
     story.ledger.commit(attempt)
     assert story.ledger.committed_manifests(FEED) == [again]
-    lengths = [each.manifest_bytes for each in story.ledger.directories(FEED)]
-    assert lengths == [len(again.to_json().encode())]
+    digests = [each.manifest_sha256 for each in story.ledger.directories(FEED)]
+    assert digests == [sha256(again.to_json().encode()).digest()]
     assert story.ask("SELECT count(*) FROM verification") == [(2,)]
 
 

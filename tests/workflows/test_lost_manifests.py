@@ -1,9 +1,10 @@
-"""A published directory whose `_tally.json` somebody has deleted: told, and written anew."""
+"""A published directory whose `_tally.json` somebody has deleted or changed: told, written anew."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,13 @@ from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import dry_repair, repair_feed
+from tests.support.refusals import refuse
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("test")
 N3, A8 = FindingCode.UNFINISHED_BATCH, FindingCode.PHANTOM_COMMIT
+STRAY, U1 = FindingCode.STRAY_FILE, FindingCode.COULD_NOT_TELL
 
 
 @pytest.fixture
@@ -56,7 +59,7 @@ def test_a_manifest_that_is_gone_is_told_and_written_anew_byte_for_byte(story: S
 
     assert (found.code, found.verdict, found.level) == (N3, Verdict.UNKNOWN, Level.L2)
     place = f"/{manifest.relative_to(story.directory)}"
-    assert found.evidence == {"manifest": place, "length_bytes": None}
+    assert found.evidence == {"manifest": place, "length_bytes": None, "sha256": None}
     [planned] = dry_repair(story.services(), ()).plan.write_manifests
     assert planned.path == found.evidence["manifest"]
     assert not manifest.exists(), "a dry run changes nothing"
@@ -87,6 +90,44 @@ def test_a_manifest_that_is_cut_short_is_told_too(story: Story, left: int) -> No
     repair_feed(story.services(), (), OWNER)
     assert manifest.read_bytes() == committed
     assert look(story) == []
+
+
+def test_a_manifest_that_is_changed_with_its_length_kept_is_told_too(story: Story) -> None:
+    manifest = manifest_of(story)
+    committed = manifest.read_bytes()
+    changed = committed.replace(b'"until_offset":10', b'"until_offset":99')
+    assert (len(changed), changed == committed) == (len(committed), False)
+    manifest.write_bytes(changed)
+
+    [found] = look(story)
+
+    assert (found.code, found.verdict, found.level) == (N3, Verdict.UNKNOWN, Level.L2)
+    assert found.evidence["sha256"] == sha256(changed).hexdigest()
+    report = repair_feed(story.services(), (), OWNER)
+    assert (report.errors, report.not_mended) == ((), ())
+    assert manifest.read_bytes() == committed
+    assert look(story) == []
+
+
+def test_a_manifest_that_can_not_be_read_is_unknown_and_ends_nothing_of_itself(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = manifest_of(story)
+    committed = manifest.read_bytes()
+    manifest.write_bytes(committed[:-1])
+    stray = manifest.with_name("a.parquet")
+    stray.write_bytes(b"no rows")
+    assert {each.code for each in look(story)} == {N3, STRAY}
+    stray.unlink()
+    manifest.write_bytes(committed)
+    with monkeypatch.context() as patch:
+        refuse(patch, "read", MANIFEST_NAME)
+        found = {each.code: each for each in look(story)}
+    assert set(found) == {U1, N3}, "the stray's finding has ended, the manifest's stands"
+    assert (found[U1].verdict, found[U1].level) == (Verdict.UNKNOWN, Level.L2)
+    assert found[U1].subject == found[N3].subject
+    assert look(story) == []
+    assert recorded(story) == []
 
 
 def test_a_write_that_can_not_be_done_is_an_error_and_the_finding_stands(

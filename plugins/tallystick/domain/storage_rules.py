@@ -5,10 +5,9 @@
 2. A missing file that lies elsewhere, by length and checksum, is that file: no row is lost.
 3. A manifest that names a commit which the ledger doesn't know means that the ledger is behind; so
    does a batch's directory without one, with rows that it doesn't know.
-4. A published directory without its manifest is no loss: it is told before the ledger is lost too.
-5. Rows that such a commit may hold are not called lost: a repair may have landed them again, or a
+4. Rows that such a commit may hold are not called lost: a repair may have landed them again, or a
    run whose commit is forgotten. Nor are rows that may lie where nobody could ask.
-6. What could not be asked changes nothing that is on record.
+5. What could not be asked changes nothing that is on record.
 """
 
 from __future__ import annotations
@@ -62,20 +61,6 @@ def is_read(name: str) -> bool:
     it.
     """
     return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
-
-
-@dataclass(frozen=True, slots=True)
-class LostManifest:
-    """What became of a published directory's manifest."""
-
-    length_bytes: int | None
-    """None when it is gone."""
-    committed_bytes: int
-
-    def __str__(self) -> str:
-        if self.length_bytes is None:
-            return "is gone"
-        return f"has {self.length_bytes} bytes, {self.committed_bytes} were committed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,29 +257,6 @@ def is_bare(finding: Finding) -> bool:
     manifest.
     """
     return finding.code is FindingCode.LEDGER_BEHIND and "is_bare" in finding.evidence
-
-
-def without_manifest(
-    feed: str, topic: str, directories: Mapping[str, LostManifest]
-) -> tuple[Finding, ...]:
-    """Published directories, each with what became of its manifest: a rebuilt ledger would not know
-    their commits.
-    """
-    return tuple(
-        of_path(
-            feed,
-            topic,
-            f"{each}/{MANIFEST_NAME}",
-            FindingCode.UNFINISHED_BATCH,
-            Verdict.UNKNOWN,
-            f"{each} is published, and its {MANIFEST_NAME} {lost}: readers miss nothing, but"
-            " a ledger rebuilt from the storage would not know this batch.",
-            f"Have it written anew, as it was committed: ./tallystick repair {feed}",
-            named_as="manifest",
-            evidence={"length_bytes": lost.length_bytes},
-        )
-        for each, lost in directories.items()
-    )
 
 
 def perhaps_forgotten(found: Iterable[Finding], unknown: Sequence[BatchPlan]) -> list[Finding]:

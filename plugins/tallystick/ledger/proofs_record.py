@@ -126,6 +126,6 @@ def _directory(row: Any) -> CommittedDirectory:
         path=BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, BatchId(row.batch_id)),
         attempt_id=AttemptId(row.committed_by),
         is_published=row.state == BatchState.PUBLISHED.value,
-        manifest_bytes=row.manifest_bytes,
+        manifest_sha256=row.manifest_sha256,
         files={name: FileState(*facts) for name, *facts in files},
     )

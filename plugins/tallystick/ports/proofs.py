@@ -30,8 +30,8 @@ class CommittedDirectory:
     path: BatchPath
     attempt_id: AttemptId
     is_published: bool
-    manifest_bytes: int
-    """How long its manifest is."""
+    manifest_sha256: bytes
+    """Of its manifest's text."""
     files: Mapping[str, FileState]
     """By name; without those that a repair has replaced."""
 

@@ -1,4 +1,4 @@
-"""Level L2: lists what readers see, and compares it with what the ledger committed.
+"""Level L2: lists what readers see, reads the manifests, and compares it all with the ledger.
 
 1. Storage is listed first, and the ledger asked again about everything that looks wrong: batches
    are published, and files replaced, while this goes on.
@@ -8,15 +8,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
 from tallystick.domain.batch import BatchPlan, CommittedFile
 from tallystick.domain.findings import Finding
 from tallystick.domain.manifest import Manifest
-from tallystick.domain.paths import MANIFEST_NAME, BatchPath
+from tallystick.domain.manifest_rules import LostManifest, unread_manifests, without_manifest
+from tallystick.domain.paths import BatchPath
 from tallystick.domain.storage_rules import (
-    LostManifest,
     StoredFile,
     as_far_as_asked,
     ledger_behind,
@@ -24,7 +25,6 @@ from tallystick.domain.storage_rules import (
     perhaps_forgotten,
     perhaps_unasked,
     unlisted,
-    without_manifest,
 )
 from tallystick.domain.stray_rules import (
     landed_inside,
@@ -40,7 +40,7 @@ from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.published_manifests import manifest_at
 from tallystick.workflows.readers_tree import Tree, ask_all, asking, listed_tree
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored_files import stored_file
+from tallystick.workflows.stored_files import lost_manifest, stored_file
 from tallystick.workflows.stray_check import look_at_strays
 
 
@@ -59,6 +59,7 @@ def storage_findings(
         looks = [
             look for look in ask_all(pool, lambda each: _unlike(services, each, tree), seen) if look
         ]
+        of_manifests = _manifest_findings(services, directories, tree, pool)
     unlike = {file for look in looks for file in look.unlike}
     unasked = {file for look in looks for file in look.unasked}
     missing = {file: state for look in looks for file, state in look.missing.items()}
@@ -84,7 +85,7 @@ def storage_findings(
         *unread_strays(feed, topic, strays.strays),
         *ledger_behind(feed, topic, strays.behind, strays.bare),
     ]
-    found += _without_manifest(services, directories, tree)
+    found += of_manifests
     found += unlisted(feed, topic, {**tree.refused, **strays.refused})
     on_record = [each.finding for each in services.ledger.findings(feed)]
     return [as_far_as_asked(each, on_record) for each in found]
@@ -97,33 +98,29 @@ def _is_kept(
     return file not in unlike if file in asked else None
 
 
-def _without_manifest(
-    services: Services, directories: Sequence[CommittedDirectory], tree: Tree
-) -> Sequence[Finding]:
+def _manifest_findings(
+    services: Services,
+    directories: Sequence[CommittedDirectory],
+    tree: Tree,
+    pool: ThreadPoolExecutor,
+) -> list[Finding]:
     """Of a directory that is there; of one that is gone its files are missed, if it had any."""
-    bare: dict[str, LostManifest] = {}
-    for each in directories:
-        entries = tree.entries.get(str(each.path))
-        is_told = entries is None and (each.files or tree.hides(str(each.path)))
-        if each.is_published and not is_told:
-            lost = _lost_manifest(services, each, entries or ())
-            if lost:
-                bare[str(each.path)] = lost
-    return without_manifest(services.feed_name, services.topic, bare)
-
-
-def _lost_manifest(
-    services: Services, directory: CommittedDirectory, entries: Sequence[StoredEntry]
-) -> LostManifest | None:
-    """What became of it; it is looked for again, for a repair may have written it meanwhile."""
-    found = next((each for each in entries if each.name == MANIFEST_NAME), None)
-    if found is None or found.length_bytes != directory.manifest_bytes:
-        with suppress(StorageRefused):
-            found = services.store.status(directory.path.manifest)
-    length = found.length_bytes if found else None
-    if length == directory.manifest_bytes:
-        return None
-    return LostManifest(length, directory.manifest_bytes)
+    asked = [
+        each
+        for each in directories
+        if each.is_published
+        and (str(each.path) in tree.entries or not (each.files or tree.hides(str(each.path))))
+    ]
+    answers = ask_all(pool, lambda each: lost_manifest(services, each), asked)
+    lost: dict[str, LostManifest] = {}
+    unread: dict[str, str] = {}
+    for each, answer in zip(asked, answers, strict=True):
+        if isinstance(answer, LostManifest):
+            lost[str(each.path)] = answer
+        elif answer is not None:
+            unread[str(each.path)] = answer
+    feed, topic = services.feed_name, services.topic
+    return [*without_manifest(feed, topic, lost), *unread_manifests(feed, topic, unread)]
 
 
 def _unknown_plans(services: Services, behind: Iterable[str]) -> tuple[list[BatchPlan], list[str]]:

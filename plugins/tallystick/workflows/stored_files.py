@@ -1,12 +1,15 @@
-"""What lies at a path now, length and checksum; or why nobody can tell."""
+"""What lies at a path now, by length and checksum, or by its bytes; or why nobody can tell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
 from tallystick.domain.landed import LandedFile
+from tallystick.domain.manifest_rules import LostManifest
 from tallystick.domain.storage_rules import StoredFile
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
+from tallystick.ports.proofs import CommittedDirectory
 from tallystick.workflows.services import Services
 
 
@@ -21,8 +24,30 @@ def stored_file(services: Services, path: str, length_bytes: int) -> StoredFile 
     except FileMissing:
         return None
     except (StorageError, ManifestMismatch) as error:
-        services.store.status(path.rpartition("/")[0])
-        return StoredFile(length_bytes, None, error.sentence())
+        return StoredFile(length_bytes, None, _trouble(services, path, error))
+
+
+def lost_manifest(services: Services, directory: CommittedDirectory) -> LostManifest | str | None:
+    """What became of a published directory's manifest, or why nobody can tell; None when it is the
+    committed one, byte for byte. Raises StorageUnavailable when nothing of the file system answers.
+    """
+    path = directory.path.manifest
+    try:
+        found = services.store.read(path)
+    except FileMissing:
+        return LostManifest()
+    except StorageError as error:
+        return _trouble(services, path, error)
+    digest = sha256(found)
+    if digest.digest() == directory.manifest_sha256:
+        return None
+    return LostManifest(len(found), digest.hexdigest())
+
+
+def _trouble(services: Services, path: str, error: StorageError | ManifestMismatch) -> str:
+    """Why one file can't be read for itself; raises StorageUnavailable if none can."""
+    services.store.status(path.rpartition("/")[0])
+    return error.sentence()
 
 
 def stored_files(

@@ -34,6 +34,7 @@ from tallystick.domain.ledger_rules import (
 )
 from tallystick.domain.log_changes import Accounts, Observation, log_changes
 from tallystick.domain.log_rules import change_findings, has_lost_unlanded, lost_finding
+from tallystick.domain.manifest_rules import LostManifest, without_manifest
 from tallystick.domain.outlook import Outlook
 from tallystick.domain.progress_rules import (
     could_not_tell,
@@ -59,7 +60,6 @@ from tallystick.domain.second_read_rules import (
 from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.states import BatchState, HoleClass, Isolation, Verdict
 from tallystick.domain.storage_rules import (
-    LostManifest,
     StoredFile,
     ledger_behind,
     missing_or_changed,
@@ -67,7 +67,6 @@ from tallystick.domain.storage_rules import (
     perhaps_landed,
     perhaps_unasked,
     unlisted,
-    without_manifest,
 )
 from tallystick.domain.stray_rules import (
     StrayFile,
@@ -186,7 +185,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     ),
     "N3": [
         *unfinished_batches(FEED, TOPIC, [WaitingBatch(BATCH, BatchState.LANDING, 3601)]),
-        *without_manifest(FEED, TOPIC, {"/d": LostManifest(None, 9)}),
+        *without_manifest(FEED, TOPIC, {"/d": LostManifest()}),
         *held_too_long(FEED, TOPIC, [HUNG], timedelta(hours=6)),
     ],
     "N4": failing_batches(FEED, TOPIC, [HUNG]),

@@ -34,6 +34,7 @@ from tallystick.domain.ledger_rules import (
 )
 from tallystick.domain.log_changes import Accounts, Observation, log_changes
 from tallystick.domain.log_rules import change_findings, lost_finding
+from tallystick.domain.manifest_rules import LostManifest, without_manifest
 from tallystick.domain.offset_rules import offset_findings
 from tallystick.domain.outlook import Outlook
 from tallystick.domain.progress_rules import (
@@ -54,12 +55,10 @@ from tallystick.domain.second_read_rules import ComparedSlice, differing_attempt
 from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.states import BatchState, Isolation
 from tallystick.domain.storage_rules import (
-    LostManifest,
     StoredFile,
     ledger_behind,
     missing_or_changed,
     unlisted,
-    without_manifest,
 )
 from tallystick.domain.stray_rules import (
     StrayFile,
@@ -262,8 +261,8 @@ def lives(earlier: int) -> Finding:
     return landed_in_two_lives(FEED, an_account(ordinal=3), a_range(0, 5), earlier)
 
 
-def manifest(length_bytes: int | None) -> Told:
-    return without_manifest(FEED, TOPIC, {"/d": LostManifest(length_bytes, 9)})
+def manifest(length_bytes: int | None, digest: str | None = None) -> Told:
+    return without_manifest(FEED, TOPIC, {"/d": LostManifest(length_bytes, digest)})
 
 
 def stray(length_bytes: int, changed_ms: int) -> Told:
@@ -426,7 +425,8 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
         "left behind later": (waiting(LANDING), waiting(BatchState.COMMITTED)),
         "held, and hangs": (waiting(LANDING), tried()),
         "another attempt hangs": (tried(), tried(holder="run 8")),
-        "a manifest of nothing": (manifest(None), manifest(0)),
+        "a manifest of nothing": (manifest(None), manifest(0, "e3")),
+        "a manifest of as many other bytes": (manifest(9, "a1"), manifest(9, "b2")),
     },
     "N4": {"another reason": (tried(), tried(reason="not permitted."))},
     "N5": {"it has happened again": (no_run(), no_run(frontier=6))},
