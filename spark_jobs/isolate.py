@@ -20,9 +20,10 @@ def searched(spark: SparkSession, text: str) -> str:
     from tallystick.spark.isolating import isolate, plan_of, write_result
 
     plan = plan_of(text)
+    ranges = plan.landing.ranges
     say(
-        f"looking for unreadable offsets of batch {plan.batch_id}: {len(plan.ranges)} ranges of"
-        f" {plan.topic}, {sum(each.span for each in plan.ranges)} offsets"
+        f"looking for unreadable offsets of batch {plan.landing.batch_id}: {len(ranges)} ranges of"
+        f" {plan.landing.topic}, {sum(each.span for each in ranges)} offsets"
     )
     result = isolate(spark, plan, lambda note: say(f"note {note}"))
     write_result(spark, plan, result)

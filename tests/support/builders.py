@@ -16,6 +16,7 @@ from tallystick.domain.identities import (
     Owner,
 )
 from tallystick.domain.landed import FileSlice, LandedFile, ReadBack
+from tallystick.domain.landing import LandingPlan, Scan
 from tallystick.domain.manifest import AccountedRange, Manifest, TailAnchor
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.runs import OffsetRuns
@@ -49,6 +50,23 @@ def planned(
     """A planned range; the id of a partition's first generation is its number plus 100."""
     identity = GenerationId(100 + partition if generation_id is None else generation_id)
     return PlannedRange(identity, a_range(from_offset, until_offset, partition=partition))
+
+
+def a_landing(*ranges: OffsetRange, output: str = "hdfs://nn/data") -> LandingPlan:
+    """What Spark is told to land these ranges, in one file."""
+    return LandingPlan(
+        batch_id=BATCH,
+        attempt_id=ATTEMPT,
+        topic=TOPIC,
+        isolation=Isolation.READ_COMMITTED,
+        scans=(Scan(ranges, None, 1),),
+        output=output,
+        kafka_options={"kafka.bootstrap.servers": "localhost:9092"},
+        compression="zstd",
+        compression_level=1,
+        replication=None,
+        leader_epochs={0: 3, 1: None},
+    )
 
 
 def a_batch(

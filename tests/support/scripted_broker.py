@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from tallystick.domain.landing import LandingPlan
 from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.polling import MAX_POLL_RECORDS
 from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.record_hash import record_hash
 from tallystick.domain.runs import OffsetRuns
@@ -357,17 +358,15 @@ class ScriptedSpark:
         """By partition and offset: records at which every application hangs until it is ended."""
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
-        base = self._store.uri("/landing").removesuffix("/landing")
-        plan_path = order.plan_uri.removeprefix(base)
-        plan = LandingPlan.from_json(self._store.read(plan_path).decode())
+        plan = LandingPlan.from_json(self._text(order.plan_uri))
         started(f"local-{plan.attempt_id[:6]}")
-        ranges = [each for scan in plan.scans for each in scan.ranges]
-        self._survive(plan.batch_id, ranges)
-        reason = self._failure(ranges)
+        reason = self._failure(plan)
         if reason:
             raise ApplicationFailed(plan.batch_id, "local", reason)
         self.before_write(plan)
-        directory = plan.output.removeprefix(base)
+        self._write(plan)
+
+    def _write(self, plan: LandingPlan) -> None:
         for number, scan in enumerate(plan.scans):
             rows = [
                 {
@@ -386,48 +385,64 @@ class ScriptedSpark:
             sink = io.BytesIO()
             pq.write_table(pa.Table.from_pylist(rows, schema=LANDED_SCHEMA), sink)
             name = f"{plan.file_prefix}-{number:05d}-c000.zstd.parquet"
-            self._store.write(f"{directory}/{name}", sink.getvalue())
+            self._store.write(f"{self._path(plan.output)}/{name}", sink.getvalue())
 
-    def _failure(self, ranges: Iterable[OffsetRange]) -> str | None:
-        """Why these ranges can't be read."""
+    def _failure(self, plan: LandingPlan) -> str | None:
+        """Why these ranges can't be read; raises where no application survives it."""
+        polled = {
+            (each.partition.partition, offset)
+            for scan in plan.scans
+            for each in scan.ranges
+            for offset in self._polled(each, scan.max_poll_records or MAX_POLL_RECORDS, plan)
+        }
+        if polled & self.deadly:
+            raise ApplicationFailed(plan.batch_id, "local", "exit code 52: OutOfMemoryError")
+        if polled & self.hanging:
+            raise ApplicationOverdue(f"batch {plan.batch_id}", "local", "0:02:00")
         return next(
             (
                 reason
                 for (partition, offset), reason in sorted(self.unreadable.items())
-                for each in ranges
+                for each in plan.ranges
                 if each.partition.partition == partition and offset in each
             ),
             None,
         )
 
-    def _survive(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
-        for partition, offset in self.deadly:
-            if any(p.partition.partition == partition and offset in p for p in ranges):
-                raise ApplicationFailed(batch_id, "local", "exit code 52: OutOfMemoryError")
-        for partition, offset in self.hanging:
-            if any(p.partition.partition == partition and offset in p for p in ranges):
-                raise ApplicationOverdue(f"batch {batch_id}", "local", "0:02:00")
+    def _polled(self, wanted: OffsetRange, most: int, plan: LandingPlan) -> Iterator[int]:
+        """What the polls for a range bring: the last one may go beyond its end, as Spark's does."""
+        log = OffsetRange(wanted.partition, wanted.from_offset, 2**62)
+        records = [offset for offset, _ in self._broker.visible(log, plan.isolation)]
+        position = wanted.from_offset
+        while records and position < wanted.until_offset:
+            yield from records[:most]
+            position = records[:most][-1] + 1
+            records = records[most:]
 
     def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
-        base = self._store.uri("/landing").removesuffix("/landing")
-        text = self._store.read(order.plan_uri.removeprefix(base)).decode()
-        plan = from_plain(IsolationPlan, json.loads(text))
+        plan = from_plain(IsolationPlan, json.loads(self._text(order.plan_uri)))
         before = list(plan.known)
 
         def read(pieces: Pieces) -> str | None:
             noted(json.dumps(to_plain(ReadNote(len(before), before[-1] if before else None))))
-            self._survive(plan.batch_id, pieces)
-            before.append(self._failure(pieces))
+            landing = plan.landing_of(pieces)
+            before.append(self._failure(landing))
+            self._store.delete(self._path(landing.output))
+            self._write(landing)
             return before[-1]
 
-        result = isolated(plan.ranges, plan.logs, after_known(plan.known, read))
-        path = f"{plan.output.removeprefix(base)}/part-00000.txt"
+        result = isolated(plan.landing.ranges, plan.logs, after_known(plan.known, read))
+        path = f"{self._path(plan.output)}/part-00000.txt"
         self._store.write(path, json.dumps(to_plain(result)).encode())
 
+    def _text(self, uri: str) -> str:
+        return self._store.read(self._path(uri)).decode()
+
+    def _path(self, uri: str) -> str:
+        return uri.removeprefix(self._store.uri("/landing").removesuffix("/landing"))
+
     def scrub(self, order: ScrubOrder) -> None:
+        plan = ScrubPlan.from_json(self._text(order.plan_uri))
         base = self._store.uri("/landing").removesuffix("/landing")
-        text = self._store.read(order.plan_uri.removeprefix(base)).decode()
-        plan = ScrubPlan.from_json(text)
         result = scrub_by_pyarrow(self._store, plan, base).to_json()
-        path = f"{plan.output.removeprefix(base)}/part-00000.txt"
-        self._store.write(path, f"{result}\n".encode())
+        self._store.write(f"{self._path(plan.output)}/part-00000.txt", f"{result}\n".encode())

@@ -151,6 +151,74 @@ def test_a_record_that_ends_every_application_which_reads_it_is_named_too(story:
     assert story.published_offsets() == {0: all_but(77), 1: all_but()}
 
 
+def test_what_is_polled_just_before_a_deadly_record_is_landed_and_not_named(story: Story) -> None:
+    """A poll brings up to 20,000 records, also from behind the end of what is asked for."""
+    services = blind_to(story)
+    services.spark.deadly = {(0, 77)}  # type: ignore[attr-defined]
+    story.broker.logs[0].append(Kind.RECORD, 2_900)
+
+    reports = [land_feed(services, None, OWNER) for _ in range(3)]
+
+    assert [told(each) for each in reports] == [["ApplicationFailed"], ["RecordsUnreadable"], []]
+    assert [each.from_offset for each in unreadable(services).values()] == [77]
+    assert story.published_offsets() == {0: all_but(77, until=3_000), 1: all_but()}
+
+
+def test_a_batch_before_a_deadly_record_of_another_one_lands_at_its_second_try(
+    story: Story,
+) -> None:
+    """No search of this batch could find the record."""
+    services = blind_to(story, max_records_per_batch=50)
+    services.spark.deadly = {(0, 77)}  # type: ignore[attr-defined]
+
+    first = landed(services)
+    assert told(first) == ["ApplicationFailed", "ApplicationFailed"]
+    second = landed(services)
+    assert told(second) == ["RecordsUnreadable"]
+    assert story.published_offsets() == {0: all_but(until=50), 1: all_but()}
+
+    landed(services)
+    assert story.published_offsets() == {0: all_but(77), 1: all_but()}
+
+
+def test_a_repair_before_a_deadly_record_lands_its_rows_at_the_first_try(story: Story) -> None:
+    services = blind_to(story)
+    services.spark.deadly = {(0, 77)}  # type: ignore[attr-defined]
+    landed(services, 3)
+    assert story.published_offsets()[0] == all_but(77)
+    for file in (story.directory / "landing" / FEED).rglob("*.parquet"):
+        file.unlink()
+    reconcile(services)
+
+    report = repair_feed(services, [], OWNER)
+
+    assert report.errors == ()
+    assert story.published_offsets() == {0: all_but(77), 1: all_but()}
+
+
+def test_many_deadly_records_are_named_a_few_by_each_search(story: Story) -> None:
+    """A search may end forty applications, and what it has found by then counts."""
+    services = blind_to(story)
+    story.broker.logs[0].append(Kind.RECORD, 2_900)
+    deadly = [100 * each for each in range(1, 21)]
+    services.spark.deadly = {(0, each) for each in deadly}  # type: ignore[attr-defined]
+
+    reports = [land_feed(services, None, OWNER) for _ in range(2)]
+
+    assert "RecordsUnreadable" in told(reports[-1])
+    named = [each.from_offset for each in unreadable(services).values()]
+    assert named == deadly[: len(named)]
+    assert len(named) >= 2
+
+
+def test_what_a_search_has_written_is_gone_at_its_end(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+
+    landed(services, 2)
+
+    assert not [each for each in story.staged() if "probe" in each]
+
+
 def test_a_record_at_which_every_application_hangs_is_named_too(story: Story) -> None:
     services = blind_to(story)
     services.spark.hanging = {(0, 77)}  # type: ignore[attr-defined]

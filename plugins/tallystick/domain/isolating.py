@@ -14,7 +14,8 @@ more when a part is landed otherwise.
 
 Where it is Spark that fails or hangs, single offsets may be to blame: they are looked for when a
 batch fails for the second time, or at once where it holds one offset only. None is set aside while
-an earlier attempt holds what can be committed, or can't be asked.
+an earlier attempt holds what can be committed, or can't be asked. A record behind the batch may be
+to blame as well, for Spark polls beyond the end: a second try does not.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Final
 from tallystick.domain.asked import Asked
 from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.findings import FindingCode
+from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import BatchId
 from tallystick.domain.log_changes import Accounts, CutClaim
 from tallystick.domain.ranges import OffsetRange, subtract
@@ -92,6 +94,19 @@ def to_be_asked(accounts: Accounts) -> frozenset[BatchId]:
         each.plan.batch_id
         for each in accounts.unfinished
         if each.lease_seconds_left <= 0 and each.applications >= _TRIES_TOGETHER
+    )
+
+
+def stops_at_ends(before: BatchStatus, logs: Sequence[GenerationAccount]) -> bool:
+    """True when no poll may go beyond the ranges of the batch: Spark has failed on it `before`,
+    or can't read a record that lies behind one of them in these logs.
+    """
+    ends = {each.generation_id: each.offsets.until_offset for each in before.plan.ranges}
+    return before.applications > 0 or any(
+        each.from_offset >= ends[log.generation_id]
+        for log in logs
+        if log.generation_id in ends
+        for each in log.unreadable
     )
 
 

@@ -1,7 +1,7 @@
 """What a Spark application is told: which slices to read, how to pack them into files, where to
 write.
 
-1. The scans of a landing plan hold every planned range exactly once.
+1. The scans of a landing plan hold every planned offset exactly once.
 2. It holds no secret: it is written to HDFS and read there.
 3. `LandingPlan.from_json(p.to_json()) == p`.
 """
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition, union_of
+from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.ranges import OffsetRange, union_of
 from tallystick.domain.states import Isolation
 
-FORMAT: Final = "tallystick-landing-1"
+FORMAT: Final = "tallystick-landing-2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Scan:
     ranges: tuple[OffsetRange, ...]
     max_records_per_file: int | None
     file_count: int | None
+    max_poll_records: int | None = None
+    """A poll brings no more records than this; None: what the options say."""
 
     def __post_init__(self) -> None:
         if (self.max_records_per_file is None) == (self.file_count is None):
@@ -67,36 +70,12 @@ class LandingPlan:
 
     def to_json(self) -> str:
         """The plan as text, on one line."""
-        document: dict[str, Any] = {"format": FORMAT} | asdict(self)
-        document["scans"] = [
-            {
-                "max_records_per_file": scan.max_records_per_file,
-                "file_count": scan.file_count,
-                "ranges": [
-                    [r.partition.partition, r.from_offset, r.until_offset] for r in scan.ranges
-                ],
-            }
-            for scan in self.scans
-        ]
-        document["kafka_options"] = dict(self.kafka_options)
-        document["leader_epochs"] = sorted(self.leader_epochs.items())
-        return json.dumps(document, separators=(",", ":"))
+        return json.dumps({"format": FORMAT} | to_plain(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> LandingPlan:
         """The plan again; ValueError when the text is none."""
-        document: dict[str, Any] = json.loads(text)
-        if document.pop("format", None) != FORMAT:
+        document = json.loads(text)
+        if document.get("format") != FORMAT:
             raise ValueError(f"no landing plan: format is not {FORMAT!r}")
-        topic = document["topic"]
-        document["isolation"] = Isolation(document["isolation"])
-        document["leader_epochs"] = dict(document["leader_epochs"])
-        document["scans"] = tuple(
-            Scan(
-                tuple(OffsetRange(TopicPartition(topic, p), a, b) for p, a, b in scan["ranges"]),
-                scan["max_records_per_file"],
-                scan["file_count"],
-            )
-            for scan in document["scans"]
-        )
-        return cls(**document)
+        return from_plain(cls, document)

@@ -1,6 +1,6 @@
 """How the slices of a batch become files: big ones split, small ones packed together.
 
-1. Every range is in exactly one scan.
+1. Every offset is in exactly one scan.
 2. A packed file holds whole slices; a scan packs slices of like size only, so no file grows far
    beyond what it is packed to: Spark shares partitions among files by number, not by size.
 3. A slice that is worth a file of its own gets one: a file is written by one core.
@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 from typing import Final
 
 from tallystick.domain.landing import Scan
+from tallystick.domain.polling import stretches
 from tallystick.domain.ranges import OffsetRange
 
 # A slice below this part of the target is small; small ones share files up to the second part. With
@@ -26,13 +28,27 @@ _SMALL_CLASSES: Final = 3
 
 
 def pack(
-    ranges: Sequence[OffsetRange], *, bytes_per_record: float, target_file_bytes: int
+    ranges: Sequence[OffsetRange],
+    *,
+    bytes_per_record: float,
+    target_file_bytes: int,
+    stops_at_ends: bool = False,
 ) -> tuple[Scan, ...]:
     """The scans of one batch: at most one for big slices and a few for the classes of small ones.
 
-    `bytes_per_record` is what a row takes in a landed file, as far as known.
+    `bytes_per_record` is what a row takes in a landed file, as far as known. With `stops_at_ends`
+    no poll goes beyond the end of a range, which takes a few more scans and files.
     """
     target_records = max(1, int(target_file_bytes / bytes_per_record))
+    parts = stretches(ranges) if stops_at_ends else ((None, ranges),)
+    return tuple(
+        replace(scan, max_poll_records=most)
+        for most, each in parts
+        for scan in _packed(each, target_records)
+    )
+
+
+def _packed(ranges: Sequence[OffsetRange], target_records: int) -> tuple[Scan, ...]:
     classes: defaultdict[int, list[OffsetRange]] = defaultdict(list)
     for each in sorted(ranges):
         classes[_size_class(each.span, target_records * _SMALL)].append(each)

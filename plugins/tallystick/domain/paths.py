@@ -23,6 +23,7 @@ PLAN_NAME: Final = "plan.json"
 LOG_ANSWER_NAME: Final = "log.json"
 DATA_NAME: Final = "data"
 ISOLATION_NAME: Final = "isolate"
+PROBE_NAME: Final = "probe"
 SCRUB_NAME: Final = "_scrub"
 SCRUB_PLAN_NAME: Final = "scrub.json"
 RESULT_NAME: Final = "result"
@@ -74,6 +75,11 @@ class StagingPath:
     def isolation(self, number: int) -> str:
         """The directory of the search's plan, notes and result, one for each application."""
         return f"{self}/{ISOLATION_NAME}-{number}"
+
+    @property
+    def probe(self) -> str:
+        """What each read of a search overwrites; gone when the search is over."""
+        return f"{self}/{PROBE_NAME}"
 
     @property
     def manifest(self) -> str:

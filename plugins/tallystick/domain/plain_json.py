@@ -70,12 +70,16 @@ def _read(kind: Any, plain: Any) -> Any:
     if origin is tuple:
         return tuple(_read(inner[0], each) for each in plain)
     if origin is not None and issubclass(origin, Mapping):
-        return {_read(inner[0], key): _read(inner[1], each) for key, each in plain.items()}
+        return {_read_key(inner[0], key): _read(inner[1], each) for key, each in plain.items()}
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
         read = {name: _read(hint, plain[name]) for name, hint in hints.items() if name in plain}
         return cast("Any", kind)(**read)
     return _read_value(kind, plain)
+
+
+def _read_key(kind: Any, key: str) -> Any:
+    return int(key) if kind is int else _read(kind, key)
 
 
 def _read_option(kinds: tuple[Any, ...], plain: Any) -> Any:

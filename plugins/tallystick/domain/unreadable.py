@@ -5,43 +5,55 @@
 2. The search is bounded. What it had no time for is named nowhere, and is still due.
 3. A record that kills its application is found too: each read is noted before it begins, and the
    next application goes on behind the one that killed the last.
-4. `from_plain(T, to_plain(x)) == x` for the plan, the notes and the result.
+4. A read does what a landing does with the same records, writing included: what kills a landing
+   kills its read. It polls no record from behind its own.
+5. `from_plain(T, to_plain(x)) == x` for the plan, the notes and the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tallystick.domain.landing import LandingPlan, Scan
+from tallystick.domain.polling import stretches
 from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.states import Isolation
 
 MOST_UNREADABLE: Final = 64
 MOST_PROBES: Final = 400
+# Halving ten million offsets down to one takes 24, and each record is tried twice.
+MOST_DEATHS: Final = 40
+# So many are left for what is read beside suspects, and for the last suspect itself.
+_DEATHS_BESIDE: Final = 5
+_DIED: Final = "its application ended: {}"
+_HUNG: Final = "its application hung, and was ended after {}"
+_DEATHS: Final = tuple(each.partition("{")[0] for each in (_DIED, _HUNG))
+# A big piece is read by several tasks at once.
+_RECORDS_PER_TASK: Final = 250_000
 
 Pieces = tuple[OffsetRange, ...]
 Read = Callable[[Pieces], str | None]
-"""Reads these offsets and keeps nothing; None when it went well, else why not."""
+"""Lands these offsets and keeps nothing; None when it went well, else why not."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationPlan:
     """All that the search is told; it holds no secret."""
 
-    batch_id: str
-    topic: str
-    isolation: Isolation
-    ranges: Pieces
-    """What a landing has failed to read as a whole."""
+    landing: LandingPlan
+    """What has failed as a whole; its output is what every read overwrites."""
     logs: Pieces
     """What the log of each partition holds now."""
-    kafka_options: Mapping[str, str]
     output: str
     """Full URI of the directory for the result, which must not exist."""
-    replication: int | None
     known: tuple[str | None, ...] = ()
     """What came of the first reads in applications before this one, as `Read` says it."""
+
+    def landing_of(self, pieces: Pieces) -> LandingPlan:
+        """What a read of these offsets lands."""
+        scans = (Scan(each, _RECORDS_PER_TASK, None, most) for most, each in stretches(pieces))
+        return replace(self.landing, scans=tuple(scans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,11 @@ class ReadNote:
     """From 0, the reads of earlier applications included."""
     before: str | None
     """What came of the read before it."""
+
+
+def death(reason: str, *, has_hung: bool) -> str:
+    """What came of a read that has ended its application."""
+    return (_HUNG if has_hung else _DIED).format(reason)
 
 
 def known_after(
@@ -104,6 +121,8 @@ class _Search:
     logs: Pieces
     has_time: Callable[[], bool]
     probes: int = 0
+    deaths: int = 0
+    """Reads that have ended their applications, or will when a suspect is tried again."""
     well: list[OffsetRange] = field(default_factory=list)
     """Pieces that were read well."""
 
@@ -113,7 +132,13 @@ class _Search:
         reason = self.read(pieces)
         if reason is None:
             self.well += pieces
+        else:
+            self.deaths += reason.startswith(_DEATHS)
         return reason
+
+    @property
+    def has_suspects_enough(self) -> bool:
+        return self.is_over or self.deaths >= MOST_DEATHS - _DEATHS_BESIDE
 
     @property
     def is_over(self) -> bool:
@@ -125,14 +150,16 @@ class _Search:
         None of a partition of which nothing is read: its leader may be away.
         """
         found, silent, left = 0, set[TopicPartition](), list(reversed(_halves(ranges)))
-        while left and found < MOST_UNREADABLE and not self.is_over:
+        while left and found < MOST_UNREADABLE and not self.has_suspects_enough:
             pieces = tuple(each for each in left.pop() if each.partition not in silent)
-            if not pieces or self.fails(pieces) is None:
+            reason = self.fails(pieces) if pieces else None
+            if reason is None:
                 continue
             if len(pieces) > 1 or pieces[0].span > 1:
                 left += reversed(_halves(pieces))
             elif self.reads_beside(pieces[0]):
                 found += 1
+                self.deaths += reason.startswith(_DEATHS)
                 yield pieces[0]
             else:
                 silent.add(pieces[0].partition)

@@ -1,4 +1,4 @@
-"""Reads parts of a batch and keeps nothing, to find the offsets that Spark can't read.
+"""Lands parts of a batch and keeps nothing, to find the offsets that Spark can't read or write.
 
 One application does it all, so a probe costs a short job and no start. It names what failed; what
 that means is said elsewhere.
@@ -21,15 +21,13 @@ from tallystick.domain.unreadable import (
     isolated,
 )
 from tallystick.spark.causes import record_failure_of
-from tallystick.spark.landing import kafka_options, read_from_kafka
+from tallystick.spark.landing import land
 from tallystick.spark.text_result import write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LONGEST_SECONDS: Final = 600.0
-# A big piece is read by several tasks at once.
-_RECORDS_PER_TASK: Final = 250_000
 
 
 def plan_of(text: str) -> IsolationPlan:
@@ -54,17 +52,14 @@ def isolate(
         return before[-1]
 
     def failure(pieces: Pieces) -> str | None:
-        options = kafka_options(
-            plan.topic, plan.isolation, pieces, plan.kafka_options, _RECORDS_PER_TASK
-        )
         try:
-            read_from_kafka(spark, options).write.format("noop").mode("overwrite").save()
+            land(spark, plan.landing_of(pieces), mode="overwrite")
         except Exception as error:  # noqa: BLE001 - whatever a record does to Spark
             return record_failure_of(error)
         return None
 
     return isolated(
-        plan.ranges,
+        plan.landing.ranges,
         plan.logs,
         after_known(plan.known, read),
         has_time=lambda: time.monotonic() < ends_at,
@@ -73,4 +68,4 @@ def isolate(
 
 def write_result(spark: SparkSession, plan: IsolationPlan, result: IsolationResult) -> None:
     """Write the result as one line of text in one file of the plan's output directory."""
-    write_text(spark, json.dumps(to_plain(result)), plan.output, plan.replication)
+    write_text(spark, json.dumps(to_plain(result)), plan.output, plan.landing.replication)

@@ -15,14 +15,13 @@ it verifies the files afterwards.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.landing import LandingPlan, Scan
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.states import Isolation
+from tallystick.domain.polling import MAX_POLL_RECORDS
 from tallystick.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
@@ -39,12 +38,12 @@ COLUMNS: Final = (
     "headers",
 )
 
-# Every poll of Spark's source costs two more requests, so it should bring many records.
+_POLL_OPTION: Final = "kafka.max.poll.records"
 # The client fetches ahead; at the end of a log that fetch waits at the broker, for half a second by
 # default, and the next request waits behind it: once for every partition.
 CONSUMER_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "kafka.max.poll.records": "20000",
+        _POLL_OPTION: str(MAX_POLL_RECORDS),
         "kafka.max.partition.fetch.bytes": str(16 << 20),
         "kafka.fetch.max.bytes": str(64 << 20),
         "kafka.fetch.max.wait.ms": "10",
@@ -73,67 +72,49 @@ _LEVEL_KEY: Final = {
 }
 
 
-def land(spark: SparkSession, plan: LandingPlan) -> None:
+def land(spark: SparkSession, plan: LandingPlan, *, mode: str = "error") -> None:
     """Return when all files of the plan are written.
 
     Raises what Spark raises, and ValueError for a plan that makes no sense. The output directory
-    must not exist. After an error it may hold anything: nobody may use it.
+    must not exist, unless the mode is "overwrite". After an error it may hold anything: nobody may
+    use it.
     """
     if not plan.scans:
         raise ValueError(f"batch {plan.batch_id}: the landing plan has no scans")
     with session_settings(spark, SESSION_SETTINGS):
         frames = [_read(spark, plan, scan) for scan in plan.scans]
         everything = reduce(lambda left, right: left.unionAll(right), frames)
-        writer = everything.write.mode("error").options(**writer_options(plan))
+        writer = everything.write.mode(mode).options(**writer_options(plan))
         writer.parquet(plan.output)
 
 
 def source_options(plan: LandingPlan, scan: Scan) -> dict[str, str]:
-    """Options of Spark's Kafka source for one scan; ValueError when a partition occurs twice."""
-    try:
-        return kafka_options(
-            plan.topic, plan.isolation, scan.ranges, plan.kafka_options, scan.max_records_per_file
-        )
-    except ValueError as error:
-        raise ValueError(f"batch {plan.batch_id}: {error}") from error
-
-
-def kafka_options(
-    topic: str,
-    isolation: Isolation,
-    ranges: Sequence[OffsetRange],
-    given: Mapping[str, str],
-    records_per_task: int | None,
-) -> dict[str, str]:
-    """Options of Spark's Kafka source for exactly these ranges; the given ones never override them.
+    """Options of Spark's Kafka source for exactly these ranges; the plan's own never override them.
 
     Raises ValueError when there is none, or a partition occurs twice: its second range would
     silently replace the first.
     """
-    first = {each.partition.partition: each.from_offset for each in ranges}
-    until = {each.partition.partition: each.until_offset for each in ranges}
-    if not ranges or len(first) < len(ranges):
-        raise ValueError("a scan is empty, or has a partition twice")
+    first = {each.partition.partition: each.from_offset for each in scan.ranges}
+    until = {each.partition.partition: each.until_offset for each in scan.ranges}
+    if not scan.ranges or len(first) < len(scan.ranges):
+        raise ValueError(f"batch {plan.batch_id}: a scan is empty, or has a partition twice")
     fixed = {
-        "assign": json.dumps({topic: sorted(first)}),
-        "startingOffsets": json.dumps({topic: first}),
-        "endingOffsets": json.dumps({topic: until}),
+        "assign": json.dumps({plan.topic: sorted(first)}),
+        "startingOffsets": json.dumps({plan.topic: first}),
+        "endingOffsets": json.dumps({plan.topic: until}),
         "failOnDataLoss": "true",
         "includeHeaders": "true",
-        "kafka.isolation.level": isolation.value,
+        "kafka.isolation.level": plan.isolation.value,
     }
-    if records_per_task is not None:
-        fixed["maxRecordsPerPartition"] = str(records_per_task)
-    layers = (CONSUMER_DEFAULTS, given, fixed)
+    if scan.max_records_per_file is not None:
+        fixed["maxRecordsPerPartition"] = str(scan.max_records_per_file)
+    layers = (CONSUMER_DEFAULTS, plan.kafka_options, fixed)
     # Spark takes option names in any case; of two spellings, Connect would let chance decide.
-    return dict(
-        {name.lower(): (name, value) for layer in layers for name, value in layer.items()}.values()
-    )
-
-
-def read_from_kafka(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """The records as they are landed; lazy, so nothing is read yet."""
-    return spark.read.format("kafka").options(**options).load().selectExpr(*COLUMNS)
+    options = {name.lower(): (name, value) for layer in layers for name, value in layer.items()}
+    if scan.max_poll_records is not None:
+        name, most = options[_POLL_OPTION]
+        options[_POLL_OPTION] = name, str(min(int(most), scan.max_poll_records))
+    return dict(options.values())
 
 
 def writer_options(plan: LandingPlan) -> dict[str, str]:
@@ -161,6 +142,7 @@ def writer_options(plan: LandingPlan) -> dict[str, str]:
 
 
 def _read(spark: SparkSession, plan: LandingPlan, scan: Scan) -> DataFrame:
-    frame = read_from_kafka(spark, source_options(plan, scan))
+    source = spark.read.format("kafka").options(**source_options(plan, scan))
+    frame = source.load().selectExpr(*COLUMNS)
     # Without a shuffle this puts whole slices behind one another, and splits none.
     return frame if scan.file_count is None else frame.coalesce(scan.file_count)

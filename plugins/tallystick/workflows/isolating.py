@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import json
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Final
 
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.isolating import is_search_due, set_aside
+from tallystick.domain.landing import LandingPlan
 from tallystick.domain.ledger_rules import unreadable_record
 from tallystick.domain.paths import PLAN_NAME, RESULT_NAME, StagingPath
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.unreadable import IsolationPlan, IsolationResult, ReadNote, known_after
+from tallystick.domain.unreadable import (
+    MOST_DEATHS,
+    IsolationPlan,
+    IsolationResult,
+    ReadNote,
+    death,
+    known_after,
+)
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
@@ -36,11 +44,6 @@ from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
 
-# Halving ten million offsets down to one takes 24, and each record is tried twice.
-_MOST_DEATHS: Final = 40
-_DIED: Final = "its application ended: {}"
-_HUNG: Final = "its application hung, and was ended after {}"
-
 
 def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStatus) -> None:
     """Return when no record is to blame for the failed landing, or it is too early to ask.
@@ -54,7 +57,8 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
     if not is_search_due(before):
         return
     try:
-        result = _searched(services, attempt)
+        with _probes_deleted(services, StagingPath.of(before.plan, attempt.attempt_id)):
+            result = _searched(services, attempt)
         snapshot = services.broker.snapshot(services.topic)
     except (SparkError, SourceError, StorageError) as error:
         log.warning("Unreadable offsets could not be looked for: %s", error)
@@ -81,6 +85,18 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
     )
 
 
+@contextmanager
+def _probes_deleted(services: Services, staging: StagingPath) -> Iterator[None]:
+    """What the reads have written is gone at the end; else it goes with the attempt's directory."""
+    try:
+        yield
+    finally:
+        try:
+            services.store.delete(staging.probe)
+        except StorageError as error:
+            log.warning("What the search has written could not be deleted: %s", error)
+
+
 def _has_expired(plan: BatchPlan, snapshot: BrokerSnapshot) -> bool:
     """True when the log begins after an offset that the batch claims."""
     return any(
@@ -97,6 +113,7 @@ def _searched(services: Services, attempt: Attempt) -> IsolationResult:
     """
     batch, store = services.ledger.batch(attempt.batch_id).plan, services.store
     staging = StagingPath.of(batch, attempt.attempt_id)
+    landing = LandingPlan.from_json(store.read(staging.plan).decode())
     snapshot = services.broker.snapshot(batch.topic)
     logs = (
         offset_range(
@@ -107,25 +124,20 @@ def _searched(services: Services, attempt: Attempt) -> IsolationResult:
         for partition, bounds in snapshot.partitions.items()
     )
     plan = IsolationPlan(
-        batch_id=batch.batch_id,
-        topic=batch.topic,
-        isolation=services.isolation,
-        ranges=tuple(each.offsets for each in batch.ranges),
+        landing=replace(landing, output=store.uri(staging.probe)),
         logs=tuple(each for each in logs if each),
-        kafka_options=services.kafka_options,
         output="",
-        replication=services.feed.target.replication,
     )
     log.info("Batch %s has failed again: looking for offsets that can't be read.", batch.batch_id)
     ends_at = services.clock.now() + services.feed.spark.max_application_time
-    for number in range(_MOST_DEATHS):
+    for number in range(MOST_DEATHS):
         place, notes = staging.isolation(number), list[ReadNote]()
         plan = replace(plan, output=store.uri(f"{place}/{RESULT_NAME}"))
         try:
             return _found(services, attempt, plan, place, notes)
         except (ApplicationFailed, ApplicationOverdue) as error:
-            words = _DIED if isinstance(error, ApplicationFailed) else _HUNG
-            known = known_after(plan.known, notes, words.format(error.args[2]))
+            has_hung = isinstance(error, ApplicationOverdue)
+            known = known_after(plan.known, notes, death(error.args[2], has_hung=has_hung))
             if len(known) == len(plan.known) or services.clock.now() >= ends_at:
                 raise
             log.warning("A read has ended its application, and another one goes on: %s", error)

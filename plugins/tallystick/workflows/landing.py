@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
+from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.isolating import stops_at_ends
 from tallystick.domain.landing import LandingPlan
 from tallystick.domain.packing import pack
 from tallystick.domain.paths import StagingPath
@@ -103,13 +105,15 @@ def begin(
 
 def prepare(services: Services, attempt: Attempt) -> LandingOrder:
     """What Spark is started with, after everything that could fail early has been looked at."""
-    batch = services.ledger.batch(attempt.batch_id).plan
+    before = services.ledger.batch(attempt.batch_id)
+    batch = before.plan
     services.store.require_writable(batch.root)
     snapshot = services.broker.snapshot(batch.topic)
+    logs = services.ledger.claimed_logs(batch.batch_id)
     if batch.ranges:
-        _require_same_log(services, batch, snapshot)
+        _require_same_log(services, batch, snapshot, logs)
     staging = StagingPath.of(batch, attempt.attempt_id)
-    plan = _landing_plan(services, batch, staging, snapshot)
+    plan = _landing_plan(services, before, staging, snapshot, logs)
     services.store.write(staging.plan, plan.to_json().encode())
     return LandingOrder(
         feed=services.feed_name,
@@ -119,13 +123,18 @@ def prepare(services: Services, attempt: Attempt) -> LandingOrder:
     )
 
 
-def _require_same_log(services: Services, batch: BatchPlan, snapshot: BrokerSnapshot) -> None:
+def _require_same_log(
+    services: Services,
+    batch: BatchPlan,
+    snapshot: BrokerSnapshot,
+    logs: Sequence[GenerationAccount],
+) -> None:
     """Raise SourceChanged unless the log is the very one that the plan saw, up to the claims."""
     if (batch.cluster_id, batch.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
         raise SourceChanged(
             batch.batch_id, f"topic {batch.topic} was re-created since the batch was planned"
         )
-    checks = checked_logs(services, snapshot, services.ledger.claimed_logs(batch.batch_id))
+    checks = checked_logs(services, snapshot, logs)
     for planned in batch.ranges:
         offsets = planned.offsets
         partition = offsets.partition.partition
@@ -152,9 +161,13 @@ def _require_same_log(services: Services, batch: BatchPlan, snapshot: BrokerSnap
 
 
 def _landing_plan(
-    services: Services, batch: BatchPlan, staging: StagingPath, snapshot: BrokerSnapshot
+    services: Services,
+    before: BatchStatus,
+    staging: StagingPath,
+    snapshot: BrokerSnapshot,
+    logs: Sequence[GenerationAccount],
 ) -> LandingPlan:
-    target = services.feed.target
+    batch, target = before.plan, services.feed.target
     known = services.ledger.bytes_per_record(services.feed_name)
     ranges = [each.offsets for each in batch.ranges]
     return LandingPlan(
@@ -166,6 +179,7 @@ def _landing_plan(
             ranges,
             bytes_per_record=known or _FIRST_GUESS_BYTES_PER_RECORD,
             target_file_bytes=target.target_file_bytes,
+            stops_at_ends=stops_at_ends(before, logs),
         ),
         output=services.store.uri(staging.data),
         kafka_options=services.kafka_options,

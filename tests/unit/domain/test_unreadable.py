@@ -10,7 +10,6 @@ import pytest
 
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.states import Isolation
 from tallystick.domain.unreadable import (
     MOST_PROBES,
     MOST_UNREADABLE,
@@ -24,6 +23,7 @@ from tallystick.domain.unreadable import (
     isolated,
     known_after,
 )
+from tests.support.builders import a_landing
 
 
 def offsets(from_offset: int, until_offset: int, partition: int = 0) -> OffsetRange:
@@ -152,18 +152,22 @@ def test_reads_whose_outcome_is_known_are_not_made_again() -> None:
     assert (again, made) == (whole, [])
 
 
-def test_plan_and_result_survive_their_way_through_a_file() -> None:
+PLAN = IsolationPlan(a_landing(*LOG, output="hdfs://nn/probe"), LOG, "hdfs://nn/result")
+
+
+def test_a_read_lands_its_offsets_as_the_landing_would_and_polls_nothing_behind_them() -> None:
     # 4
-    plan = IsolationPlan(
-        "b1",
-        "orders",
-        Isolation.READ_COMMITTED,
-        LOG,
-        LOG,
-        {"kafka.a": "b"},
-        "hdfs://x/y",
-        1,
-    )
+    landing = PLAN.landing_of((offsets(5, 305), offsets(7, 8, partition=1)))
+
+    assert replace(landing, scans=PLAN.landing.scans) == PLAN.landing
+    assert [(each.ranges, each.max_poll_records) for each in landing.scans] == [
+        ((offsets(5, 105),), 20),
+        ((offsets(105, 305), offsets(7, 8, partition=1)), 1),
+    ]
+
+
+def test_plan_and_result_survive_their_way_through_a_file() -> None:
+    # 5
     result = IsolationResult((UnreadableOffset(0, 7, "why"),), 12)
-    for each in (plan, replace(plan, known=(None, "why")), ReadNote(3, None), result):
+    for each in (PLAN, replace(PLAN, known=(None, "why")), ReadNote(3, None), result):
         assert from_plain(type(each), json.loads(json.dumps(to_plain(each)))) == each

@@ -66,6 +66,23 @@ def test_the_plans_own_options_go_over_the_defaults(name: str, value: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("given", "most", "expected"),
+    [(None, None, "20000"), (None, 200, "200"), ("50", 200, "50"), ("50000", None, "50000")],
+)
+def test_a_scan_may_only_shorten_the_polls(
+    given: str | None, most: int | None, expected: str
+) -> None:
+    own = {} if given is None else {"Kafka.Max.Poll.Records": given}
+    options = source_options(
+        replace(PLAN, kafka_options=own), replace(PACKED, max_poll_records=most)
+    )
+
+    assert {name.lower(): value for name, value in options.items()}[
+        "kafka.max.poll.records"
+    ] == expected
+
+
+@pytest.mark.parametrize(
     "name", ["failOnDataLoss", "FAILONDATALOSS", "startingoffsets", "kafka.Isolation.Level"]
 )
 def test_the_plans_own_options_never_go_over_its_ranges(name: str) -> None:

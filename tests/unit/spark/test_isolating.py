@@ -1,0 +1,35 @@
+"""What a search does with Spark, without Spark: each of its reads is a landing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tallystick.domain.landing import LandingPlan
+from tallystick.domain.unreadable import IsolationPlan
+from tallystick.spark import isolating
+from tests.support.builders import a_landing, a_range
+
+LOG = (a_range(0, 1_000),)
+PLAN = IsolationPlan(a_landing(*LOG, output="hdfs://nn/probe"), LOG, "hdfs://nn/result")
+
+
+def test_what_can_be_read_and_not_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that only reads finds nothing, and every landing fails on the record."""
+    landed: list[tuple[LandingPlan, str]] = []
+
+    def land(spark: Any, plan: LandingPlan, *, mode: str = "error") -> None:
+        landed.append((plan, mode))
+        if any(700 in each for each in plan.ranges):
+            raise MemoryError("no room for a page")
+
+    monkeypatch.setattr(isolating, "land", land)
+
+    result = isolating.isolate(None, PLAN, lambda note: None)  # type: ignore[arg-type]
+
+    assert [(each.offset, each.reason) for each in result.unreadable] == [
+        (700, "MemoryError: no room for a page")
+    ]
+    assert {(plan.output, mode) for plan, mode in landed} == {("hdfs://nn/probe", "overwrite")}
+    assert len(landed) == result.probes
