@@ -1,0 +1,212 @@
+"""The same functions on a Spark Connect server: the second way stays open.
+
+A client is a process of its own: one process never has both a regular session and a remote one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.ports import answers, is_free
+from tallystick.domain.identities import Owner
+from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.scrub import BoundedRuns, ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
+from tallystick.spark.cluster_zip import PACKAGE, write_cluster_zip
+from tallystick.spark.command import landing_conf
+from tallystick.spark.parent_death import die_with_parent
+from tallystick.workflows.current_files import current_paths
+from tallystick.workflows.run import land_feed
+from tests.spark_local.planner import Planner, packed, split
+from tests.support.kafka_producers import AWKWARD, messages, produce
+from tests.support.kafka_records import records_in
+from tests.support.kafka_topics import create_topic, wait_until
+from tests.support.landed_files import landed_in, rows_in
+from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
+from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.spark_place import JARS, PLACE
+from tests.support.story import FEED, Story
+
+pytestmark = pytest.mark.integration
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
+LAND_CLIENT = """
+import sys
+from pyspark.sql import SparkSession
+from tallystick.domain.landing import LandingPlan
+from tallystick.spark.landing import SESSION_SETTINGS, land
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
+before = {name: spark.conf.get(name, None) for name in SESSION_SETTINGS}
+land(spark, LandingPlan.from_json(sys.stdin.read()))
+assert {name: spark.conf.get(name, None) for name in SESSION_SETTINGS} == before
+spark.stop()
+"""
+SCRUB_CLIENT = """
+import sys
+from pyspark.sql import SparkSession
+from tallystick.domain.scrub import ScrubPlan
+from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
+before = {name: spark.conf.get(name, None) for name in SESSION_SETTINGS}
+plan = ScrubPlan.from_json(sys.stdin.read())
+write_result(spark, plan, scrub(spark, plan))
+assert {name: spark.conf.get(name, None) for name in SESSION_SETTINGS} == before
+spark.stop()
+"""
+READ_CLIENT = """
+import json, sys
+from pyspark.sql import SparkSession
+from tallystick.spark.reading import landed_frame
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
+empty = landed_frame(spark, [])
+assert empty.count() == 0
+found = landed_frame(spark, json.load(sys.stdin))
+assert found.schema == empty.schema, (found.schema, empty.schema)
+print(json.dumps(sorted([row.partition, row.offset] for row in found.collect())))
+spark.stop()
+"""
+
+
+@pytest.fixture(scope="module")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server without any setting of ours that a landing could lean on."""
+    place = tmp_path_factory.mktemp("connect")
+    port = next(p for p in iter(lambda: random.randrange(20_000, 32_000), 0) if is_free(p))
+    conf = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.ui.enabled": landing_conf(PLACE, {})["spark.ui.enabled"],
+    }
+    argv = [PLACE.spark_submit, "--master", PLACE.master, "--jars", ",".join(JARS)]
+    argv += [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    log = place / "server.log"
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(
+            [*argv, "--class", SERVER],
+            cwd=place,
+            env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            preexec_fn=partial(die_with_parent, os.getpid()),
+        ) as server,
+    ):
+        try:
+            wait_until(
+                lambda: answers(port) or server.poll() is not None, "server is up", seconds=120
+            )
+            assert server.poll() is None, log.read_text()[-2000:]
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            server.kill()
+
+
+def test_the_landing_function_runs_on_a_connect_server(
+    connect_server: str, kafka: str, hdfs: Any, tmp_path: Path
+) -> None:
+    planner = Planner(kafka, hdfs.hdfs_url, hdfs.webhdfs_url)
+    topic = create_topic(kafka, partitions=3, config=FAR | {"max.message.bytes": "2000000"})
+    produce(kafka, topic, AWKWARD)
+    produce(kafka, topic, messages(10), partition=1)
+    produce(kafka, topic, messages(1000), partition=2)
+    small = {0: (0, len(AWKWARD)), 1: (3, 10)}
+    plan = planner.plan(
+        topic, [packed(topic, small), split(topic, {2: (0, 1000)}, 400)], replication=2
+    )
+    archive = tmp_path / "tallystick.zip"
+    write_cluster_zip(archive)
+
+    done = subprocess.run(
+        [sys.executable, "-c", LAND_CLIENT, connect_server],
+        input=plan.to_json(),
+        env=os.environ | {"PYTHONPATH": str(archive)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert rows_in(planner.webhdfs_url, planner.directory(plan)) == records_in(
+        kafka, topic, small | {2: (0, 1000)}
+    )
+    files = landed_in(planner.webhdfs_url, planner.directory(plan))
+    assert len(files) == 4
+    assert {each.status["replication"] for each in files} == {2}
+    assert all(each.name.startswith(plan.file_prefix) for each in files)
+
+
+def test_the_scrubbing_function_runs_on_a_connect_server(
+    connect_server: str, tmp_path: Path
+) -> None:
+    rows = [a_row(each, headers=[("a", None), ("b", b"%d" % each)]) for each in range(300)]
+    paths = [
+        write(tmp_path / "whole.parquet", rows),
+        write(tmp_path / "doubled.parquet", [*rows, rows[7]]),
+        write(tmp_path / "flipped.parquet", rows),
+    ]
+    damaged(paths[2], page_bytes(paths[2], "offset"))
+    whole = (ExpectedSlice(0, 0, 299, OffsetRuns()),)
+    files = tuple(ScrubFile(p.name, f"file://{p}", p.stat().st_size, whole) for p in paths)
+    plan = ScrubPlan("s", files, (tmp_path / "result").as_uri(), None)
+    archive = tmp_path / "tallystick.zip"
+    write_cluster_zip(archive)  # and the function needs nothing but what travels
+
+    done = subprocess.run(
+        [sys.executable, "-c", SCRUB_CLIENT, connect_server],
+        input=plan.to_json(),
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(archive)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    [written] = [each for each in (tmp_path / "result").iterdir() if each.name[0] != "."]
+    result = ScrubResult.from_json(written.read_text())
+    assert [len(each.slices) for each in result.files] == [1, 1, 0]
+    sound, doubled = (each.slices[0] for each in result.files[:2])
+    assert sound.fingerprint == fingerprint_of(rows)
+    assert sound.has_its_offsets
+    assert doubled.doubled == BoundedRuns.of(OffsetRuns.of([(7, 8)]))
+    assert result.files[2].failure
+
+
+def test_a_feed_is_read_on_a_connect_server(
+    connect_server: str, ledger_databases: Callable[[], str], tmp_path: Path
+) -> None:
+    broker = ScriptedBroker("orders")
+    broker.logs[0].append(Kind.RECORD, 10)
+    broker.logs[1].append(Kind.RECORD, 7)
+    services = Story(ledger_databases(), tmp_path / "files", broker).services()
+    land_feed(services, None, Owner("test"))
+    uris = [services.store.uri(each) for each in current_paths(services.ledger, FEED)]
+
+    done = subprocess.run(
+        [sys.executable, "-c", READ_CLIENT, connect_server],
+        input=json.dumps(uris),
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        *([0, offset] for offset in range(10)),
+        *([1, offset] for offset in range(7)),
+    ]
