@@ -269,13 +269,18 @@ def test_a_look_that_can_not_ask_ends_no_loss_that_was_foreseen(story: Story, pa
     assert told == {(18, Verdict.UNKNOWN)}, "told of more offsets, and lost by nobody's word"
 
 
-def test_where_staging_is_silent_as_a_whole_nothing_is_called_lost(story: Story) -> None:
+@pytest.mark.parametrize("part", [ANYWHERE, "/landing"], ids=["staging", "all of HDFS"])
+@pytest.mark.parametrize("level", [Level.L1, Level.L2])
+def test_where_staging_is_silent_as_a_whole_nothing_is_called_lost(
+    story: Story, part: str, level: Level
+) -> None:
     """No batch claims these offsets: any directory of staging may hold them."""
     expire(story)
 
-    found = reconcile(unreadable(story, ANYWHERE, LISTS)).findings
+    report = reconcile(unreadable(story, part, LISTS), level)
 
-    assert {(each.code, each.verdict) for each in found} == {
+    assert not report.is_complete
+    assert {(each.code, each.verdict) for each in report.findings} == {
         (A1, Verdict.UNKNOWN),
         (U1, Verdict.UNKNOWN),
     }
@@ -284,6 +289,15 @@ def test_where_staging_is_silent_as_a_whole_nothing_is_called_lost(story: Story)
     assert "hdfs dfs -mv" not in said.next_step
     found = reconcile(story.services()).findings
     assert {(each.code, each.verdict) for each in found} == {(A1, Verdict.PROVEN_LOSS)}
+
+
+def test_a_quarantine_that_can_not_be_listed_stops_no_plan(story: Story) -> None:
+    """Nobody asks there: the loss names it as a place where files may be kept."""
+    expire(story)
+    report = land_feed(unreadable(story, "/_quarantine", LISTS), None, TWO)
+    assert lost(story) == {(0, 10, 20), (1, 10, 20)}
+    assert kept_in(report) == {"/landing/_quarantine/orders/unproven"}
+    assert story.published_offsets()[0] == [*range(10), *range(20, 25)]
 
 
 def test_a_repair_says_what_ends_it(story: Story) -> None:

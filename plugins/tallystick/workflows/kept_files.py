@@ -40,8 +40,8 @@ class StagedFiles:
 def kept_files(services: Services, unanswered: Unanswered) -> tuple[KeptFiles, ...]:
     """All that is held, and where it is, or will be once its batch is over.
 
-    What can't be asked in staging is noted, and may be held; in quarantine, where it was moved for
-    that, nobody knows what it holds.
+    What can't be asked in staging is noted, and may be held. In quarantine, where it was moved for
+    that, nobody knows what it holds; the whole of it is named where it can't be listed.
     """
     held = [*_in_staging(services, unanswered), *_in_quarantine(services)]
     return tuple({each.place: each for each in (*unanswered.files, *held)}.values())
@@ -120,7 +120,7 @@ def _in_quarantine(services: Services) -> Iterator[KeptFiles]:
     for root in feed_roots(services):
         for place, batch_id, landing in unproven_in(services, root):
             try:
-                topic_id = services.ledger.batch(batch_id).plan.topic_id
+                topic_id = services.ledger.batch(batch_id).plan.topic_id if batch_id else None
             except BatchUnknown:
                 topic_id = None
             yield KeptFiles(place, topic_id, landing.ranges if landing else None)

@@ -114,14 +114,21 @@ def put_batch_aside_at(services: Services, root: str, batch_id: BatchId) -> str:
     return f"{_unproven(services, root)}/{_BATCH}{batch_id}"
 
 
-def unproven_in(services: Services, root: str) -> Iterator[tuple[str, BatchId, LandingPlan | None]]:
+def unproven_in(
+    services: Services, root: str
+) -> Iterator[tuple[str, BatchId | None, LandingPlan | None]]:
     """What was put aside there: each attempt's directory, its batch, and what it was told.
 
     Where that can't be read it is None, and a directory that can't be listed stands for all in it:
-    it was put aside because nobody could.
+    it was put aside because nobody could, and no place where files are only kept stops a look.
     """
     unproven = _unproven(services, root)
-    for batch in _directories(services, unproven):
+    try:
+        batches = _directories(services, unproven)
+    except StorageError:
+        yield unproven, None, None
+        return
+    for batch in batches:
         batch_id = BatchId(batch.removeprefix(_BATCH))
         try:
             attempts = _directories(services, f"{unproven}/{batch}")
