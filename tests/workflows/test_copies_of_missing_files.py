@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.states import Verdict
 from tallystick.errors import StorageRefused
@@ -164,6 +165,59 @@ def test_a_copy_of_a_file_that_was_cut_short_is_kept_before_any_look_has_told(tw
     twice.committed.write_bytes(content)
     assert sweep(twice.story.services())
     assert twice.copies == []
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_copy_of_a_file_that_lost_its_blocks_is_kept_until_they_are_back(
+    twice: Twice, is_told: bool
+) -> None:
+    story, name = twice.story, twice.committed.name
+    if is_told:
+        reconcile(unreadable(story, name))
+        [told] = story.services().ledger.findings(FEED)
+        assert told.finding.code is FindingCode.COULD_NOT_TELL
+    sweep(unreadable(story, name))
+    assert len(twice.copies) == 1
+    reconcile(story.services())
+    assert sweep(story.services())
+    assert twice.copies == []
+
+
+def test_a_copy_of_a_file_that_changed_without_its_length_is_kept_before_any_look(
+    twice: Twice,
+) -> None:
+    content = twice.committed.read_bytes()
+    twice.committed.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    sweep(twice.story.services())
+    assert len(twice.copies) == 1
+
+
+def test_a_copy_of_a_file_whose_rows_are_not_the_logs_is_kept(twice: Twice) -> None:
+    story = twice.story
+    services = story.services()
+    [directory] = [
+        each
+        for each in services.ledger.committed_copies(twice.batch_id)
+        if each.name == twice.committed.name
+    ]
+    differs = Finding(
+        code=FindingCode.ROWS_DIFFER,
+        verdict=Verdict.PROVEN_LOSS,
+        level=Level.L4,
+        feed=FEED,
+        topic="orders",
+        generation=1,
+        partition=0,
+        from_offset=10,
+        until_offset=20,
+        cause="",
+        next_step="",
+        evidence={"batch": twice.batch_id, "file": directory.name},
+        subject=directory.name,
+    )
+    services.ledger.record_findings(FEED, [differs])
+    sweep(services)
+    assert len(twice.copies) == 1
 
 
 def test_what_a_late_writer_left_beside_a_file_that_nobody_has_missed_is_kept(twice: Twice) -> None:

@@ -79,6 +79,7 @@ class CommittedCopy:
     """Where the file lies, by the ledger."""
     name: str
     length_bytes: int
+    checksum: str
     offsets: OffsetRange
     """What both have of one partition."""
 

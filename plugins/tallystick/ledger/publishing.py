@@ -94,6 +94,7 @@ def committed_copies(transaction: Transaction, batch_id: BatchId) -> list[Commit
             _directory(row),
             row.name,
             row.length_bytes,
+            row.checksum,
             OffsetRange(
                 TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset
             ),

@@ -187,5 +187,5 @@ def _gaps(unproven: list[tuple[int, int]]) -> RangeHoles:
 def test_a_file_is_relied_on_for_what_is_not_at_risk_anyway(
     at_risk: Sequence[AtRisk], is_relied_on: bool
 ) -> None:
-    copy = CommittedCopy("/landing", "a.parquet", 9, a_range(10, 20))
+    copy = CommittedCopy("/landing", "a.parquet", 9, "CRC:00", a_range(10, 20))
     assert (copy in relied_on([copy], at_risk)) is is_relied_on

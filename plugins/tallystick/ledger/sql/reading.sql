@@ -83,8 +83,8 @@ SELECT batch_id FROM batch
 -- to files that may be gone: they are at risk until each of these files was replaced. What was lost
 -- with such a file no attempt of the repair has held; what could not be read, an earlier one may have.
 -- What a batch has released may be lost by now, for another batch or for none. A commit whose file is
--- known to be missing or changed (A8, C1) holds nothing: what the batch has landed is at risk again,
--- until another file took the place of that one.
+-- known to be missing, changed, unreadable or wrong (A8, C1, U1, C3) holds nothing: what the batch has
+-- landed is at risk again, until another file took the place of that one.
 WITH gone AS (
   SELECT g.generation_id, range_agg(r.offsets) AS offsets
     FROM offset_range r JOIN generation g USING (generation_id)
@@ -95,7 +95,8 @@ WITH gone AS (
   SELECT g.generation_id, range_agg(int8range(f.from_offset, f.until_offset)) AS offsets
     FROM finding f JOIN generation g
       ON g.feed = f.feed AND g.partition = f.partition AND g.ordinal = f.generation
-   WHERE f.code IN ('A8', 'C1') AND f.state IN ('open', 'waived')
+   WHERE (f.code IN ('A8', 'C1') OR (f.code IN ('U1', 'C3') AND f.evidence ? 'file'))
+     AND f.state IN ('open', 'waived')
      AND f.feed IN (SELECT feed FROM batch WHERE batch_id = ANY(:batch_ids::text[]))
      AND NOT EXISTS (SELECT FROM file_retraction old
                       WHERE old.batch_id = f.evidence ->> 'batch' AND old.name = f.evidence ->> 'file')
@@ -150,7 +151,8 @@ WITH asked AS (
    WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL
 )
 SELECT b.batch_id, b.feed, b.root, b.topic, b.ordinal, b.label, b.committed_by,
-       b.state::text AS state, f.name, f.length_bytes, s.partition,
+       b.state::text AS state, f.name, f.length_bytes, f.checksum,
+       s.partition,
        greatest(lower(a.offsets), s.first_offset) AS from_offset,
        least(upper(a.offsets), s.last_offset + 1) AS until_offset
   FROM asked a
