@@ -2,7 +2,8 @@
 
 1. Only what Spark failed to read twice, alone, is named; and only while another offset of the same
    partition is read well between the two tries: the broker and the cluster were there.
-2. The search is bounded. What it had no time for is named nowhere, and is still due.
+2. The search is bounded. What it had no time for is named nowhere, and is still due. Pieces that
+   only need longer than a read may take use up few applications, however many there are of them.
 3. A record that kills its application is found too: each read is noted before it begins, and the
    next application goes on behind the one that killed the last.
 4. A read does what a landing does with the same records, writing included: what kills a landing
@@ -18,7 +19,7 @@ from typing import Final
 
 from tallystick.domain.landing import LandingPlan, Scan
 from tallystick.domain.polling import stretches
-from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.ranges import OffsetRange, TopicPartition, subtract
 
 MOST_UNREADABLE: Final = 64
 MOST_PROBES: Final = 400
@@ -29,6 +30,8 @@ _DEATHS_BESIDE: Final = 5
 _DIED: Final = "its application ended: {}"
 _HUNG: Final = "its application hung, and was ended after {}"
 _DEATHS: Final = tuple(each.partition("{")[0] for each in (_DIED, _HUNG))
+# One may have hung by chance.
+_ENOUGH_SLOW: Final = 2
 # A big piece is read by several tasks at once.
 _RECORDS_PER_TASK: Final = 250_000
 
@@ -47,6 +50,8 @@ class IsolationPlan:
     """What the log of each partition holds now."""
     output: str
     """Full URI of the directory for the result, which must not exist."""
+    longest_seconds: float = 600.0
+    """An application begins no read later than that."""
     known: tuple[str | None, ...] = ()
     """What came of the first reads in applications before this one, as `Read` says it."""
 
@@ -125,6 +130,8 @@ class _Search:
     """Reads that have ended their applications, or will when a suspect is tried again."""
     well: list[OffsetRange] = field(default_factory=list)
     """Pieces that were read well."""
+    hung: list[Pieces] = field(default_factory=list)
+    """What was read together when an application hung."""
 
     def fails(self, pieces: Pieces) -> str | None:
         """Why the pieces can't be read; None when they can."""
@@ -134,7 +141,22 @@ class _Search:
             self.well += pieces
         else:
             self.deaths += reason.startswith(_DEATHS)
+            if reason.startswith(_DEATHS[1]):
+                self.hung.append(pieces)
         return reason
+
+    def must_be_halved(self, pieces: Pieces) -> str | None:
+        """Why the pieces can't be read together; None when they were read.
+
+        They are not tried where no more offsets at once have hung, and were read well in halves.
+        """
+        slow = [
+            each
+            for each in self.hung
+            if _span(each) <= _span(pieces) and not any(subtract(one, self.well) for one in each)
+        ]
+        needs_longer = len(slow) >= _ENOUGH_SLOW and _span(pieces) > 1
+        return "it needs longer" if needs_longer else self.fails(pieces)
 
     @property
     def has_suspects_enough(self) -> bool:
@@ -152,10 +174,10 @@ class _Search:
         found, silent, left = 0, set[TopicPartition](), list(reversed(_halves(ranges)))
         while left and found < MOST_UNREADABLE and not self.has_suspects_enough:
             pieces = tuple(each for each in left.pop() if each.partition not in silent)
-            reason = self.fails(pieces) if pieces else None
+            reason = self.must_be_halved(pieces) if pieces else None
             if reason is None:
                 continue
-            if len(pieces) > 1 or pieces[0].span > 1:
+            if _span(pieces) > 1:
                 left += reversed(_halves(pieces))
             elif self.reads_beside(pieces[0]):
                 found += 1
@@ -205,6 +227,10 @@ def isolated(
             if reason is not None:
                 found.append(UnreadableOffset(partition.partition, each.from_offset, reason))
     return IsolationResult(tuple(found), search.probes)
+
+
+def _span(pieces: Pieces) -> int:
+    return sum(each.span for each in pieces)
 
 
 def _halves(pieces: Pieces) -> Sequence[Pieces]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.unreadable import (
@@ -27,8 +27,6 @@ from tallystick.spark.text_result import write_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LONGEST_SECONDS: Final = 600.0
-
 
 def plan_of(text: str) -> IsolationPlan:
     """The plan; ValueError when the text is none."""
@@ -38,11 +36,11 @@ def plan_of(text: str) -> IsolationPlan:
 def isolate(
     spark: SparkSession, plan: IsolationPlan, say: Callable[[str], None]
 ) -> IsolationResult:
-    """The offsets of the plan that can't be read; it ends within about ten minutes.
+    """The offsets of the plan that can't be read; no read begins after the plan's time.
 
     `say` is called with a note before each read: the read may end the application.
     """
-    ends_at = time.monotonic() + LONGEST_SECONDS
+    ends_at = time.monotonic() + plan.longest_seconds
     before: list[str | None] = list(plan.known)
 
     def read(pieces: Pieces) -> str | None:

@@ -129,16 +129,23 @@ def _searched(services: Services, attempt: Attempt) -> IsolationResult:
         output="",
     )
     log.info("Batch %s has failed again: looking for offsets that can't be read.", batch.batch_id)
-    ends_at = services.clock.now() + services.feed.spark.max_application_time
+    now = services.clock.now()
+    ends_at = now + services.feed.spark.max_application_time
     for number in range(MOST_DEATHS):
         place, notes = staging.isolation(number), list[ReadNote]()
-        plan = replace(plan, output=store.uri(f"{place}/{RESULT_NAME}"))
+        plan = replace(
+            plan,
+            output=store.uri(f"{place}/{RESULT_NAME}"),
+            # The other half is left for its last read, and to say what it has found.
+            longest_seconds=(ends_at - now).total_seconds() / 2,
+        )
         try:
             return _found(services, attempt, plan, place, notes)
         except (ApplicationFailed, ApplicationOverdue) as error:
             has_hung = isinstance(error, ApplicationOverdue)
             known = known_after(plan.known, notes, death(error.args[2], has_hung=has_hung))
-            if len(known) == len(plan.known) or services.clock.now() >= ends_at:
+            now = services.clock.now()
+            if len(known) == len(plan.known) or now >= ends_at:
                 raise
             log.warning("A read has ended its application, and another one goes on: %s", error)
             plan = replace(plan, known=tuple(known))

@@ -11,6 +11,7 @@ import pytest
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.ranges import OffsetRange, TopicPartition
 from tallystick.domain.unreadable import (
+    MOST_DEATHS,
     MOST_PROBES,
     MOST_UNREADABLE,
     IsolationPlan,
@@ -20,6 +21,7 @@ from tallystick.domain.unreadable import (
     ReadNote,
     UnreadableOffset,
     after_known,
+    death,
     isolated,
     known_after,
 )
@@ -96,6 +98,39 @@ def test_what_is_read_at_the_second_try_is_not_named() -> None:
         return "away" if is_first and any(7 in each for each in pieces) else None
 
     assert found(isolated((offsets(0, 20),), LOG, read)) == []
+
+
+@pytest.mark.parametrize("offset", [0, 3_333_333, 9_999_999])
+@pytest.mark.parametrize("minutes", [1, 16, 60, 240])
+def test_a_record_is_found_in_a_batch_that_takes_hours_to_land(minutes: float, offset: int) -> None:
+    # 2
+    span, deaths = 10_000_000, list[str]()
+    whole = (offsets(0, span),)
+
+    def read(pieces: Pieces) -> str | None:
+        is_slow = sum(each.span for each in pieces) * minutes / span > 2
+        if not is_slow and not any(offset in each for each in pieces):
+            return None
+        deaths.append(death("2 minutes", has_hung=is_slow))
+        return deaths[-1]
+
+    assert found(isolated(whole, whole, read)) == [(0, offset)]
+    assert len(deaths) <= MOST_DEATHS
+
+
+def test_one_read_that_hangs_by_chance_takes_no_other_piece_apart() -> None:
+    # 2
+    tries: list[Pieces] = []
+
+    def read(pieces: Pieces) -> str | None:
+        tries.append(pieces)
+        hangs = pieces == (offsets(1, 3),)
+        return death("2 minutes", has_hung=True) if hangs else failing_at((0, 0), (0, 1900))(pieces)
+
+    log = (offsets(0, 2000),)
+    assert found(isolated(log, log, read)) == [(0, 0), (0, 1900)]
+    assert (offsets(1, 3),) in tries
+    assert len(tries) < 50
 
 
 def test_a_search_names_only_so_many_and_takes_only_so_many_reads() -> None:
