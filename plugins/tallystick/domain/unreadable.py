@@ -63,12 +63,14 @@ class IsolationPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReadNote:
-    """Said before a read begins, so that it is known what an application died of."""
+    """Said before each read, and at the end: so it is known what an application died of."""
 
     number: int
     """From 0, the reads of earlier applications included."""
     before: str | None
     """What came of the read before it."""
+    is_end: bool = False
+    """True when no read begins: the search is over, and its result is written."""
 
 
 def death(reason: str, *, has_hung: bool) -> str:
@@ -81,13 +83,14 @@ def known_after(
 ) -> list[str | None]:
     """What is known after an application has died: of the last read that it began.
 
-    Nothing new where it has begun none, or where a note is missing.
+    Nothing new where it has begun none, or where a note is missing. One that dies after its last
+    read has died of none.
     """
     begun = sorted(notes, key=lambda each: each.number)
     if [each.number for each in begun] != list(range(len(known), len(known) + len(begun))):
         return list(known)
     came = [each.before for each in begun if each.number > len(known)]
-    return [*known, *came, *([death] if begun else [])]
+    return [*known, *came, *([death] if begun and not begun[-1].is_end else [])]
 
 
 def after_known(known: Sequence[str | None], read: Read) -> Read:

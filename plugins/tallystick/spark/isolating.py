@@ -38,14 +38,18 @@ def isolate(
 ) -> IsolationResult:
     """The offsets of the plan that can't be read; no read begins after the plan's time.
 
-    `say` is called with a note before each read: the read may end the application.
+    `say` is called with a note before each read, for the read may end the application, and at the
+    end, for what comes then is no read's fault.
     """
     ends_at = time.monotonic() + plan.longest_seconds
     before: list[str | None] = list(plan.known)
 
+    def note(*, is_end: bool = False) -> None:
+        came = before[-1] if before else None
+        say(json.dumps(to_plain(ReadNote(len(before), came, is_end))))
+
     def read(pieces: Pieces) -> str | None:
-        note = ReadNote(len(before), before[-1] if before else None)
-        say(json.dumps(to_plain(note)))
+        note()
         before.append(failure(pieces))
         return before[-1]
 
@@ -56,12 +60,14 @@ def isolate(
             return record_failure_of(error)
         return None
 
-    return isolated(
+    result = isolated(
         plan.landing.ranges,
         plan.logs,
         after_known(plan.known, read),
         has_time=lambda: time.monotonic() < ends_at,
     )
+    note(is_end=True)
+    return result
 
 
 def write_result(spark: SparkSession, plan: IsolationPlan, result: IsolationResult) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tallystick.domain.landing import LandingPlan
-from tallystick.domain.unreadable import IsolationPlan
+from tallystick.domain.plain_json import from_plain
+from tallystick.domain.unreadable import IsolationPlan, ReadNote, death, known_after
 from tallystick.spark import isolating
 from tests.support.builders import a_landing, a_range
 
@@ -33,3 +36,27 @@ def test_what_can_be_read_and_not_written_is_found(monkeypatch: pytest.MonkeyPat
     ]
     assert {(plan.output, mode) for plan, mode in landed} == {("hdfs://nn/probe", "overwrite")}
     assert len(landed) == result.probes
+
+
+def test_an_application_that_dies_after_its_search_blames_no_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second try of the last suspect goes well; then the result can't be written."""
+    tries: list[int] = []
+
+    def land(spark: Any, plan: LandingPlan, *, mode: str = "error") -> None:
+        if any(700 in each for each in plan.ranges):
+            tries.append(sum(each.span for each in plan.ranges))
+            if tries.count(1) < 2:
+                raise OSError("a DataNode is away")
+
+    monkeypatch.setattr(isolating, "land", land)
+    said: list[str] = []
+    assert isolating.isolate(None, PLAN, said.append).unreadable == ()  # type: ignore[arg-type]
+    assert tries[-1] == 1
+
+    notes = [from_plain(ReadNote, json.loads(each)) for each in said]
+    known = known_after((), notes, death("killed", has_hung=False))
+    again = isolating.isolate(None, replace(PLAN, known=tuple(known)), said.append)  # type: ignore[arg-type]
+
+    assert again.unreadable == ()
