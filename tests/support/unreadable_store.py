@@ -20,22 +20,27 @@ LISTS: Final = READS | {"entries"}
 
 
 class UnreadableStore:
-    """Refuses these questions about every path with this part in it."""
+    """Refuses these questions about every path with this part in it, or that ends with it."""
 
-    def __init__(self, store: Any, part: str, questions: frozenset[str]) -> None:
+    def __init__(
+        self, store: Any, part: str, questions: frozenset[str], *, is_end: bool = False
+    ) -> None:
         self._store, self._part, self._questions = store, part, questions
+        self._is_end = is_end
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
         return partial(self._refused, found) if name in self._questions else found
 
     def _refused(self, ask: Callable[..., Any], path: str, *more: Any, **named: Any) -> Any:
-        if self._part in path:
+        if path.endswith(self._part) if self._is_end else self._part in path:
             raise StorageUnavailable(path, "Could not obtain block")
         return ask(path, *more, **named)
 
 
-def unreadable(story: Story, part: str, questions: frozenset[str] = READS) -> Services:
+def unreadable(
+    story: Story, part: str, questions: frozenset[str] = READS, *, is_end: bool = False
+) -> Services:
     """Services to which the storage does not answer about such paths."""
     services = story.services()
-    return replace(services, store=UnreadableStore(services.store, part, questions))
+    return replace(services, store=UnreadableStore(services.store, part, questions, is_end=is_end))

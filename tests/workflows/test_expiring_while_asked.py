@@ -11,12 +11,13 @@ from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.log_changes import CutClaim, LogChanges
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import RangeState
+from tallystick.domain.states import RangeState, Verdict
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import plan_feed
 from tallystick.workflows.run import land_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
+from tests.support.unreadable_store import LISTS, unreadable
 from tests.workflows.test_only_copies import ALL, ONE, TWO, lost
 
 
@@ -88,3 +89,23 @@ def test_what_expires_between_two_looks_of_a_plan_is_asked_too(
     land_feed(story.services(), None, TWO)
     assert story.published_offsets()[0] == ALL[0]
     assert set(range(20)) < set(story.published_offsets()[1])
+
+
+def test_what_expires_between_two_looks_is_not_lost_while_staging_can_not_be_listed(
+    story: Story, broker: Expiring
+) -> None:
+    """Nothing is lost at first; then any directory of staging may hold what partition 1 loses."""
+    broker.logs[0].log_start_offset = 0
+    for number, batch in enumerate(plan_feed(story.services(), None, TWO).adopted, start=3):
+        assert land_batch(story.services(), batch.batch_id, AttemptId(f"{number}" * 16), TWO)
+    for file in (story.directory / "landing" / "_staging").rglob("*.parquet"):
+        file.unlink()  # both batches have failed twice, and hold nothing
+    broker.looks = 0
+
+    plan_feed(unreadable(story, "/landing/_staging", LISTS, is_end=True), None, TWO)
+
+    assert lost(story) == set()
+    found = [each.finding for each in story.services().ledger.findings(FEED)]
+    told = {each.subject for each in found if each.code is FindingCode.COULD_NOT_TELL}
+    assert told == {"/landing/_staging"}
+    assert {each.verdict for each in found if each.partition == 1} == {Verdict.UNKNOWN}

@@ -30,11 +30,24 @@ class Unasked:
     files: KeptFiles
     """What it may hold; and where it is kept if it is moved aside, or its own path if it can't be.
     """
+    batch_ids: frozenset[BatchId] = frozenset()
+    """The batch whose attempts lie there, and those whose commit waits for it; none where all
+    attempts lie."""
+    is_asked: bool = False
+    """True where it was asked, and what it holds could not be committed."""
 
     @property
     def place(self) -> str | None:
         """Where it is kept once it was moved aside; None where that is no way out."""
         return self.files.place if self.files.place != self.path else None
+
+    @property
+    def move(self) -> str | None:
+        """The command that moves it there."""
+        if self.place is None:
+            return None
+        parent = self.place.rpartition("/")[0]
+        return f"hdfs dfs -mkdir -p {parent} && hdfs dfs -mv {self.path} {self.place}"
 
     def covers(self, path: str) -> bool:
         """True for what lies in this directory, or is it."""
@@ -66,7 +79,8 @@ class Asked:
     offsets: tuple[OffsetRange, ...] = ()
     """What would have been lost: for this the attempts were asked."""
     unasked: Sequence[Unasked] = ()
-    """The directories that could not be asked: what they may hold is not lost."""
+    """The directories that could not be asked, for whatever look: what they may hold is not lost.
+    """
 
     def has_missed(self, account: GenerationAccount, offsets: OffsetRange) -> bool:
         """True when files that tell what they hold were not asked for some of these offsets."""
@@ -112,7 +126,7 @@ def unasked_attempts(feed: str, topic: str, unasked: Sequence[Unasked]) -> tuple
             level=Level.L1,
             feed=feed,
             topic=topic,
-            cause=f"nobody could ask what attempts hold in {each.path}: {each.reason}",
+            cause=_cause(each),
             next_step=_way_out(feed, each),
             evidence={"path": each.path, "said": each.reason},
             subject=each.path,
@@ -121,15 +135,21 @@ def unasked_attempts(feed: str, topic: str, unasked: Sequence[Unasked]) -> tuple
     )
 
 
+def _cause(unasked: Unasked) -> str:
+    if unasked.is_asked:
+        return f"what attempts hold in {unasked.path} could not be committed: {unasked.reason}"
+    return f"nobody could ask what attempts hold in {unasked.path}: {unasked.reason}"
+
+
 def _way_out(feed: str, unasked: Unasked) -> str:
+    if unasked.is_asked:
+        return f"{unasked.remedy} The files are there, and the next run tries to commit them again."
     again = f"{unasked.remedy} Then look again: ./tallystick reconcile {feed}"
-    if unasked.place is None:
+    if unasked.move is None:
         return again
-    parent = unasked.place.rpartition("/")[0]
     return (
-        f"{again}. If nobody can read it again, move it aside: hdfs dfs -mkdir -p {parent} &&"
-        f" hdfs dfs -mv {unasked.path} {unasked.place}. The next run then names that place with"
-        " what is lost, and goes on."
+        f"{again}. If nobody can read it again, move it aside: {unasked.move}. The next run then"
+        " names that place with what is lost, and goes on."
     )
 
 

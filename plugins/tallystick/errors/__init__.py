@@ -51,6 +51,7 @@ from tallystick.errors.spark import (
     SparkError,
 )
 from tallystick.errors.storage import (
+    AttemptNotAsked,
     FileMissing,
     ManifestMismatch,
     PublishedDataMissing,
@@ -66,6 +67,7 @@ __all__ = [
     "ApplicationFailed",
     "ApplicationOverdue",
     "AttemptFenced",
+    "AttemptNotAsked",
     "BatchBusy",
     "BatchUnknown",
     "BrokerUnavailable",

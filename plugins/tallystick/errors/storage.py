@@ -55,6 +55,29 @@ class StorageRefused(StorageError):
         return f"HDFS refused {path}: {reason}."
 
 
+class AttemptNotAsked(StorageError):
+    """Rows that would be given up may be in another attempt's files, and nobody could ask these."""
+
+    next_step = "Nothing is given up before. Run again when it can be asked, or was moved aside."
+    retry = True
+
+    def __init__(self, path: str, reason: str, move: str | None) -> None:
+        super().__init__(path, reason, move)
+
+    @property
+    def path(self) -> str:
+        """The directory that could not be asked."""
+        return str(self.args[0])
+
+    def sentence(self) -> str:
+        """The directory, why it could not be asked, and the move if nobody ever can."""
+        path, reason, move = self.args
+        last = f" If nobody can read it again, move it aside: {move}." if move else ""
+        return (
+            f"{path} may hold rows that would be given up, and could not be asked: {reason}{last}"
+        )
+
+
 class FileMissing(StorageError):
     """A file or directory is not there."""
 

@@ -88,13 +88,15 @@ class InDanger:
         cut = [each.offsets for each in self.changes.cuts if each.becomes is RangeState.LOST]
         return [*(each.offsets for each in self.changes.lost), *cut]
 
-    def is_at_stake(self, unasked: Unasked, batch_id: BatchId | None) -> bool:
-        """True for a directory of such a batch, or that may hold what would be lost."""
-        generations = self.accounts.generations
-        return any(each.plan.batch_id == batch_id for each in self.batches) or any(
-            unasked.files.may_hold(generations[each.partition.partition].topic_id, each)
-            for each in self.lost
-        )
+    def at_stake(self, asked: Asked | None) -> list[Unasked]:
+        """The directories that such a batch waits for, or that may hold what would be lost."""
+        generations, ids = self.accounts.generations, {each.plan.batch_id for each in self.batches}
+        lost = [(generations[each.partition.partition].topic_id, each) for each in self.lost]
+        return [
+            each
+            for each in (asked.unasked if asked else ())
+            if each.batch_ids & ids or any(each.files.may_hold(*one) for one in lost)
+        ]
 
 
 def danger_in(services: Services, accounts: Accounts, seen: Observation) -> InDanger:
@@ -140,8 +142,7 @@ def ask_attempts(
                 tokens[now.plan.batch_id] = now.newest_token
     offsets = (*(before.offsets if before else ()), *danger.lost)
     kept = kept_files(services, unanswered)
-    unasked = unanswered.told_if(danger.is_at_stake)
-    return Answers(committed, Asked(tokens, kept, tuple(busy), offsets, unasked))
+    return Answers(committed, Asked(tokens, kept, tuple(busy), offsets, unanswered.unasked))
 
 
 def _asked(
@@ -155,7 +156,7 @@ def _asked(
     for offer in offers_of(services, status, danger.seen.snapshot, unanswered):
         if offer.lost and _may_be_elsewhere(services, status.plan, offer.lost, unanswered):
             continue
-        with unanswered.noting(offer.staging):
+        with unanswered.committing(offer.staging):
             if _is_committed(services, status, offer, danger, owner):
                 log.warning(
                     "Batch %s: what %s holds can't be read again, and is committed.",
@@ -171,10 +172,8 @@ def _may_be_elsewhere(
 ) -> bool:
     """True where a directory that could not be asked may hold what files would give up."""
     kept_files(services, unanswered)
-    return bool(
-        unanswered.told_if(
-            lambda unasked, _: any(unasked.files.may_hold(plan.topic_id, each) for each in lost)
-        )
+    return any(
+        each.files.may_hold(plan.topic_id, one) for each in unanswered.unasked for one in lost
     )
 
 
@@ -212,7 +211,7 @@ def foreseen(services: Services, accounts: Accounts, seen: Observation) -> Fores
         asked = _foreseen(services, danger, unanswered)
     changes = log_changes(accounts, seen, asked) if asked else danger.changes
     found = foreseen_findings(services.feed_name, accounts.generations, changes, seen)
-    return Foreseen(perhaps_landed(found) if behind else found, asked.unasked if asked else ())
+    return Foreseen(perhaps_landed(found) if behind else found, danger.at_stake(asked))
 
 
 def _foreseen(services: Services, danger: InDanger, unanswered: Unanswered) -> Asked:
@@ -231,8 +230,7 @@ def _foreseen(services: Services, danger: InDanger, unanswered: Unanswered) -> A
     provable = _provable(services, danger, danger.accounts, tokens, may_land, unanswered)
     may_land += [offsets for free in provable for offsets in free.offsets]
     kept = kept_files(services, unanswered)
-    unasked = unanswered.told_if(danger.is_at_stake)
-    return Asked(tokens, kept, tuple(may_land), unasked=unasked)
+    return Asked(tokens, kept, tuple(may_land), unasked=unanswered.unasked)
 
 
 def _claimed_again(
@@ -250,7 +248,7 @@ def _claimed_again(
     accounts = services.ledger.accounts(services.feed_name)
     for free in _provable(services, danger, accounts, tokens, busy, unanswered):
         claimed: list[BatchStatus] = []
-        with _or_busy(services, free, busy), unanswered.noting(free.staging):
+        with _or_busy(services, free, busy), unanswered.committing(free.staging):
             claimed += claimed_again(services, free, _standing(danger, tokens), owner)
         yield from claimed
 

@@ -14,7 +14,7 @@ from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
 from tallystick.domain.last_copies import KeptFiles
 from tallystick.domain.paths import STAGING_NAME, StagingPath
 from tallystick.domain.ranges import OffsetRange
-from tallystick.errors import BatchUnknown, FileMissing
+from tallystick.errors import AttemptNotAsked, BatchUnknown, FileMissing
 from tallystick.workflows.published_batches import feed_roots
 from tallystick.workflows.services import Services
 from tallystick.workflows.staged_attempts import (
@@ -52,14 +52,14 @@ def kept_by_others(
 ) -> tuple[KeptFiles, ...]:
     """The same without this attempt's own files, for who gives up these offsets of the plan's log.
 
-    Raises the error with which a directory can't be asked that may hold some of them: nothing is
+    Raises AttemptNotAsked for a directory that can't be asked and may hold some of them: nothing is
     lost before.
     """
     own, unanswered = put_aside_at(services, StagingPath.of(plan, attempt_id)), Unanswered(services)
     kept = kept_files(services, unanswered)
-    unanswered.require_asked(
-        lambda files: any(files.may_hold(plan.topic_id, each) for each in lost)
-    )
+    for each in unanswered.unasked:
+        if any(each.files.may_hold(plan.topic_id, one) for one in lost):
+            raise AttemptNotAsked(each.path, each.reason, each.move)
     return tuple(each for each in kept if each.place != own)
 
 

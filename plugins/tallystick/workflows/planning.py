@@ -161,7 +161,7 @@ def _frozen(
     applied = session.apply(wanted, seen.snapshot)
     cuts = ends_of(services, window, seen.snapshot)
     findings = (
-        *_findings(services, accounts, applied.changes, seen, asked),
+        *_findings(services, look, applied.changes, asked),
         *frozen_findings(services, applied.accounts.generations, seen.snapshot, cuts),
     )
     session.record_findings(findings)
@@ -210,7 +210,7 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
         cuts = ends_of(services, window, seen.snapshot)
         after = changes.foreseen(accounts)
         findings = (
-            *_findings(services, accounts, changes, seen, asked),
+            *_findings(services, danger, changes, asked),
             *frozen_findings(services, after.generations, seen.snapshot, cuts),
         )
         run = _run_plan(services, after, seen, window, cuts, {})
@@ -243,16 +243,12 @@ def _require_window(services: Services, window: Window | None) -> None:
 
 
 def _findings(
-    services: Services,
-    accounts: Accounts,
-    changes: LogChanges,
-    seen: Observation,
-    asked: Asked | None,
+    services: Services, look: InDanger, changes: LogChanges, asked: Asked | None
 ) -> tuple[Finding, ...]:
-    feed, known = services.feed_name, accounts.generations
+    feed, known, seen = services.feed_name, look.accounts.generations, look.seen
     return (
         *change_findings(feed, known, changes, seen),
-        *unasked_attempts(feed, services.topic, asked.unasked if asked else ()),
+        *unasked_attempts(feed, services.topic, look.at_stake(asked)),
         *unheard_partitions(feed, known, seen.snapshot),
     )
 

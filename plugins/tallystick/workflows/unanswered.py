@@ -5,16 +5,16 @@ other. Changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tallystick.domain.asked import Unasked
 from tallystick.domain.identities import BatchId
 from tallystick.domain.last_copies import KeptFiles
 from tallystick.domain.paths import STAGING_NAME, StagingPath
-from tallystick.errors import BatchUnknown, SourceError, StorageError
+from tallystick.errors import AttemptNotAsked, BatchUnknown, SourceError, StorageError
 from tallystick.workflows.services import Services
 from tallystick.workflows.staged_attempts import attempts_in, put_aside_at, put_batch_aside_at
 
@@ -23,20 +23,14 @@ log = logging.getLogger(__name__)
 _MEND: Final = "Bring its blocks back (hdfs fsck {}), or let our user read it."
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
-    unasked: Unasked
-    batch_id: BatchId | None
-    """None where all attempts lie."""
-    error: StorageError | SourceError
-
-
 @dataclass(slots=True)
 class Unanswered:
-    """Notes the directories of attempts that could not be asked."""
+    """Notes the directories of attempts that could not be asked, or not be committed."""
 
     services: Services
-    _notes: dict[str, _Note] = field(default_factory=dict)
+    _notes: dict[str, Unasked] = field(default_factory=dict)
+    _waiting: dict[str, frozenset[BatchId]] = field(default_factory=dict)
+    """By directory, the batches whose commit waits for it."""
     _passed: set[BatchId] = field(default_factory=set)
 
     @contextmanager
@@ -51,6 +45,24 @@ class Unanswered:
         except SourceError as error:
             path = str(staging)
             self._note(path, staging.batch_id, error, path, error.next_step)
+
+    @contextmanager
+    def committing(self, staging: StagingPath) -> Iterator[None]:
+        """Commits what was asked; what storage and broker refuse of that is noted, and not raised.
+
+        Told of all of the batch's attempts, for another one may have the files by then. They can be
+        read: no move is named. Where it waits for another directory, that one is told.
+        """
+        try:
+            yield
+        except AttemptNotAsked as error:
+            log.warning("Batch %s is not committed: %s", staging.batch_id, error)
+            waiting = self._waiting.get(error.path, frozenset())
+            self._waiting[error.path] = waiting | {staging.batch_id}
+        except (StorageError, SourceError) as error:
+            path = f"{staging.root}/{STAGING_NAME}/{staging.batch_id}"
+            remedy = error.next_step
+            self._note(path, staging.batch_id, error, path, remedy, is_asked=True)
 
     def attempts_of(self, root: str, batch_id: BatchId) -> list[StagingPath]:
         """The batch's attempts in staging; none where they can't be listed: that is noted."""
@@ -70,12 +82,15 @@ class Unanswered:
         except StorageError as error:
             path = f"{root}/{STAGING_NAME}"
             files = KeptFiles(path, None, None)
-            unasked = Unasked(path, error.sentence(), error.next_step, files)
-            self._notes.setdefault(path, _Note(unasked, None, error))
+            self._notes.setdefault(path, Unasked(path, error.sentence(), error.next_step, files))
 
     def is_about(self, batch_id: BatchId) -> bool:
-        """True when one of the batch's attempts could not be asked."""
-        return any(each.batch_id == batch_id for each in self._notes.values())
+        """True when an attempt of the batch could not be asked, or its commit waits for another."""
+        waiting = self._waiting.values()
+        return any(
+            batch_id in each
+            for each in (*(one.batch_ids for one in self._notes.values()), *waiting)
+        )
 
     def pass_over(self, batch_id: BatchId) -> None:
         """What the batch claims is committed, or will be: its other attempts need not be asked."""
@@ -84,21 +99,16 @@ class Unanswered:
     @property
     def files(self) -> list[KeptFiles]:
         """What the directories may hold."""
-        return [each.unasked.files for each in self._notes.values()]
+        return [each.files for each in self._notes.values()]
 
-    def told_if(self, is_at_stake: Callable[[Unasked, BatchId | None], bool]) -> list[Unasked]:
-        """The directories for which this is true of what they may hold, and of their batch."""
-        return [
-            each.unasked
+    @property
+    def unasked(self) -> list[Unasked]:
+        """The directories, but for those that only batches would need that are passed over."""
+        found = [
+            replace(each, batch_ids=each.batch_ids | self._waiting.get(each.path, frozenset()))
             for each in self._notes.values()
-            if each.batch_id not in self._passed and is_at_stake(each.unasked, each.batch_id)
         ]
-
-    def require_asked(self, is_at_stake: Callable[[KeptFiles], bool]) -> None:
-        """Raise the first error with which a directory was not asked for which this is true."""
-        for each in self._notes.values():
-            if is_at_stake(each.unasked.files):
-                raise each.error
+        return [each for each in found if not each.batch_ids or each.batch_ids - self._passed]
 
     def _note(
         self,
@@ -107,12 +117,17 @@ class Unanswered:
         error: StorageError | SourceError,
         place: str,
         remedy: str,
+        *,
+        is_asked: bool = False,
     ) -> None:
         files = self._files_of(batch_id, place)
         if files:
-            log.warning("Nobody can ask now what attempts hold in %s: %s", path, error)
-            unasked = Unasked(path, error.sentence(), remedy, files)
-            self._notes.setdefault(path, _Note(unasked, batch_id, error))
+            unasked = Unasked(
+                path, error.sentence(), remedy, files, frozenset({batch_id}), is_asked
+            )
+            what = "commit" if is_asked else "ask"
+            log.warning("Nobody can %s now what attempts hold in %s: %s", what, path, error)
+            self._notes.setdefault(path, unasked)
 
     def _files_of(self, batch_id: BatchId, place: str) -> KeptFiles | None:
         """What its attempts may hold: all that the batch has ever claimed, and no commit holds.

@@ -1,0 +1,117 @@
+"""Attempts hold what could be committed, and it could not: told as that, and nothing is moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tallystick.domain.findings import FindingCode
+from tallystick.domain.identities import AttemptId
+from tallystick.domain.states import Verdict
+from tallystick.errors import AttemptNotAsked, StorageRefused
+from tallystick.workflows.landing import land_batch
+from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.repairing import begin_repair, repair_feed
+from tallystick.workflows.services import Services
+from tests.support.story import Story
+from tests.support.unreadable_store import LISTS, unreadable
+from tests.workflows.test_attempts_nobody_can_ask import of_attempts, staged_at, standing
+from tests.workflows.test_attempts_nobody_can_ask import story as story
+from tests.workflows.test_copies_of_missing_files import FIRST, Twice, known_to_be_missing
+from tests.workflows.test_copies_of_missing_files import twice as twice
+from tests.workflows.test_only_copies import (
+    ALL,
+    ONE,
+    TWO,
+    expire,
+    landed,
+    lost,
+    next_run,
+    record_proof,
+)
+
+THIRD = AttemptId("3" * 16)
+
+
+class WriteProtected:
+    """A store that can be read, and refuses what would take a directory to a new attempt."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write(self, path: str, content: bytes) -> None:
+        raise StorageRefused(path, "The NameSpace quota is exceeded")
+
+
+def write_protected(story: Story) -> Services:
+    services = story.services()
+    return replace(services, store=WriteProtected(services.store))  # type: ignore[arg-type]
+
+
+def a_proven_repair(twice: Twice) -> str:
+    """It landed what the log had still, and gives up [10, 15); its staging directory."""
+    twice.story.broker.logs[0].log_start_offset = 15
+    known_to_be_missing(twice)
+    services = twice.story.services()
+    [batch] = begin_repair(services, (), ONE).batches
+    attempt = land_batch(services, batch.batch_id, THIRD, ONE)
+    assert attempt
+    record_proof(services, attempt)
+    twice.story.broker.logs[0].log_start_offset = 20
+    return staged_at(attempt)
+
+
+def test_a_repair_whose_rows_may_be_elsewhere_names_the_directory_that_nobody_could_ask(
+    twice: Twice,
+) -> None:
+    staging = a_proven_repair(twice)
+
+    plan_feed(unreadable(twice.story, FIRST, LISTS), None, TWO)
+
+    [said] = of_attempts(twice.story)
+    directory = f"/landing/_staging/{twice.batch_id}/{FIRST}"
+    assert said.subject == directory
+    assert f"hdfs dfs -mv {directory} {twice.put_aside}" in said.next_step
+    assert staging not in str(said)
+    assert lost(twice.story) == set()
+    next_run(twice.story)
+    assert twice.story.published_offsets() == {0: [*range(10), *range(15, 25)]}
+
+
+def test_a_repair_that_fails_in_its_own_run_says_the_move_too(twice: Twice) -> None:
+    known_to_be_missing(twice)
+
+    report = repair_feed(unreadable(twice.story, FIRST, LISTS), twice.numbers, ONE)
+
+    [error] = report.errors
+    assert isinstance(error, AttemptNotAsked)
+    assert f"hdfs dfs -mv /landing/_staging/{twice.batch_id}/{FIRST} {twice.put_aside}" in str(
+        error
+    )
+
+
+def test_files_that_can_not_be_committed_are_told_without_a_move(story: Story) -> None:
+    attempt = landed(story)
+    expire(story)
+
+    plan_feed(write_protected(story), None, TWO)
+
+    assert lost(story) == set()
+    [said] = of_attempts(story)
+    assert said.subject == f"/landing/_staging/{attempt.batch_id}", "whatever attempt has them"
+    assert said.verdict is Verdict.UNKNOWN
+    assert "could not be committed" in said.cause
+    assert "The NameSpace quota is exceeded" in said.cause
+    assert StorageRefused.next_step in said.next_step
+    assert "hdfs" not in said.next_step
+    told = [each.finding for each in standing(story, FindingCode.EXPIRED)]
+    assert {each.verdict for each in told} == {Verdict.UNKNOWN}
+
+    report = next_run(story)
+    assert len(report.plan.rescued) == 1
+    assert not report.findings
+    assert of_attempts(story) == []
+    assert story.published_offsets() == ALL
