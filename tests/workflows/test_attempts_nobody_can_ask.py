@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tallystick.domain.batch import Attempt
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.states import FindingState, Verdict
+from tallystick.errors import StorageUnavailable
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import dry_run, plan_feed
@@ -20,6 +23,7 @@ from tallystick.workflows.sweeping import sweep
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, READS, unreadable
+from tests.workflows.test_copies_of_missing_files import Closed
 from tests.workflows.test_only_copies import (
     ALL,
     FIRST,
@@ -229,6 +233,40 @@ def test_a_sweep_passes_what_can_not_be_read(story: Story) -> None:
     sweep(story.services())
     assert len(quarantined(story)) == 2
     assert story.staged() == []
+
+
+def test_a_sweep_ends_where_the_whole_file_system_is_silent(story: Story) -> None:
+    landed(story)
+    landed_again(story)
+    for log in story.broker.logs.values():
+        log.cut(5)
+    plan_feed(story.services(), None, THREE)
+    services, asked = story.services(), []
+
+    class Silent:
+        def __getattr__(self, question: str) -> Callable[[str], object]:
+            def ask(path: str) -> object:
+                asked.append(path)
+                raise StorageUnavailable(path, "connection refused")
+
+            return ask
+
+    with pytest.raises(StorageUnavailable):
+        sweep(replace(services, store=Silent()))  # type: ignore[arg-type]
+    assert len(asked) == 2, "one attempt, and whether anything answers"
+
+
+def test_a_staging_that_may_not_be_listed_stops_the_sweep_of_no_other_root(story: Story) -> None:
+    batch_id = landed(story).batch_id
+    land_feed(story.services(), None, TWO)
+    left = story.directory / "landing" / "_staging" / batch_id / FIRST / "data"
+    left.mkdir(parents=True)
+    services = story.services()
+    target = services.feed.target.model_copy(update={"root": "/elsewhere"})
+    feed = services.feed.model_copy(update={"target": target})
+    store: Any = Closed(services.store, "/elsewhere/_staging")
+    assert sweep(replace(services, feed=feed, store=store)) == 1
+    assert not left.exists()
 
 
 def test_a_look_says_what_can_not_be_asked_and_calls_nothing_lost(story: Story) -> None:

@@ -4,21 +4,28 @@
 2. Nothing is deleted that may be the only copy: `last_copies` decides, from the ledger's offsets,
    the attempt's files, and one look at the log. What is committed counts as a copy only where its
    file is seen now.
-3. A directory that can't be read is left for a later sweep, and stops none.
+3. A directory that can't be read is left for a later sweep, and stops none. A file system that is
+   silent as a whole ends the sweep.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
 from tallystick.domain.last_copies import AtRisk, DeadFiles, Fate, fate_of
 from tallystick.domain.paths import STAGING_NAME, StagingPath
 from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.errors import FileMissing, SourceError, StorageError
+from tallystick.errors import (
+    FileMissing,
+    SourceError,
+    StorageError,
+    StorageRefused,
+    StorageUnavailable,
+)
 from tallystick.workflows.committed_copies import CommittedCopies
 from tallystick.workflows.place import at
 from tallystick.workflows.published_batches import feed_roots
@@ -70,7 +77,7 @@ def sweep(services: Services) -> int:
     for each in reversed(dead):
         attempt = each.attempt
         staging = StagingPath(each.root, attempt.batch_id, attempt.attempt_id)
-        with _or_left(str(staging)), at(services, "sweep", attempt.batch_id):
+        with _or_left(services, str(staging)), at(services, "sweep", attempt.batch_id):
             risks = at_risk.get(attempt.batch_id, ())
             is_newest = bool(risks) and whole.is_newest(staging)
             if _put_away(services, staging, risks, look, each.is_over, is_newest):
@@ -82,11 +89,18 @@ def sweep(services: Services) -> int:
 
 
 @contextmanager
-def _or_left(directory: str) -> Iterator[None]:
-    """Leaves it where it is if storage does not say what it holds."""
+def _or_left(services: Services, directory: str) -> Iterator[None]:
+    """Leaves it where it is if storage does not say what it holds.
+
+    Raises StorageUnavailable when nothing of the file system answers: it would not answer about the
+    others either, and each question may take as long as a NameNode is tried.
+    """
     try:
         yield
     except StorageError as error:
+        if isinstance(error, StorageUnavailable):
+            with suppress(StorageRefused):
+                services.store.status(directory)
         log.warning("%s is left for a later sweep: %s", directory, error)
 
 
@@ -153,16 +167,15 @@ def _sweep_again(services: Services, root: str, look: _Look) -> int:
     batch that is not, or that this ledger does not know, nothing is touched.
     """
     staging = f"{root}/{STAGING_NAME}"
-    try:
+    names: list[str] = []
+    with _or_left(services, staging), suppress(FileMissing):
         names = [each.name for each in services.store.entries(staging)]
-    except FileMissing:
-        return 0
     there = [BatchId(each) for each in names if ID_PATTERN.fullmatch(each)]
     over = services.ledger.batches_over(services.feed_name, there) if there else ()
     at_risk = services.ledger.offsets_at_risk(over) if over else {}
     swept = 0
     for each in over:
-        with _or_left(f"{staging}/{each}"):
+        with _or_left(services, f"{staging}/{each}"):
             swept += _batch_put_away(services, root, each, at_risk.get(each, ()), look)
     return swept
 
