@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,8 +12,8 @@ import pytest
 from tallystick.domain.batch import Attempt
 from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.landing import LandingPlan
 from tallystick.domain.paths import StagingPath
-from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import BatchState, Verdict
 from tallystick.errors import AttemptFenced, SourceChanged
 from tallystick.ports.spark_runner import LandingOrder
@@ -29,6 +29,7 @@ from tallystick.workflows.sweeping import sweep
 from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import Kind, ScriptedSpark
 from tests.support.story import FEED, Story, a_landed_story
+from tests.support.waivers import accept
 
 ONE, TWO, THREE = Owner("one"), Owner("two"), Owner("three")
 FIRST, SECOND = AttemptId("1" * 16), AttemptId("2" * 16)
@@ -366,6 +367,24 @@ def test_what_an_earlier_attempt_has_read_stays_when_spark_can_not_read_it_again
     assert story.staged() == []
 
 
+def test_what_is_given_up_as_unreadable_names_the_files_that_may_hold_it(story: Story) -> None:
+    landed(story)
+    [file] = (story.directory / "landing" / "_staging").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-7])
+    for _ in range(2):
+        land_feed(blind(story), None, TWO)
+    ledger = story.services().ledger
+    [told] = ledger.findings(FEED)
+    accept(ledger, told.finding_id)
+    next_run(story)
+    sweep(story.services())
+    assert lost(story) == {(0, 13, 14)}
+    [kept] = quarantined(story)
+    [place] = told.finding.evidence["kept"]  # type: ignore[misc]
+    assert f"{kept.parent.parent}" == f"{story.directory}{place}"
+    assert place in told.finding.next_step
+
+
 class SparkThatIsTooLate(ScriptedSpark):
     """The log start passes some offsets while a landing reads."""
 
@@ -373,10 +392,11 @@ class SparkThatIsTooLate(ScriptedSpark):
         self._broker.logs[0].log_start_offset = 15
         super().run(order, started=started)
 
-    def _failure(self, ranges: Iterable[OffsetRange]) -> str | None:
+    def _failure(self, plan: LandingPlan) -> str | None:
         logs = self._broker.logs
         is_late = any(
-            each.from_offset < logs[each.partition.partition].log_start_offset for each in ranges
+            each.from_offset < logs[each.partition.partition].log_start_offset
+            for each in plan.ranges
         )
         return "OffsetOutOfRange" if is_late else None
 

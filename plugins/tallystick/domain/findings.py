@@ -174,3 +174,11 @@ PLANNING_CODES: Final = frozenset(
         FindingCode.COULD_NOT_TELL,
     }
 )
+
+
+def kept_in(evidence: Mapping[str, object] | None) -> str:
+    """Where files are kept that may hold the rows; empty when there are none."""
+    kept = (evidence or {}).get("kept")
+    if not isinstance(kept, list) or not kept:
+        return ""
+    return f"Files that may hold some of these rows are kept in {', '.join(kept)}: look there. "

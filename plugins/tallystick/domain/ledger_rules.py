@@ -11,7 +11,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tallystick.domain.batch import BatchPlan
-from tallystick.domain.findings import Finding, FindingCode, Level, finding, finding_in_batch
+from tallystick.domain.findings import (
+    Finding,
+    FindingCode,
+    Level,
+    finding,
+    finding_in_batch,
+    kept_in,
+)
 from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.ranges import OffsetRange, offset_range, overlaps_in, subtract
 from tallystick.domain.states import Verdict
@@ -136,8 +143,15 @@ def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
     )
 
 
-def unreadable_record(plan: BatchPlan, offsets: OffsetRange, reason: str) -> Finding:
-    """One offset that Spark can't read, while it reads what is beside it."""
+def unreadable_record(
+    plan: BatchPlan, offsets: OffsetRange, reason: str, kept: Sequence[str] = ()
+) -> Finding:
+    """One offset that Spark can't read, while it reads what is beside it; `kept` are the places of
+    files that may hold it.
+    """
+    evidence: dict[str, object] = {"reason": reason, "topic_id": plan.topic_id}
+    if kept:
+        evidence["kept"] = list(kept)
     return finding_in_batch(
         plan,
         offsets,
@@ -149,11 +163,11 @@ def unreadable_record(plan: BatchPlan, offsets: OffsetRange, reason: str) -> Fin
             f" it: {reason.rstrip('.')}."
         ),
         next_step=(
-            "All around it is landed. Try it again after an upgrade, before retention deletes it:"
-            f" ./tallystick repair {plan.feed} NUMBER. Two people may give it up:"
-            " ./tallystick waive --help"
+            f"{kept_in(evidence)}All around it is landed. Try it again after an upgrade, before"
+            f" retention deletes it: ./tallystick repair {plan.feed} NUMBER. Two people may"
+            " give it up: ./tallystick waive --help"
         ),
-        evidence={"reason": reason, "topic_id": plan.topic_id},
+        evidence=evidence,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tallystick.domain.findings import Finding, FindingCode, Level, finding, foreseen
+from tallystick.domain.findings import Finding, FindingCode, Level, finding, foreseen, kept_in
 from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import GenerationId
 from tallystick.domain.log_changes import (
@@ -62,7 +62,7 @@ def lost_finding(
     kind = FindingCode(code)
     was_landed = kind is FindingCode.PHANTOM_COMMIT
     was_there = kind is FindingCode.UNREADABLE_RECORD
-    kept = _kept_in(evidence)
+    kept = kept_in(evidence)
     cause = causes.get(kind, "these offsets can be read nowhere any more")
     found = finding(
         feed,
@@ -73,7 +73,7 @@ def lost_finding(
         level=Level.L0 if was_there else Level.L1,
         cause=(
             f"{cause}, or before what was read was proven."
-            if kept and not was_landed
+            if kept and not (was_landed or was_there)
             else f"{cause}."
         ),
         next_step=(
@@ -85,14 +85,6 @@ def lost_finding(
         evidence=evidence,
     )
     return replace(found, subject=OF_LOST) if was_landed else found
-
-
-def _kept_in(evidence: Mapping[str, object] | None) -> str:
-    """Where files are kept that may hold the rows; empty when there are none."""
-    kept = (evidence or {}).get("kept")
-    if not isinstance(kept, list) or not kept:
-        return ""
-    return f"Files that may hold some of these rows are kept in {', '.join(kept)}: look there. "
 
 
 def change_findings(
@@ -254,7 +246,7 @@ def stopped_finding(
         level=Level.L1,
         cause=f"the log was cut: {stopped.reason}.",
         next_step=(
-            f"{_kept_in(evidence)}This partition has stopped, all others go on. Its landed rows are"
+            f"{kept_in(evidence)}This partition has stopped, all others go on. Its landed rows are"
             " kept. When you know what happened, name this finding:"
             f" ./tallystick repair {feed} NUMBER"
         ),

@@ -15,6 +15,7 @@ from dataclasses import replace
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.isolating import is_search_due, set_aside
 from tallystick.domain.landing import LandingPlan
+from tallystick.domain.last_copies import KeptFiles, places_for
 from tallystick.domain.ledger_rules import unreadable_record
 from tallystick.domain.paths import PLAN_NAME, RESULT_NAME, StagingPath
 from tallystick.domain.plain_json import from_plain, to_plain
@@ -39,8 +40,11 @@ from tallystick.errors import (
 )
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.application_result import result_text
+from tallystick.workflows.kept_files import kept_files
 from tallystick.workflows.offers import may_be_committed
 from tallystick.workflows.services import Services
+from tallystick.workflows.staged_attempts import put_aside_at
+from tallystick.workflows.unanswered import Unanswered
 
 log = logging.getLogger(__name__)
 
@@ -78,11 +82,21 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
         OffsetRange(TopicPartition(plan.topic, each.partition), each.offset, each.offset + 1): each
         for each in result.unreadable
     }
-    findings = [unreadable_record(plan, offsets, each.reason) for offsets, each in found.items()]
+    kept = _kept_by_others(services, plan, attempt)
+    findings = [
+        unreadable_record(plan, offsets, each.reason, places_for(kept, plan.topic_id, offsets))
+        for offsets, each in found.items()
+    ]
     services.ledger.set_aside(attempt, set_aside(plan, found), findings)
     raise RecordsUnreadable(
         attempt.batch_id, [f"{offsets}: {each.reason}" for offsets, each in found.items()]
     )
+
+
+def _kept_by_others(services: Services, plan: BatchPlan, attempt: Attempt) -> list[KeptFiles]:
+    """What other attempts hold, of whatever batch: they may have read what this one could not."""
+    own = put_aside_at(services, StagingPath.of(plan, attempt.attempt_id))
+    return [each for each in kept_files(services, Unanswered(services)) if each.place != own]
 
 
 @contextmanager
