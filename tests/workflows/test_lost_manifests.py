@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.paths import MANIFEST_NAME
 from tallystick.domain.repairing import NOT_WRITTEN
 from tallystick.domain.states import Verdict
-from tallystick.errors import StorageRefused
+from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.findings import StoredFinding
 from tallystick.storage.local_directory import LocalFileStore
@@ -107,6 +109,29 @@ def test_a_manifest_that_is_changed_with_its_length_kept_is_told_too(story: Stor
     assert (report.errors, report.not_mended) == ((), ())
     assert manifest.read_bytes() == committed
     assert look(story) == []
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_manifest_that_is_just_being_written_is_not_told(story: Story, is_there: bool) -> None:
+    services = story.services()
+    name, asked = f"/{manifest_of(story).relative_to(story.directory)}", list[str]()
+
+    class Writing:
+        def __getattr__(self, question: str) -> Any:
+            return getattr(services.store, question)
+
+        def read(self, path: str) -> bytes:
+            asked.append(path)
+            found = services.store.read(path)
+            if asked.count(name) > 1 or path != name:
+                return found
+            if is_there:
+                return found[: len(found) // 2]
+            raise FileMissing(path)
+
+    store: Any = Writing()
+    assert reconcile(replace(services, store=store)).findings == ()
+    assert asked.count(name) > 1
 
 
 def test_a_manifest_that_can_not_be_read_is_unknown_and_ends_nothing_of_itself(

@@ -1,7 +1,7 @@
 """Level L2: lists what readers see, reads the manifests, and compares it all with the ledger.
 
 1. Storage is listed first, and the ledger asked again about everything that looks wrong: batches
-   are published, and files replaced, while this goes on.
+   are published, files replaced, and manifests written anew, while this goes on.
 2. A directory that can't be listed is UNKNOWN by its path; what lies below it is not called lost.
 """
 
@@ -111,14 +111,15 @@ def _manifest_findings(
         if each.is_published
         and (str(each.path) in tree.entries or not (each.files or tree.hides(str(each.path))))
     ]
-    answers = ask_all(pool, lambda each: lost_manifest(services, each), asked)
     lost: dict[str, LostManifest] = {}
     unread: dict[str, str] = {}
-    for each, answer in zip(asked, answers, strict=True):
-        if isinstance(answer, LostManifest):
-            lost[str(each.path)] = answer
-        elif answer is not None:
-            unread[str(each.path)] = answer
+    # A repair or a rebuild may be writing one just now: what looks wrong is read once more.
+    for _ in range(2):
+        answers = ask_all(pool, lambda each: lost_manifest(services, each), asked)
+        wrong = [(each, found) for each, found in zip(asked, answers, strict=True) if found]
+        lost = {str(each.path): found for each, found in wrong if isinstance(found, LostManifest)}
+        unread = {str(each.path): found for each, found in wrong if isinstance(found, str)}
+        asked = [each for each, _ in wrong]
     feed, topic = services.feed_name, services.topic
     return [*without_manifest(feed, topic, lost), *unread_manifests(feed, topic, unread)]
 
