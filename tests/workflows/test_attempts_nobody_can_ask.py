@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tallystick.domain.asked import is_of_attempts
 from tallystick.domain.batch import Attempt
 from tallystick.domain.findings import Finding, FindingCode, Level
 from tallystick.domain.states import FindingState, Verdict
@@ -327,6 +329,32 @@ def test_where_staging_is_silent_as_a_whole_nothing_is_called_lost(
     assert "hdfs dfs -mv" not in said.next_step
     found = reconcile(story.services()).findings
     assert {(each.code, each.verdict) for each in found} == {(A1, Verdict.PROVEN_LOSS)}
+
+
+@pytest.mark.parametrize("is_held", [True, False], ids=["held", "without a leader"])
+def test_a_look_that_need_not_ask_ends_nothing_that_it_could_not_ask(
+    story: Story, is_held: bool
+) -> None:
+    services = story.services(max_partitions_per_batch=1)
+    batch, _ = plan_feed(services, None, TWO).batches
+    attempt = land_batch(story.services(), batch.batch_id, FIRST, TWO)
+    assert attempt
+    record_proof(story.services(), attempt)
+    expire(story)
+    land_feed(unreadable(story, FIRST), None, TWO)
+    [told] = standing(story, U1)
+    if is_held:
+        assert services.ledger.begin_attempt(
+            batch.batch_id, attempt_id=SECOND, owner=TWO, lease=timedelta(hours=1)
+        )
+    else:
+        story.broker.leaderless = {batch.ranges[0].offsets.partition.partition}
+
+    reconcile(unreadable(story, FIRST))
+    found = [each for each in standing(story, U1) if is_of_attempts(each.finding)]
+    assert [each.finding_id for each in found] == [told.finding_id]
+    reconcile(story.services())
+    assert not any(is_of_attempts(each) for each in of_attempts(story)), "this one asked"
 
 
 def test_a_quarantine_that_can_not_be_listed_stops_no_plan(story: Story) -> None:

@@ -9,9 +9,12 @@ from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.states import Verdict
 from tallystick.errors import AttemptNotAsked, StorageRefused
+from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing import land_batch
 from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import begin_repair, repair_feed
+from tallystick.workflows.run import land_feed
 from tallystick.workflows.services import Services
 from tests.support.story import Story
 from tests.support.unreadable_store import LISTS, unreadable
@@ -115,3 +118,29 @@ def test_files_that_can_not_be_committed_are_told_without_a_move(story: Story) -
     assert not report.findings
     assert of_attempts(story) == []
     assert story.published_offsets() == ALL
+
+
+def test_no_look_ends_what_a_plan_says_of_files_that_could_not_be_committed(story: Story) -> None:
+    landed(story)
+    expire(story)
+    report = land_feed(write_protected(story), None, TWO)
+    stands = {each.finding_id: each.finding.verdict for each in standing_all(story)}
+    assert len(stands) == 3, "both partitions' offsets, and the directory"
+    assert set(stands.values()) == {Verdict.UNKNOWN}
+    assert {each.key for each in of_attempts(story)} <= {each.key for each in report.findings}
+
+    for _ in range(2):
+        assert reconcile(story.services()).verdict is Verdict.UNKNOWN
+        land_feed(write_protected(story), None, TWO)
+
+    assert {each.finding_id for each in standing_all(story)} == set(stands)
+    assert not next_run(story).findings
+    assert standing_all(story) == []
+
+
+def standing_all(story: Story) -> list[StoredFinding]:
+    return [
+        each
+        for code in (FindingCode.EXPIRED, FindingCode.COULD_NOT_TELL)
+        for each in standing(story, code)
+    ]

@@ -2,7 +2,7 @@
 
 1. What a directory may hold that could not be asked is not lost: nobody can tell.
 2. Such a directory is told by its path, with what ends that: it can be asked again, or was moved
-   aside on an operator's word.
+   aside on an operator's word. So is one whose files could not be committed: a plan ends that.
 """
 
 from __future__ import annotations
@@ -128,7 +128,11 @@ def unasked_attempts(feed: str, topic: str, unasked: Sequence[Unasked]) -> tuple
             topic=topic,
             cause=_cause(each),
             next_step=_way_out(feed, each),
-            evidence={"path": each.path, "said": each.reason},
+            evidence={
+                "path": each.path,
+                "said": each.reason,
+                **({"was_asked": True} if each.is_asked else {}),
+            },
             subject=each.path,
         )
         for each in sorted(unasked, key=lambda each: each.path)
@@ -143,7 +147,7 @@ def _cause(unasked: Unasked) -> str:
 
 def _way_out(feed: str, unasked: Unasked) -> str:
     if unasked.is_asked:
-        return f"{unasked.remedy} The files are there, and the next run tries to commit them again."
+        return unasked.remedy
     again = f"{unasked.remedy} Then look again: ./tallystick reconcile {feed}"
     if unasked.move is None:
         return again
@@ -151,6 +155,15 @@ def _way_out(feed: str, unasked: Unasked) -> str:
         f"{again}. If nobody can read it again, move it aside: {unasked.move}. The next run then"
         " names that place with what is lost, and goes on."
     )
+
+
+def as_told(found: Finding, files: KeptFiles, batch_id: BatchId) -> Unasked | None:
+    """Files that a plan could not commit, as it has told them; None for what it could not ask."""
+    if not found.evidence.get("was_asked"):
+        return None
+    reason = str(found.evidence["said"])
+    ids = frozenset({batch_id})
+    return Unasked(found.subject, reason, found.next_step, files, ids, is_asked=True)
 
 
 def is_of_attempts(found: Finding) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -30,6 +30,7 @@ from tallystick.domain.ranges import OffsetRange
 from tallystick.domain.states import RangeState
 from tallystick.domain.storage_rules import perhaps_landed
 from tallystick.errors import (
+    BatchUnknown,
     CommitOutcomeUnknown,
     FileMissing,
     IngestionError,
@@ -48,7 +49,7 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.staged_attempts import proven_manifest
 from tallystick.workflows.staged_batches import staged_batches
 from tallystick.workflows.taking_over import commit_proven, take_over
-from tallystick.workflows.unanswered import Unanswered
+from tallystick.workflows.unanswered import Unanswered, batch_in
 from tallystick.workflows.verification import verify_and_commit
 
 log = logging.getLogger(__name__)
@@ -179,7 +180,7 @@ def _may_be_elsewhere(
 
 def foresee(services: Services, danger: InDanger) -> Asked:
     """What asking would come to; changes nothing. Raises LedgerBehind as asking would."""
-    unanswered = Unanswered(services)
+    unanswered = Unanswered.for_look(services)
     _require_none_forgotten(services, danger, unanswered)
     return _foreseen(services, danger, unanswered)
 
@@ -199,7 +200,8 @@ def foreseen(services: Services, accounts: Accounts, seen: Observation) -> Fores
     UNKNOWN instead of lost where the storage holds it in batches that this ledger never heard of,
     or may hold it where nobody could ask.
     """
-    danger, unanswered = danger_in(services, accounts, seen), Unanswered(services)
+    danger = danger_in(services, accounts, seen)
+    unanswered = Unanswered.for_look(services)
     behind: LedgerBehind | None = None
     asked: Asked | None = None
     try:
@@ -211,7 +213,22 @@ def foreseen(services: Services, accounts: Accounts, seen: Observation) -> Fores
         asked = _foreseen(services, danger, unanswered)
     changes = log_changes(accounts, seen, asked) if asked else danger.changes
     found = foreseen_findings(services.feed_name, accounts.generations, changes, seen)
-    return Foreseen(perhaps_landed(found) if behind else found, danger.at_stake(asked))
+    at_stake = danger.at_stake(asked)
+    _ask_again(services, danger, unanswered)
+    unasked = {each.path: each for each in (*at_stake, *unanswered.still_told)}
+    return Foreseen(perhaps_landed(found) if behind else found, tuple(unasked.values()))
+
+
+def _ask_again(services: Services, danger: InDanger, unanswered: Unanswered) -> None:
+    """Asks what is told, also where nothing is in danger now: who did not ask ends nothing."""
+    for batch_id in {batch_in(each) for each in unanswered.told}:
+        with suppress(BatchUnknown):
+            status = services.ledger.batch(batch_id)
+            with _asking(services, status.plan):
+                if offers_of(services, status, danger.seen.snapshot, unanswered):
+                    unanswered.keep_told(batch_id)
+    if unanswered.told:
+        kept_files(services, unanswered)
 
 
 def _foreseen(services: Services, danger: InDanger, unanswered: Unanswered) -> Asked:
@@ -223,7 +240,8 @@ def _foreseen(services: Services, danger: InDanger, unanswered: Unanswered) -> A
                 not each.lost or not _may_be_elsewhere(services, status.plan, each.lost, unanswered)
                 for each in offers
             ):
-                unanswered.pass_over(status.plan.batch_id)
+                if not unanswered.keep_told(status.plan.batch_id):
+                    unanswered.pass_over(status.plan.batch_id)
             elif not unanswered.is_about(status.plan.batch_id):
                 tokens[status.plan.batch_id] = status.newest_token
     may_land: list[OffsetRange] = []

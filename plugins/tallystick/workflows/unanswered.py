@@ -5,12 +5,13 @@ other. Changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tallystick.domain.asked import Unasked
+from tallystick.domain.asked import Unasked, as_told, is_of_attempts
+from tallystick.domain.findings import Finding
 from tallystick.domain.identities import BatchId
 from tallystick.domain.last_copies import KeptFiles
 from tallystick.domain.paths import STAGING_NAME, StagingPath
@@ -28,10 +29,18 @@ class Unanswered:
     """Notes the directories of attempts that could not be asked, or not be committed."""
 
     services: Services
+    told: Sequence[Finding] = ()
+    """What stands on record of such directories, for a look: it commits nothing."""
     _notes: dict[str, Unasked] = field(default_factory=dict)
     _waiting: dict[str, frozenset[BatchId]] = field(default_factory=dict)
     """By directory, the batches whose commit waits for it."""
     _passed: set[BatchId] = field(default_factory=set)
+
+    @classmethod
+    def for_look(cls, services: Services) -> Unanswered:
+        """With what is told: a look ends nothing of it that it did not ask."""
+        found = services.ledger.findings(services.feed_name)
+        return cls(services, [each.finding for each in found if is_of_attempts(each.finding)])
 
     @contextmanager
     def noting(self, staging: StagingPath) -> Iterator[None]:
@@ -61,7 +70,7 @@ class Unanswered:
             self._waiting[error.path] = waiting | {staging.batch_id}
         except (StorageError, SourceError) as error:
             path = f"{staging.root}/{STAGING_NAME}/{staging.batch_id}"
-            remedy = error.next_step
+            remedy = f"{error.next_step} The files are good: the next run tries to commit them."
             self._note(path, staging.batch_id, error, path, remedy, is_asked=True)
 
     def attempts_of(self, root: str, batch_id: BatchId) -> list[StagingPath]:
@@ -96,6 +105,15 @@ class Unanswered:
         """What the batch claims is committed, or will be: its other attempts need not be asked."""
         self._passed.add(batch_id)
 
+    def keep_told(self, batch_id: BatchId) -> bool:
+        """True, and noted, for what a plan could not commit: no look can tell if the next can."""
+        for each in self.told:
+            files = self._files_of(batch_id, each.subject) if batch_in(each) == batch_id else None
+            if files and (unasked := as_told(each, files, batch_id)):
+                self._notes.setdefault(each.subject, unasked)
+                return True
+        return False
+
     @property
     def files(self) -> list[KeptFiles]:
         """What the directories may hold."""
@@ -109,6 +127,11 @@ class Unanswered:
             for each in self._notes.values()
         ]
         return [each for each in found if not each.batch_ids or each.batch_ids - self._passed]
+
+    @property
+    def still_told(self) -> list[Unasked]:
+        """Those of them that stand on record."""
+        return [each for each in self.unasked if any(each.covers(one.subject) for one in self.told)]
 
     def _note(
         self,
@@ -143,3 +166,8 @@ class Unanswered:
         at_risk = self.services.ledger.offsets_at_risk([batch_id]).get(batch_id, ())
         offsets = tuple(each.offsets for each in at_risk)
         return KeptFiles(place, plan.topic_id, offsets) if offsets else None
+
+
+def batch_in(told: Finding) -> BatchId:
+    """The batch whose attempts lie in the directory; no batch's id where all of them do."""
+    return BatchId(told.subject.rpartition(f"/{STAGING_NAME}/")[2].partition("/")[0])
