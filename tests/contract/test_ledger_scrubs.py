@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.runs import OffsetRuns
 from tallystick.domain.scrub_rules import SliceKey
 from tallystick.domain.states import HoleClass
+from tallystick.ledger.exporting import exported
 from tallystick.ports.scrubs import TakenSample
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory
 
@@ -114,6 +116,21 @@ def test_fingerprints_of_another_row_hash_are_not_compared(
     assert (before.fingerprints, after.fingerprints) == ({}, {key: BIG})
     [again] = story.ledger.standing_batches([batch])
     assert again.fingerprints == {key: other}
+
+
+def test_an_export_has_the_fingerprints_in_the_order_of_their_row_hashes(
+    story: LedgerStory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.open({0: (0, 100)})
+    batch = published(story, (0, 0, 5))
+    for version in (2, 3, 1):
+        monkeypatch.setattr("tallystick.domain.row_hash.VERSION", version)
+        story.ledger.record_scrub(batch, {SliceKey(file_of(story, batch), 0): BIG}, is_clean=True)
+
+    lines = [json.loads(each.line) for each in exported(story.dsn, FEED)]
+
+    shown = [each["hash_version"] for each in lines if each["table"] == "file_fingerprint"]
+    assert shown == [1, 2, 3]
 
 
 @pytest.mark.parametrize("table", ["file_fingerprint", "batch_check"])

@@ -120,7 +120,7 @@ SELECT row_to_json(t)::text AS line FROM batch_check t JOIN batch b USING (batch
 -- Contents of files as first read, in the order of the commits.
 SELECT row_to_json(t)::text AS line FROM file_fingerprint t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
- ORDER BY b.commit_number, t.name COLLATE "C", t.partition;
+ ORDER BY b.commit_number, t.name COLLATE "C", t.partition, t.hash_version;
 
 -- name: export_report
 -- Reports, in the order in which they were kept.
