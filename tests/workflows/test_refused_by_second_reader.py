@@ -22,7 +22,7 @@ from tallystick.workflows.reconciliation import reconcile
 from tallystick.workflows.repairing import repair_feed
 from tallystick.workflows.run import land_feed
 from tallystick.workflows.verification import verify_and_commit
-from tests.support.scripted_broker import Kind, Log, ScriptedReader
+from tests.support.scripted_broker import Kind, Log, ScriptedReader, ScriptedSpark
 from tests.support.story import FEED, Story
 from tests.workflows.test_only_copies import record_proof
 from tests.workflows.test_second_reader import (
@@ -72,6 +72,32 @@ def test_a_rescue_commits_nothing_that_a_second_reader_has_refused(story: Story,
     assert "quarantine" in str(lost[0])
     assert len(list((story.directory / "landing" / FEED).rglob("*.parquet"))) == 1
     assert story.published_offsets() == {0: list(range(10, 15))}
+
+
+def test_a_refused_attempt_keeps_no_unreadable_record_from_being_set_aside(
+    story: Story, log: Log
+) -> None:
+    log.append(Kind.RECORD, 10)
+    services, _ = with_reader(story, before=lambda: rewritten(log, 3))
+    [outcome] = land_feed(services, None, OWNER).batches
+    assert isinstance(outcome.error, VerificationFailed)
+    services = story.services()
+    spark = ScriptedSpark(story.broker, services.store)
+    spark.unreadable = {(0, 7): "long overflow"}
+
+    for _ in range(3):
+        report = land_feed(replace(services, spark=spark), None, OWNER)
+
+    assert not report.errors
+    assert story.published_offsets() == {0: [*range(7), *range(8, 10)]}
+    [told] = [
+        each.finding
+        for each in services.ledger.findings(FEED)
+        if each.finding.code is FindingCode.UNREADABLE_RECORD
+    ]
+    [place] = told.evidence["kept"]  # type: ignore[misc]
+    [file] = (story.directory / "landing" / "_staging").rglob("*.parquet")
+    assert place.rpartition("=")[2] == file.parent.parent.name
 
 
 @pytest.mark.parametrize("before", [unheard, None])

@@ -181,11 +181,17 @@ def test_a_batch_before_a_deadly_record_of_another_one_lands_at_its_second_try(
     assert story.published_offsets() == {0: all_but(77), 1: all_but()}
 
 
-def test_a_repair_before_a_deadly_record_lands_its_rows_at_the_first_try(story: Story) -> None:
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_a_repair_before_a_deadly_record_lands_its_rows_at_the_first_try(
+    story: Story, is_given_up: bool
+) -> None:
     services = blind_to(story)
     services.spark.deadly = {(0, 77)}  # type: ignore[attr-defined]
     landed(services, 3)
     assert story.published_offsets()[0] == all_but(77)
+    if is_given_up:
+        [number] = unreadable(services)
+        accept(services.ledger, number)
     for file in (story.directory / "landing" / FEED).rglob("*.parquet"):
         file.unlink()
     reconcile(services)

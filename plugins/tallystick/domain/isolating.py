@@ -93,20 +93,30 @@ def to_be_asked(accounts: Accounts) -> frozenset[BatchId]:
     return frozenset(
         each.plan.batch_id
         for each in accounts.unfinished
-        if each.lease_seconds_left <= 0 and each.applications >= _TRIES_TOGETHER
+        if each.lease_seconds_left <= 0 and is_asked_when_planned(each)
     )
+
+
+def is_asked_when_planned(batch: BatchStatus) -> bool:
+    """True where each plan asks the attempts of the batch before they are tried once more."""
+    return batch.applications >= _TRIES_TOGETHER
 
 
 def stops_at_ends(before: BatchStatus, logs: Sequence[GenerationAccount]) -> bool:
     """True when no poll may go beyond the ranges of the batch: Spark has failed on it `before`,
-    or can't read a record that lies behind one of them in these logs.
+    or can't read a record that lies behind one of them in these logs. No repair may: a record
+    behind it may have been given up as unreadable long ago.
     """
     ends = {each.generation_id: each.offsets.until_offset for each in before.plan.ranges}
-    return before.applications > 0 or any(
-        each.from_offset >= ends[log.generation_id]
-        for log in logs
-        if log.generation_id in ends
-        for each in log.unreadable
+    return (
+        before.plan.is_repair
+        or before.applications > 0
+        or any(
+            each.from_offset >= ends[log.generation_id]
+            for log in logs
+            if log.generation_id in ends
+            for each in log.unreadable
+        )
     )
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus
-from tallystick.domain.isolating import is_search_due, set_aside
+from tallystick.domain.isolating import is_asked_when_planned, is_search_due, set_aside
 from tallystick.domain.landing import LandingPlan
 from tallystick.domain.last_copies import KeptFiles, places_for
 from tallystick.domain.ledger_rules import unreadable_record
@@ -72,7 +72,8 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
         return
     status = services.ledger.batch(attempt.batch_id)
     plan = status.plan
-    if may_be_committed(services, status, snapshot):
+    is_just_asked = is_asked_when_planned(before)
+    if may_be_committed(services, status, snapshot, is_just_asked=is_just_asked):
         log.warning("Batch %s: an earlier attempt may have read it all.", plan.batch_id)
         return
     if _has_expired(plan, snapshot):

@@ -32,6 +32,8 @@ class Offer:
     manifest: Manifest | None
     """Its proof; None where the files are to be proven now."""
     parts: tuple[ProvablePart, ...] = ()
+    is_refused: bool = False
+    """True where a second reader saw other records: only an equal comparison can commit them."""
 
     @property
     def lost(self) -> list[OffsetRange]:
@@ -39,11 +41,18 @@ class Offer:
         return [lost for part in self.parts for lost in part.lost]
 
 
-def may_be_committed(services: Services, status: BatchStatus, snapshot: BrokerSnapshot) -> bool:
-    """True where one of its attempts holds what can be committed, or can't be asked now."""
+def may_be_committed(
+    services: Services, status: BatchStatus, snapshot: BrokerSnapshot, *, is_just_asked: bool
+) -> bool:
+    """True where one of its attempts holds what can be committed, or can't be asked now.
+
+    Files that a second reader has refused don't count where this run's plan has just asked them:
+    they would be in the way for ever.
+    """
     unanswered = Unanswered(services)
     offers = offers_of(services, status, snapshot, unanswered)
-    return bool(offers) or unanswered.is_about(status.plan.batch_id)
+    counted = [each for each in offers if not (each.is_refused and is_just_asked)]
+    return bool(counted) or unanswered.is_about(status.plan.batch_id)
 
 
 def offers_of(
@@ -62,13 +71,13 @@ def offers_of(
     for each in staged:
         with unanswered.noting(each):
             # A proof from before a second reader saw rows that differ proves them no more.
-            is_refused = refused_before(plan.batch_id, {each.attempt_id}, standing)
+            is_refused = bool(refused_before(plan.batch_id, {each.attempt_id}, standing))
             manifest = None if is_refused else proven_manifest(services, each)
             if manifest:
                 if _is_of(manifest, plan):
                     proofs.append(Offer(each, named(manifest, plan, logs)))
             elif parts := parts_of(services, plan, each, snapshot):
-                others.append(Offer(each, None, parts))
+                others.append(Offer(each, None, parts, is_refused))
     others.sort(key=lambda offer: sum(lost.span for lost in offer.lost))
     return [*proofs, *others]
 
