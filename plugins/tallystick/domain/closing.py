@@ -23,7 +23,7 @@ from tallystick.domain.generation import GenerationAccount, GenerationState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.log_rules import has_lost_unlanded
 from tallystick.domain.offset_rules import is_of_rows
-from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.ranges import OffsetRange, TopicPartition, offset_range, subtract
 from tallystick.domain.rule_table import RULE_OF, Ending
 from tallystick.domain.second_read_rules import (
     ComparedPlace,
@@ -124,11 +124,12 @@ def _foreseen_no_more(
 ) -> str | None:
     """What ended a finding that no plan has recorded as it was foreseen.
 
-    Where files that may hold its rows could not be asked: only that more offsets are foreseen now.
+    Where files that may hold its rows could not be asked: only that all of its offsets are foreseen
+    in other findings now, or recorded as lost.
     """
     account = generations.get(-1 if each.partition is None else each.partition)
     is_unasked = any(one.may_hold_any_of(each) for one in heard.unasked)
-    if is_unasked and not any(one.is_foreseen and _is_within(each, one) for one in found):
+    if is_unasked and not _is_told_anew(each, found, heard):
         return None
     if not heard.is_broker_heard_on(each, account):
         return None
@@ -138,13 +139,21 @@ def _foreseen_no_more(
     )
 
 
-def _is_within(each: Finding, other: Finding) -> bool:
-    """True for offsets of the same log that the other finding is about, too."""
-    mine, theirs = ((one.from_offset, one.until_offset) for one in (each, other))
-    is_same_log = (each.partition, each.generation) == (other.partition, other.generation)
-    if None in mine or None in theirs or not is_same_log:
-        return False
-    return theirs[0] <= mine[0] and mine[1] <= theirs[1]  # type: ignore[operator]
+def _is_told_anew(each: Finding, found: Sequence[Finding], heard: Heard) -> bool:
+    """True where each of its offsets is foreseen in a finding of this look, or recorded as lost."""
+    mine = _offsets_of(each)
+    foreseen = [
+        _offsets_of(one) for one in found if one.is_foreseen and one.generation == each.generation
+    ]
+    lost = [offsets for log, offsets, _ in heard.lost if log.ordinal == each.generation]
+    return mine is not None and not subtract(mine, [*filter(None, foreseen), *lost])
+
+
+def _offsets_of(found: Finding) -> OffsetRange | None:
+    if found.partition is None or found.from_offset is None or found.until_offset is None:
+        return None
+    partition = TopicPartition(found.topic, found.partition)
+    return offset_range(partition, found.from_offset, found.until_offset)
 
 
 def _reason(

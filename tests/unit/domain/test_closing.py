@@ -257,6 +257,31 @@ def test_what_attempts_were_not_asked_for_does_not_end(
     assert (list(ended) == [7]) is ends
 
 
+def foreseen_of(from_offset: int, until_offset: int) -> Finding:
+    return replace(FORESEEN, from_offset=from_offset, until_offset=until_offset)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "recorded", "has_ended"),
+    [
+        ([(0, 2), (2, 5)], [], True),
+        ([(0, 2)], [(2, 5)], True),
+        ([(0, 2), (3, 5)], [], False),
+        ([], [(0, 5)], True),
+    ],
+    ids=["in two findings", "in one, and recorded as lost", "but for one offset", "recorded"],
+)
+def test_a_foreseen_loss_ends_where_each_of_its_offsets_is_told_anew(
+    pieces: list[tuple[int, int]], recorded: list[tuple[int, int]], has_ended: bool
+) -> None:
+    log = account()[0]
+    lost_now = [(log, OffsetRange(log.partition, *each), "A1") for each in recorded]
+    heard = replace(ALL, unasked=[unasked("/s/b/1", 2)], lost=lost_now)
+    found_now = [foreseen_of(*each) for each in pieces]
+    ended = ended_findings({7: foreseen_of(0, 5)}, found_now, heard, {0: log})
+    assert (7 in ended) is has_ended
+
+
 @pytest.mark.parametrize("finding", [found(A8), found(A3, Level.L1), found(N1, Level.L1)])
 def test_what_is_found_again_never_ends(finding: Finding) -> None:
     heard = replace(ALL, replaced={(BATCH, "part-0")})
