@@ -26,6 +26,7 @@ from tallystick.domain.states import Verdict
 _CHANGING: Final = frozenset(
     {"seen_at", "seen_first_at", "seconds", "producer_id", "failures", "said"}
 )
+_NOT_ASKED: Final = "not_asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,21 @@ def as_accepted(
 def evidence_digest(evidence: Mapping[str, object]) -> bytes:
     """SHA-256 of the evidence as JSON, without what every look changes by itself.
 
+    Of what may be where nobody could ask: of these directories, for what the log has changes with
+    each look, and so do the words of a refusal.
+
     >>> evidence_digest({"b": 1, "a": 2}) == evidence_digest({"a": 2, "b": 1, "seconds": 7})
     True
     """
     kept = {name: value for name, value in evidence.items() if name not in _CHANGING}
+    if is_not_asked(evidence):
+        kept = {_NOT_ASKED: sorted(evidence[_NOT_ASKED])}  # type: ignore[call-overload]
     return sha256(json.dumps(kept, sort_keys=True).encode()).digest()
+
+
+def is_not_asked(evidence: Mapping[str, object]) -> bool:
+    """True for a loss that is unknown while directories of attempts can't be asked."""
+    return isinstance(evidence.get(_NOT_ASKED), Mapping)
 
 
 def shown_digest(evidence: Mapping[str, object]) -> str:

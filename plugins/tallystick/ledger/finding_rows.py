@@ -11,7 +11,7 @@ from typing import Any
 from tallystick.domain.findings import GROWING_CODES, Finding, FindingCode, Level
 from tallystick.domain.identities import FeedName
 from tallystick.domain.states import FindingState, Verdict
-from tallystick.domain.waivers import Waiver, evidence_digest, shortened
+from tallystick.domain.waivers import Waiver, evidence_digest, is_not_asked, shortened
 from tallystick.errors import EvidenceChanged, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import in_utc
@@ -25,7 +25,8 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
     With another verdict the older finding is superseded and stays readable, and so is one that was
     foreseen when a plan records it. A confirmed one has the evidence and the words of the newest
     look: that is what a waiver accepts. All else is never rewritten: a state that lasts keeps the
-    end that the first look saw, and what is foreseen its evidence and its words.
+    end that the first look saw, and what is foreseen its evidence and its words. What may be where
+    nobody could ask is confirmed like what is not foreseen.
     """
     # The same finding twice in one call is one finding; the later wording counts.
     kept = [replace(each, subject=storable(each.subject)) for each in findings]
@@ -58,7 +59,10 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         feed=feed,
         **keys,
         digests=[
-            None if each.is_foreseen else _digest(evidence_json(each.evidence)) for each in found
+            None
+            if each.is_foreseen and not is_not_asked(each.evidence)
+            else _digest(evidence_json(each.evidence))
+            for each in found
         ],
     )
 

@@ -20,6 +20,7 @@ UPDATE finding f SET state = 'superseded'
 -- name: record_findings
 -- Enter findings; one that stands already is confirmed, with the evidence as it is now, and the words
 -- that follow it. What is foreseen keeps those of the first look: two people may have accepted it.
+-- What may be where nobody could ask (not_asked) has the newest: its waiver is of these directories.
 INSERT INTO finding
   (feed, code, verdict, level, topic, generation, partition, from_offset, until_offset, subject,
    cause, next_step, evidence)
@@ -34,11 +35,16 @@ SELECT :feed, code, verdict::verdict, level, topic, generation, partition, from_
     ON CONFLICT (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
        WHERE state IN ('open', 'waived')
     DO UPDATE SET last_confirmed_at = clock_timestamp(),
-                  cause = CASE WHEN excluded.evidence ? 'foreseen' THEN finding.cause
+                  cause = CASE WHEN excluded.evidence ? 'foreseen'
+                                    AND NOT excluded.evidence ? 'not_asked' THEN finding.cause
                                ELSE excluded.cause END,
-                  next_step = CASE WHEN excluded.evidence ? 'foreseen' THEN finding.next_step
+                  next_step = CASE WHEN excluded.evidence ? 'foreseen'
+                                        AND NOT excluded.evidence ? 'not_asked'
+                                   THEN finding.next_step
                                    ELSE excluded.next_step END,
-                  evidence = CASE WHEN excluded.evidence ? 'foreseen' THEN finding.evidence
+                  evidence = CASE WHEN excluded.evidence ? 'foreseen'
+                                       AND NOT excluded.evidence ? 'not_asked'
+                                  THEN finding.evidence
                                   ELSE excluded.evidence END;
 
 -- name: void_waivers
