@@ -7,7 +7,8 @@
 3. A record that kills its application is found too: each read is noted before it begins, and the
    next application goes on behind the one that killed the last.
 4. A read does what a landing does with the same records, writing included: what kills a landing
-   kills its read. It polls no record from behind its own.
+   kills its read. It polls no record from behind its own, if its last offset has one: a hole just
+   before a record that can't be read is named with it.
 5. `from_plain(T, to_plain(x)) == x` for the plan, the notes and the result.
 """
 
