@@ -268,8 +268,12 @@ class _Collected:
 
     def _may_land(self, account: GenerationAccount, offsets: OffsetRange) -> bool:
         """True when files of whatever batch may still be committed for some of the offsets."""
-        may_land = any(each.intersection(offsets) for each in self._asked.may_land)
-        return may_land or bool(self._asked.not_to_be_lost(account, offsets))
+        return bool(self._held(account, offsets))
+
+    def _held(self, account: GenerationAccount, offsets: OffsetRange) -> list[OffsetRange]:
+        """For which of the offsets that is so."""
+        may_land = [each.intersection(offsets) for each in self._asked.may_land]
+        return [*filter(None, may_land), *self._asked.not_to_be_lost(account, offsets)]
 
     def frozen(self) -> LogChanges:
         """The changes as a value."""
@@ -426,9 +430,10 @@ class _Collected:
         """
         for claim in cuttable:
             gone = claim.offsets.clipped(0, until_offset)
-            if gone and not self._may_land(account, gone):
-                cut = claim.cut(account, gone, RangeState.LOST, code)
-                self.cuts.append(replace(cut, kept=self._asked.kept_for(account, gone)))
+            stays = claim.standing(until_offset, self._held(account, gone)) if gone else ()
+            for each in subtract(gone, stays) if gone else ():
+                cut = claim.cut(account, each, RangeState.LOST, code)
+                self.cuts.append(replace(cut, kept=self._asked.kept_for(account, each)))
         for unclaimed in self._unclaimed(account, until_offset):
             for each in subtract(unclaimed, self._asked.not_to_be_lost(account, unclaimed)):
                 kept = self._asked.kept_for(account, each)
@@ -453,12 +458,16 @@ class _Collected:
         Not what a living attempt holds: it may commit.
         """
         dead = [each for each in self._claims[account.generation_id] if not each.is_living]
-        gone = [each.offsets.clipped(0, until_offset) for each in dead]
-        for each in (*filter(None, gone), *self._unclaimed(account, until_offset)):
-            for perhaps in self._asked.not_to_be_lost(account, each):
-                why = self._asked.reasons_for(account, perhaps)
-                told = {**evidence, "not_asked": why}
-                self.not_lost.append(LostRange(account.generation_id, perhaps, code, told))
+        perhaps: list[OffsetRange] = []
+        for claim in dead:
+            if gone := claim.offsets.clipped(0, until_offset):
+                unasked = self._asked.not_to_be_lost(account, gone)
+                perhaps += claim.standing(until_offset, unasked)
+        for each in self._unclaimed(account, until_offset):
+            perhaps += self._asked.not_to_be_lost(account, each)
+        for each in perhaps:
+            told = {**evidence, "not_asked": self._asked.reasons_for(account, each)}
+            self.not_lost.append(LostRange(account.generation_id, each, code, told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +480,13 @@ class _Claim:
     """True while an attempt holds its lease."""
     may_be_held: bool
     """True while an attempt may hold these offsets."""
+
+    def standing(self, until_offset: int, held: Sequence[OffsetRange]) -> list[OffsetRange]:
+        """What stays below `until_offset` of a claim that is held in part: it stays one range."""
+        has_rest = self.offsets.until_offset > until_offset
+        ends = [until_offset] if has_rest else [each.until_offset for each in held]
+        first = min((each.from_offset for each in held), default=until_offset)
+        return [OffsetRange(self.offsets.partition, first, max(ends))] if held else []
 
     def cut(
         self,

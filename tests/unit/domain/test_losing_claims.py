@@ -15,7 +15,7 @@ from tallystick.domain.identities import FencingToken
 from tallystick.domain.last_copies import KeptFiles
 from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
 from tallystick.domain.log_rules import change_findings
-from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.ranges import OffsetRange, union_of
 from tallystick.domain.sameness import SAME
 from tallystick.domain.states import Verdict
 from tests.support.builders import (
@@ -103,7 +103,10 @@ def unasked(
     ("not_asked", "lost", "not_lost"),
     [
         (unasked((5, 9)), [], [a_range(5, 8)]),
-        (unasked((7, 9)), [], [a_range(7, 8)]),
+        (unasked((7, 9)), [a_range(5, 7)], [a_range(7, 8)]),
+        (unasked((5, 6)), [], [a_range(5, 8)]),
+        (unasked((6, 7)), [a_range(5, 6)], [a_range(6, 8)]),
+        (unasked((5, 6), (7, 8)), [], [a_range(5, 8)]),
         (unasked(), [], [a_range(5, 8)]),
         (unasked(topic_id=None), [], [a_range(5, 8)]),
         (unasked((8, 9)), [a_range(5, 8)], []),
@@ -119,6 +122,31 @@ def test_no_claim_is_lost_that_may_be_where_nobody_could_ask(
     assert [each.offsets for each in changes.cuts] == lost
     assert [each.offsets for each in changes.not_lost] == not_lost
     assert not changes.lost
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lost"),
+    [
+        ([(10, 20)], [a_range(20, 30)]),
+        ([(20, 30)], [a_range(10, 20)]),
+        ([(15, 20)], [a_range(10, 15), a_range(20, 30)]),
+        ([(12, 14), (16, 18)], [a_range(10, 12), a_range(18, 30)]),
+        ([(10, 30)], []),
+    ],
+)
+def test_each_offset_of_a_claim_that_is_gone_is_lost_or_told_as_unknown(
+    pieces: list[tuple[int, int]], lost: list[OffsetRange]
+) -> None:
+    # 6
+    batch = a_status(planned(10, 30))
+    account = an_account(frontier=10, beyond=[(10, 30)], anchor_offset=9)
+    seen = Observation(a_snapshot({0: bounds(30, 40)}), {0: SAME}, {})
+    asked = Asked({batch.plan.batch_id: FencingToken(0)}, unasked=[unasked(*pieces)])
+    changes = log_changes(Accounts({0: account}, [batch]), seen, asked)
+    assert [each.offsets for each in changes.cuts] == lost
+    told = [each.offsets for each in (*changes.cuts, *changes.not_lost)]
+    assert union_of(told) == (a_range(10, 30),)
+    assert sum(each.span for each in told) == 20, "each of them once"
 
 
 @pytest.mark.parametrize(
