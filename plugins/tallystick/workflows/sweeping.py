@@ -92,16 +92,26 @@ def sweep(services: Services) -> int:
 def _or_left(services: Services, directory: str) -> Iterator[None]:
     """Leaves it where it is if storage does not say what it holds.
 
-    Raises StorageUnavailable when nothing of the file system answers: it would not answer about the
-    others either, and each question may take as long as a NameNode is tried.
+    Raises the error when nothing of the file system answers: it would not answer about the others
+    either, and each question may take as long as a NameNode is tried.
     """
     try:
         yield
     except StorageError as error:
-        if isinstance(error, StorageUnavailable):
-            with suppress(StorageRefused):
-                services.store.status(directory)
+        if isinstance(error, StorageUnavailable) and not _answers(services, directory):
+            raise
         log.warning("%s is left for a later sweep: %s", directory, error)
+
+
+def _answers(services: Services, path: str) -> bool:
+    """True when the file system says what is there, or refuses to."""
+    try:
+        services.store.status(path)
+    except StorageUnavailable:
+        return False
+    except StorageRefused:
+        return True
+    return True
 
 
 @dataclass(slots=True)
