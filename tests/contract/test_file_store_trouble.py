@@ -10,6 +10,7 @@ import pytest
 from sandbox import Sandbox
 from tallystick.errors import ManifestMismatch, StorageRefused, StorageUnavailable
 from tallystick.storage.web_hdfs import WebHdfsFileStore
+from tests.support.landed_files import write_once
 from tests.support.sandbox_fixtures import HdfsPlace
 from tests.support.store_files import parquet_of, rows_of
 from tests.support.store_hdfs import Superuser
@@ -141,7 +142,7 @@ def test_a_dead_name_node_beside_a_live_one_costs_nothing(hdfs: HdfsPlace, root:
 
 
 def test_dead_data_nodes_are_unavailable(
-    store: WebHdfsFileStore, sandbox: Sandbox, root: str
+    store: WebHdfsFileStore, sandbox: Sandbox, hdfs: HdfsPlace, root: str
 ) -> None:
     store.write(f"{root}/p.parquet", parquet_of(rows_of({0: range(10)})))
     sandbox.hdfs.datanode.kill()
@@ -152,6 +153,7 @@ def test_dead_data_nodes_are_unavailable(
             assert caught.value.retry
     finally:
         sandbox.hdfs.datanode.start()
+    write_once(hdfs.webhdfs_url, hdfs.user)
     store.require_writable(root)
     assert store.read_back(root).record_count == 10
 

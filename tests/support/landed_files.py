@@ -61,6 +61,11 @@ def put(webhdfs_url: str, path: str, content: bytes, user: str) -> None:
     requests.put(place, data=content, timeout=30).raise_for_status()
 
 
+def write_once(webhdfs_url: str, user: str) -> None:
+    """The first write of new daemons, which takes seconds: no impatient test shall wait for it."""
+    put(webhdfs_url, "/first-write", b"here", user)
+
+
 def names_in(webhdfs_url: str, path: str) -> list[str]:
     """Names of all entries of a directory, sorted."""
     return sorted(each["pathSuffix"] for each in _list(webhdfs_url, path))

@@ -15,6 +15,7 @@ import pytest
 
 from sandbox import Sandbox
 from tests.support.clearing_up import SANDBOX, Watcher
+from tests.support.landed_files import write_once
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,7 +62,9 @@ def hdfs(sandbox: Sandbox) -> HdfsPlace:
     """A running HDFS with a live DataNode."""
     sandbox.up(only=["hdfs"])
     env = sandbox.env()
-    return HdfsPlace(env["WEBHDFS_URL"], env["HDFS_URL"], os.environ.get("USER") or "root")
+    user = os.environ.get("USER") or "root"
+    write_once(env["WEBHDFS_URL"], user)
+    return HdfsPlace(env["WEBHDFS_URL"], env["HDFS_URL"], user)
 
 
 @pytest.fixture(scope="session")

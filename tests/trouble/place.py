@@ -10,6 +10,7 @@ from pathlib import Path
 from sandbox import Sandbox
 from sandbox.ports import HOST
 from sandbox.services.kafka import KafkaNode
+from tests.support.landed_files import write_once
 from tests.trouble.gate import Gate
 
 KAFKA_USER, KAFKA_PASSWORD = "lander", 'kafka-pa55word$1:/@ "x\\'
@@ -61,6 +62,7 @@ def started(directory: Path, ledger_port: int) -> Iterator[Place]:
         kafka.start(wait=False)
         sandbox.up(only=["hdfs"])
         kafka.wait()
+        write_once(sandbox.hdfs.namenode.web_url, "root")
         gates = [
             stack.enter_context(Gate(ports[name], target))
             for name, target in (

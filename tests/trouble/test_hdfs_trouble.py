@@ -17,6 +17,7 @@ from tallystick.errors import (
 )
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.kafka_producers import messages, produce
+from tests.support.landed_files import write_once
 from tests.support.ledger_proxy import Cut, LedgerProxy
 from tests.support.store_hdfs import Superuser
 from tests.trouble.place import Place
@@ -91,6 +92,7 @@ def test_hdfs_is_killed_under_spark(scene: Scene) -> None:
     scene.environ = {**scene.environ, "HDFS_URL": hdfs.namenode.address}
     error = scene.fails(Runner(scene.spark, before=lambda plan: hdfs.kill()))
     hdfs.start()
+    write_once(hdfs.namenode.web_url, "root")
     assert isinstance(error, ApplicationFailed)
     assert error.retry
     tells_place(scene, error, "land", f"{hdfs.home.ports['namenode']}")
