@@ -11,6 +11,7 @@ import os
 import random
 import socket
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -23,6 +24,8 @@ HOST = "127.0.0.1"
 # Below the range from which Linux takes local ports of outgoing connections (32768 on).
 FREE_FROM, FREE_UNTIL = 20_000, 32_000
 TRIES = 200
+# A killed server is seen as gone a moment before its last thread has closed its port.
+CLOSING_SECONDS = 3.0
 
 
 class Ports:
@@ -52,7 +55,8 @@ class Ports:
             if name in self._held:
                 continue
             for port in self._candidates(name):
-                lock = _hold(port)
+                is_kept = port == self._state.port(name)
+                lock = _hold(port, CLOSING_SECONDS if is_kept else 0.0)
                 if lock is not None:
                     self._held[name] = lock
                     self._note(name, port)
@@ -85,8 +89,8 @@ class Ports:
         self._state.remember_port(name, port)
 
 
-def _hold(port: int) -> FileLock | None:
-    """The lock of a port that nobody listens on and nobody else holds; None otherwise."""
+def _hold(port: int, patience_seconds: float) -> FileLock | None:
+    """The lock of a port that nobody holds, and nobody listens on any more by then; else None."""
     folder = Path(tempfile.gettempdir()) / f"tallystick-ports-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = FileLock(folder / str(port))
@@ -94,10 +98,13 @@ def _hold(port: int) -> FileLock | None:
         lock.acquire(timeout=0)
     except Timeout:
         return None
-    if is_free(port):
-        return lock
-    lock.release()
-    return None
+    deadline = time.monotonic() + patience_seconds
+    while not is_free(port):
+        if time.monotonic() >= deadline:
+            lock.release()
+            return None
+        time.sleep(0.05)
+    return lock
 
 
 def is_free(port: int) -> bool:

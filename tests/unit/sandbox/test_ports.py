@@ -1,6 +1,7 @@
 """Ports: kept over restarts, never shared between sandboxes, replaced when taken."""
 
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,6 +33,21 @@ def test_the_usual_port_is_taken_when_free_and_kept(tmp_path: Path) -> None:
     again.claim("kafka")
     assert (first["kafka"], again["kafka"]) == (usual, usual)
     assert again.moved == []
+    again.release("kafka")
+
+
+def test_a_port_that_a_killed_server_is_just_closing_is_kept(tmp_path: Path) -> None:
+    """Its configuration, and its clients, know the port already."""
+    ports = ports_in(tmp_path)
+    ports.claim("kafka")
+    ports.release("kafka")
+    with socket.create_server(("127.0.0.1", ports["kafka"])) as dying, ThreadPoolExecutor() as pool:
+        again = ports_in(tmp_path)
+        claimed = pool.submit(again.claim, "kafka")
+        time.sleep(0.3)
+        dying.close()
+        claimed.result(10)
+    assert (again["kafka"], again.moved) == (ports["kafka"], [])
     again.release("kafka")
 
 
