@@ -31,11 +31,11 @@ from bench.scrub import _cpu_seconds, _jvm_of
 from sandbox import Sandbox
 from sandbox.entry.jars import ensure_jars
 from sandbox.entry.system import ensure_java
-from tallystick.domain.landing import LandingPlan, Scan
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import ExpectedSlice, ScrubFile, ScrubPlan
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.landing import LandingPlan, Scan
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan
 from tallystick.spark import landing, row_hash_columns, scrubbing
 from tallystick.spark.command import landing_conf
 from tallystick.spark.place import SparkPlace

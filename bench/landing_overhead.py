@@ -40,7 +40,7 @@ from tallystick.settings.feed import Feed
 from tallystick.spark.command import landing_conf
 from tallystick.spark.place import SparkPlace
 from tallystick.wiring import open_services, spark_place
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
 
 ROOT = Path(__file__).resolve().parents[1]
 TOPIC = "bench"

@@ -22,12 +22,12 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
-from tallystick.domain.findings import Level
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import FeedName
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.findings import Level
 from tallystick.ledger.postgres import PostgresLedger
-from tallystick.workflows.reconciliation import PartitionAccount, ReconcileReport
-from tallystick.workflows.reporting import feed_completeness, report_of
+from tallystick.workflows.reconciling.reconciliation import PartitionAccount, ReconcileReport
+from tallystick.workflows.reconciling.reporting import feed_completeness, report_of
 from tests.support.ledger_server import LedgerServer
 
 FEED = FeedName("orders")

@@ -28,7 +28,7 @@ from websockets.sync.client import ClientConnection, connect
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
-from tallystick.domain.coverage_map import MOST_COLUMNS
+from tallystick.domain.report.coverage_map import MOST_COLUMNS
 from tallystick.report.faces import face_of
 from tests.support.report_documents import a_document, a_finding
 

@@ -31,8 +31,8 @@ from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
 from sandbox.entry.system import ensure_java
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
 from tallystick.spark.command import landing_conf
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.scrubbing import scrub

@@ -20,14 +20,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
 from bench import landing_overhead as landing
-from tallystick.domain.batch import Attempt
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import AttemptId, FeedName
-from tallystick.domain.manifest import Manifest
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.wiring import open_services
-from tallystick.workflows import verification
-from tallystick.workflows.second_reading import CommitSample, second_read, take_sample
+from tallystick.workflows.committing import verification
+from tallystick.workflows.committing.second_reading import CommitSample, second_read, take_sample
 from tallystick.workflows.services import Services
 
 AIM = 0.01

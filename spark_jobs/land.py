@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def landed(spark: SparkSession, text: str) -> str:
     """Land the plan; the line that says so."""
-    from tallystick.domain.landing import LandingPlan
+    from tallystick.domain.batches.landing import LandingPlan
     from tallystick.spark.landing import land
 
     plan = LandingPlan.from_json(text)

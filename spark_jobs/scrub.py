@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def scrubbed(spark: SparkSession, text: str) -> str:
     """Carry the plan out and write its result; the line that says so."""
-    from tallystick.domain.scrub import ScrubPlan
+    from tallystick.domain.rows.scrub import ScrubPlan
     from tallystick.spark.scrubbing import scrub, write_result
 
     plan = ScrubPlan.from_json(text)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import EpochEnd, PartitionBounds
-from tallystick.domain.states import HoleClass, Isolation
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.logs.snapshot import EpochEnd, PartitionBounds
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.errors import BrokerUnavailable, TopicUnknown
 from tallystick.ports.broker import BrokerView
 from tests.support.broker_scenes import NOW, BrokerScene, hash_at

@@ -10,7 +10,7 @@ import pytest
 
 from sandbox import Sandbox
 from sandbox.services.kafka import KafkaCluster
-from tallystick.domain.snapshot import EpochEnd
+from tallystick.domain.logs.snapshot import EpochEnd
 from tallystick.errors import BrokerUnavailable
 from tallystick.ports.broker import BrokerView
 from tallystick.sources.broker_view import KafkaBrokerView

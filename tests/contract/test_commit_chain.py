@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tallystick.domain.batch import CommittedFile
+from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import FeedName
 from tests.support.ledger_story import FEED, LedgerStory
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tallystick.domain.landed import FileSlice
-from tallystick.domain.record_hash import record_hash
-from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import FileStore
 from tests.support.store_files import (

@@ -8,11 +8,11 @@ from hashlib import sha256
 
 import pytest
 
-from tallystick.domain.batch import Attempt
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken
-from tallystick.domain.log_changes import EndedGeneration, LogChanges
-from tallystick.domain.states import BatchState
+from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerRefused
 from tests.support.ledger_story import (
     FEED,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.generation import GenerationState
+from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.identities import BatchId
-from tallystick.domain.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.states import BatchState, RangeState
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, LedgerRefused
 from tests.support.ledger_story import (
     FEED,

@@ -8,14 +8,14 @@ from hashlib import sha256
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.generation import GenerationState
+from tallystick.domain.batches.manifest import TailAnchor
+from tallystick.domain.batches.states import BatchState, CommitAnswer, HoleClass, RangeState
 from tallystick.domain.identities import AttemptId
-from tallystick.domain.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
-from tallystick.domain.manifest import TailAnchor
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.states import BatchState, CommitAnswer, HoleClass, RangeState
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, LedgerRefused
 from tallystick.ledger.commits import hole_pieces
 from tests.support.ledger_story import FEED, NO_TIME, TOPIC, LedgerStory, manifest_of
@@ -239,7 +239,7 @@ def test_an_anchor_by_another_record_hash_is_not_compared(
     story.open({0: (0, 100)})
     story.committed((0, 0, 20))
     with monkeypatch.context() as later:
-        later.setattr("tallystick.domain.record_hash.VERSION", 2)
+        later.setattr("tallystick.domain.rows.record_hash.VERSION", 2)
         assert story.account().anchor is None
     assert story.account().anchor
 

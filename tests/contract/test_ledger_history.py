@@ -14,12 +14,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.batches.states import CommitAnswer
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
-from tallystick.domain.log_changes import LogChanges, LostRange
-from tallystick.domain.ranges import OffsetRange, frontier_of, overlaps_in, subtract, union_of
-from tallystick.domain.states import CommitAnswer
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import (
+    OffsetRange,
+    frontier_of,
+    overlaps_in,
+    subtract,
+    union_of,
+)
+from tallystick.domain.planning.log_changes import LogChanges, LostRange
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, BatchBusy, ClaimConflict
 from tallystick.ledger.statements import statement
 from tests.support.ledger_server import LedgerServer

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tallystick.domain.batch import Attempt
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.states import BatchState, CommitAnswer
 from tallystick.domain.identities import AttemptId
-from tallystick.domain.states import BatchState, CommitAnswer
 from tallystick.errors import CommitOutcomeUnknown, LedgerUnavailable
 from tallystick.ledger.postgres import PostgresLedger
 from tests.support.ledger_proxy import Cut, LedgerProxy

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.generation import GenerationState
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import FeedName, Owner
-from tallystick.domain.log_changes import LogChanges, LostRange
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.states import BatchState
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.planning.log_changes import LogChanges, LostRange
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.window import Window
 from tallystick.errors import ClaimConflict, ConfigurationError, LedgerRefused
 from tests.support.ledger_story import (

@@ -8,10 +8,10 @@ from hashlib import sha256
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.identities import BatchId, FeedName
-from tallystick.domain.log_changes import EndedGeneration, LogChanges
-from tallystick.domain.states import BatchState, Verdict
+from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tests.support.ledger_story import (
     FEED,

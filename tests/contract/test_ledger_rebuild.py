@@ -16,8 +16,8 @@ import pytest
 from tallystick.domain.identities import Owner
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.file_store import FileStore
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.services import Services
 from tests.support.ledger_account import account_of
 from tests.support.repaired import repaired

@@ -8,15 +8,15 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from tallystick.domain.batch import CommittedFile
-from tallystick.domain.completeness import Look
-from tallystick.domain.coverage_map import CoverageMap
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.states import HoleClass, Verdict
 from tallystick.domain.identities import FeedName
-from tallystick.domain.log_changes import LogChanges, LostRange
-from tallystick.domain.report_document import ReportDocument
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.states import HoleClass, Verdict
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.planning.log_changes import LogChanges, LostRange
+from tallystick.domain.report.completeness import Look
+from tallystick.domain.report.coverage_map import CoverageMap
+from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
 from tallystick.ports.reports import LandedTotals, WindowTotals

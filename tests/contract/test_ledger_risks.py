@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.batch import CommittedFile
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.generation import GenerationState
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import BatchId
-from tallystick.domain.log_changes import CutClaim, EndedGeneration, LogChanges
-from tallystick.domain.paths import BatchPath, StagingPath
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.states import RangeState
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges
+from tallystick.domain.rules.findings import FindingCode
 from tests.support.ledger_story import FEED, LedgerStory
 
 Risks = list[tuple[str, str, int, int]]

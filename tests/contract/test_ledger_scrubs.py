@@ -9,13 +9,13 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from tallystick.domain.batch import CommittedFile
-from tallystick.domain.findings import Level
-from tallystick.domain.fingerprint import Fingerprint
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import BatchId
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub_rules import SliceKey
-from tallystick.domain.states import HoleClass
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rules.findings import Level
+from tallystick.domain.rules.scrub_rules import SliceKey
 from tallystick.ledger.exporting import exported
 from tallystick.ports.scrubs import TakenSample
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory
@@ -108,7 +108,7 @@ def test_fingerprints_of_another_row_hash_are_not_compared(
     story.ledger.record_scrub(batch, {key: other}, is_clean=True)
 
     with monkeypatch.context() as later:
-        later.setattr("tallystick.domain.row_hash.VERSION", 2)
+        later.setattr("tallystick.domain.rows.row_hash.VERSION", 2)
         [before] = story.ledger.standing_batches([batch])
         story.ledger.record_scrub(batch, {key: BIG}, is_clean=True)
         [after] = story.ledger.standing_batches([batch])
@@ -124,7 +124,7 @@ def test_an_export_has_the_fingerprints_in_the_order_of_their_row_hashes(
     story.open({0: (0, 100)})
     batch = published(story, (0, 0, 5))
     for version in (2, 3, 1):
-        monkeypatch.setattr("tallystick.domain.row_hash.VERSION", version)
+        monkeypatch.setattr("tallystick.domain.rows.row_hash.VERSION", version)
         story.ledger.record_scrub(batch, {SliceKey(file_of(story, batch), 0): BIG}, is_clean=True)
 
     lines = [json.loads(each.line) for each in exported(story.dsn, FEED)]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tallystick import ledger
-from tallystick.domain.findings import Level
-from tallystick.domain.log_changes import LogChanges
+from tallystick.domain.planning.log_changes import LogChanges
+from tallystick.domain.rules.findings import Level
 from tallystick.errors import LedgerRefused, SchemaOutOfDate
 from tallystick.ledger.exporting import TABLES
 from tallystick.ledger.migrations import migrate, status

@@ -11,14 +11,14 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tallystick.domain.generation import GenerationState
-from tallystick.domain.states import (
+from tallystick.domain.batches.states import (
     TRANSITIONS,
     BatchState,
     HoleClass,
     RangeState,
     Verdict,
 )
+from tallystick.domain.logs.generation import GenerationState
 from tallystick.ledger.statements import migrations
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, finding_of

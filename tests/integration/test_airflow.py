@@ -13,7 +13,7 @@ import pytest
 
 from sandbox import Sandbox
 from sandbox.airflow_rest import AirflowRefused
-from tallystick.domain.ranges import overlaps_in
+from tallystick.domain.offsets.ranges import overlaps_in
 from tests.support.airflow_place import AirflowPlace, a_feed, drivers_of, until
 from tests.support.kafka_producers import (
     AWKWARD,

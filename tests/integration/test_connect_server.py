@@ -19,13 +19,19 @@ import pytest
 
 from sandbox.ports import answers, is_free
 from tallystick.domain.identities import Owner
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import BoundedRuns, ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.scrub import (
+    BoundedRuns,
+    ExpectedSlice,
+    ScrubFile,
+    ScrubPlan,
+    ScrubResult,
+)
 from tallystick.spark.cluster_zip import PACKAGE, write_cluster_zip
 from tallystick.spark.command import landing_conf
 from tallystick.spark.parent_death import die_with_parent
-from tallystick.workflows.current_files import current_paths
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.stored.current_files import current_paths
 from tests.spark_local.planner import Planner, packed, split
 from tests.support.kafka_producers import AWKWARD, messages, produce
 from tests.support.kafka_records import records_in
@@ -43,7 +49,7 @@ FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 LAND_CLIENT = """
 import sys
 from pyspark.sql import SparkSession
-from tallystick.domain.landing import LandingPlan
+from tallystick.domain.batches.landing import LandingPlan
 from tallystick.spark.landing import SESSION_SETTINGS, land
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
@@ -55,7 +61,7 @@ spark.stop()
 SCRUB_CLIENT = """
 import sys
 from pyspark.sql import SparkSession
-from tallystick.domain.scrub import ScrubPlan
+from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)

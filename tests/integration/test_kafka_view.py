@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tallystick.domain.record_hash import record_hash
-from tallystick.domain.snapshot import EpochEnd, PartitionBounds, RecordEvidence
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.logs.snapshot import EpochEnd, PartitionBounds, RecordEvidence
+from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import TopicUnknown
 from tallystick.sources.broker_view import KafkaBrokerView
 from tests.support.kafka_producers import AWKWARD, Message, TransactionalProducer, messages, produce

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.states import HoleClass, Isolation
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.sources.broker_view import KafkaBrokerView
 from tests.support.kafka_producers import (
     Message,

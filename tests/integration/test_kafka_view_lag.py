@@ -9,7 +9,7 @@ import pytest
 
 from sandbox import Sandbox
 from sandbox.services.kafka import KafkaCluster, KafkaNode
-from tallystick.domain.snapshot import EpochEnd
+from tallystick.domain.logs.snapshot import EpochEnd
 from tallystick.sources.broker_view import KafkaBrokerView
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import admin, create_topic, wait_until

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.states import HoleClass, Isolation
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.errors import BrokerUnavailable, SourceError, SourceRefused
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.broker_view import KafkaBrokerView

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from tallystick.domain.landing import LandingPlan
+from tallystick.domain.batches.landing import LandingPlan
 from tallystick.errors import ApplicationFailed, ConfigurationError
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.spark.kafka_access import SECRETS_FILE, kafka_access

@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import (
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.scrub import (
     NOTHING,
     BoundedRuns,
     ExpectedSlice,

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.second_read import SliceRead
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.rows.second_read import SliceRead
 from tallystick.errors import SourceRefused
 from tallystick.sources.broker_view import KafkaBrokerView
 from tallystick.sources.second_reader import LibrdkafkaReader

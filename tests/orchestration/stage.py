@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.identities import AttemptId, BatchId, Owner
-from tallystick.domain.landing import LandingPlan
 from tallystick.errors import IngestionError
 from tallystick.settings.feed import Feed
 from tallystick.workflows.services import Services

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from tallystick.domain.batch import BatchPlan, PlannedRange
+from tallystick.domain.batches.batch import BatchPlan, PlannedRange
 from tallystick.domain.identities import BatchId, FeedName, GenerationId
-from tallystick.domain.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 
 
 def a_batch(number: int, *ranges: tuple[int, int, int], ordinal: int = 1) -> BatchPlan:

@@ -19,8 +19,9 @@ from tallystick.errors import (
     PublishedDataMissing,
     SourceRefused,
 )
-from tallystick.workflows import planning, publishing, verification
-from tallystick.workflows.landing import land_batch
+from tallystick.workflows.committing import publishing, verification
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.planning import plan as planning
 from tallystick.workflows.services import Services
 from tests.orchestration.stage import AROUND, LANDED, LEFT_OUT, OTHER, Stage, mapped, run
 from tests.orchestration.test_connections import CONNECTIONS

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tallystick import errors
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.states import TRANSITIONS, BatchState, HoleClass, RangeState, Verdict
+from tallystick.domain.batches.states import TRANSITIONS, BatchState, HoleClass, RangeState, Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import IngestionError
 from tests.support.repository import DOCS, ROOT, sections_of, tracked_files
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tallystick.domain.landing import LandingPlan, Scan
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.landing import LandingPlan, Scan
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 
 Ranges = Mapping[int, tuple[int, int]]
 

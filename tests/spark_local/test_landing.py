@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tallystick.domain.landing import LandingPlan, Scan
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.landing import LandingPlan, Scan
+from tallystick.domain.batches.states import Isolation
 from tallystick.spark.landing import SESSION_SETTINGS, land
 from tests.spark_local.planner import Planner, packed, split
 from tests.support.kafka_producers import AWKWARD, Message, TransactionalProducer, messages, produce

@@ -22,11 +22,11 @@ from tallystick.settings.connections import Connection
 from tallystick.spark.reading import LANDED_SCHEMA, landed_frame
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.wiring.reading import read_feed
-from tallystick.workflows.current_files import current_paths
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.run import land_feed
-from tallystick.workflows.verification import verify_and_commit
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.stored.current_files import current_paths
 from tests.support.repaired import repaired
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
 from tests.support.story import FEED, Story

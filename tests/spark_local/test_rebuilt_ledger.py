@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tallystick.domain.batches.paths import BatchPath
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.paths import BatchPath
-from tallystick.domain.states import Verdict
 from tallystick.settings.connections import connection_in
 from tallystick.wiring.reading import read_feed
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.repairing import repair_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.kafka_producers import TransactionalProducer, messages, produce
 from tests.support.kafka_topics import create_topic, recreate_topic
 from tests.support.ledger_account import account_of

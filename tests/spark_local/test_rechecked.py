@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 import recheck
 from tallystick.domain.identities import FeedName
 from tallystick.ledger.exporting import exported
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.reporting import report_of, store_report
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import report_of, store_report
 from tests.support.kafka_producers import AWKWARD, TransactionalProducer, messages, produce
 from tests.support.kafka_topics import create_topic
 from tests.support.whole_way import Way

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tallystick.domain.fingerprint import EMPTY
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import (
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.fingerprint import EMPTY
+from tallystick.domain.rows.scrub import (
     BoundedRuns,
     ExpectedSlice,
     ReadFile,

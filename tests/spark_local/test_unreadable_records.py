@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sandbox.stack import Sandbox
-from tallystick.domain.states import Verdict
+from tallystick.domain.batches.states import Verdict
 from tallystick.spark.submit_runner import SubmitRunner
-from tallystick.workflows.run import RunReport
+from tallystick.workflows.landing.run import RunReport
 from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic
 from tests.support.spark_place import APPLICATION, PLACE

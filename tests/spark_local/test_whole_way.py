@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import SourceChanged, TopicUnknown, VerificationFailed
-from tallystick.workflows.run import RunReport
+from tallystick.workflows.landing.run import RunReport
 from tests.support.kafka_producers import (
     AWKWARD,
     TransactionalProducer,
@@ -211,8 +211,8 @@ def test_a_topic_that_is_recreated_during_the_landing_commits_nothing(
 
 def test_a_batch_of_a_topic_that_is_gone_does_not_start_spark(new_way: NewWay, kafka: str) -> None:
     from tallystick.domain.identities import AttemptId, Owner
-    from tallystick.workflows.landing import land_batch
-    from tallystick.workflows.planning import plan_feed
+    from tallystick.workflows.landing.land import land_batch
+    from tallystick.workflows.planning.plan import plan_feed
 
     way = new_way()
     produce(kafka, way.topic, messages(10))

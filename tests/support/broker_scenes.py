@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final
 from uuid import uuid4
 
-from tallystick.domain.record_hash import record_hash
+from tallystick.domain.rows.record_hash import record_hash
 from tallystick.ports.broker import BrokerView
 from tallystick.sources.broker_view import KafkaBrokerView
 from tests.support.kafka_producers import Message, TransactionalProducer, produce

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus, PlannedRange
-from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.batches.landed import FileSlice, LandedFile, ReadBack
+from tallystick.domain.batches.landing import LandingPlan, Scan
+from tallystick.domain.batches.manifest import AccountedRange, Manifest, TailAnchor
+from tallystick.domain.batches.states import BatchState, HoleClass, Isolation
 from tallystick.domain.identities import (
     AttemptId,
     BatchId,
@@ -15,13 +18,10 @@ from tallystick.domain.identities import (
     GenerationId,
     Owner,
 )
-from tallystick.domain.landed import FileSlice, LandedFile, ReadBack
-from tallystick.domain.landing import LandingPlan, Scan
-from tallystick.domain.manifest import AccountedRange, Manifest, TailAnchor
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BrokerSnapshot, PartitionBounds
-from tallystick.domain.states import BatchState, HoleClass, Isolation
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
+from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.window import Window
 
 TOPIC = "orders"

@@ -7,17 +7,17 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tallystick.domain.attempt_rules import FAILING_AFTER
+from tallystick.domain.batches.landing import LandingPlan, Scan
+from tallystick.domain.batches.paths import MANIFEST_NAME
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import Owner
-from tallystick.domain.landing import LandingPlan, Scan
-from tallystick.domain.paths import MANIFEST_NAME
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.states import Isolation
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.attempt_rules import FAILING_AFTER
 from tallystick.domain.window import Window
 from tallystick.errors import VerificationFailed
 from tallystick.sources.broker_view import KafkaBrokerView
-from tallystick.workflows.payload_check import look_at_payloads
-from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.payload_check import look_at_payloads
 from tests.support.detector_scene import (
     DUP,
     LOSS,

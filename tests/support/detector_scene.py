@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 
 from sandbox.services.kafka import KafkaCluster
-from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode
-from tallystick.domain.states import Verdict
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
 from tests.support.kafka_topics import admin, create_topic, wait_until
 from tests.support.ledger_server import LedgerServer
 from tests.support.whole_way import Way

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tallystick.domain.fingerprint import Fingerprint
-from tallystick.domain.row_hash import row_hash
+from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.row_hash import row_hash
 from tests.support.scripted_broker import LANDED_SCHEMA
 
 Row = tuple[int, int, int, int, bytes | None, bytes | None, Any]

@@ -11,17 +11,17 @@ from typing import Any
 
 import psycopg
 
-from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus, PlannedRange
-from tallystick.domain.findings import Finding, FindingCode, Level
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.batches.landed import FileSlice, LandedFile
+from tallystick.domain.batches.manifest import AccountedRange, Manifest, TailAnchor
+from tallystick.domain.batches.states import HoleClass, Isolation, Verdict
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId, Owner
-from tallystick.domain.landed import FileSlice, LandedFile
-from tallystick.domain.log_changes import Accounts, LogChanges, OpenedGeneration
-from tallystick.domain.manifest import AccountedRange, Manifest, TailAnchor
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BrokerSnapshot, PartitionBounds
-from tallystick.domain.states import HoleClass, Isolation, Verdict
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.planning.log_changes import Accounts, LogChanges, OpenedGeneration
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.window import Window
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import FrozenPlan

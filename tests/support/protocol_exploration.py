@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, KeysView, Mapping
 from dataclasses import dataclass, field
 
-from tallystick.domain.states import BatchState
+from tallystick.domain.batches.states import BatchState
 from tests.support.protocol_model import (
     Landing,
     Rules,

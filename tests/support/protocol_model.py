@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-from tallystick.domain.states import BatchState
+from tallystick.domain.batches.states import BatchState
 
 OPEN_STATES: Final = (BatchState.PLANNED, BatchState.LANDING, BatchState.VERIFIED)
 NOBODY: Final = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from tallystick.domain.states import BatchState
+from tallystick.domain.batches.states import BatchState
 from tests.support.protocol_model import (
     FOREIGN,
     IDLE,

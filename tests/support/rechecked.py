@@ -13,8 +13,8 @@ import pytest
 
 import recheck
 from tallystick.ledger.exporting import exported
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.reporting import report_of, store_report
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import report_of, store_report
 from tests.support.story import FEED, Story
 
 Lines = list[dict[str, Any]]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tallystick.domain.batch import BatchPlan, CommittedFile, PlannedRange
+from tallystick.domain.batches.batch import BatchPlan, CommittedFile, PlannedRange
+from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.paths import BatchPath
-from tallystick.domain.ranges import OffsetRange
+from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.ports.ledger import FileRecord
-from tallystick.workflows.run import carry_out
+from tallystick.workflows.landing.run import carry_out
 from tallystick.workflows.services import Services
 
 OWNER = Owner("repair")

@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from tallystick.domain.coverage_map import MOST_BLOCKS, CoverageBlock, CoverageMap
-from tallystick.domain.report_document import (
+from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.report.coverage_map import MOST_BLOCKS, CoverageBlock, CoverageMap
+from tallystick.domain.report.document import (
     AgePart,
     BandPart,
     ColumnPart,
@@ -18,7 +19,6 @@ from tallystick.domain.report_document import (
     PartitionPart,
     ReportDocument,
 )
-from tallystick.domain.states import HoleClass, Verdict
 
 TAKEN_AT = datetime(2026, 11, 8, 12, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -17,29 +17,29 @@ from enum import Enum
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tallystick.domain.landing import LandingPlan
-from tallystick.domain.plain_json import from_plain, to_plain
-from tallystick.domain.polling import MAX_POLL_RECORDS
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.record_hash import record_hash
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import ScrubPlan
-from tallystick.domain.second_read import SeenRecord, SliceRead
-from tallystick.domain.snapshot import (
+from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.batches.polling import MAX_POLL_RECORDS
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.logs.snapshot import (
     BatchHead,
     BrokerSnapshot,
     EpochEnd,
     PartitionBounds,
     RecordEvidence,
 )
-from tallystick.domain.states import HoleClass, Isolation
-from tallystick.domain.unreadable import (
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.planning.unreadable import (
     IsolationPlan,
     Pieces,
     ReadNote,
     after_known,
     isolated,
 )
+from tallystick.domain.rows.record_hash import record_hash
+from tallystick.domain.rows.scrub import ScrubPlan
+from tallystick.domain.rows.second_read import SeenRecord, SliceRead
 from tallystick.errors import ApplicationFailed, ApplicationOverdue, BrokerUnavailable, TopicUnknown
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder

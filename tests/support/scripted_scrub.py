@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tallystick.domain.fingerprint import Fingerprint
-from tallystick.domain.row_hash import row_hash
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import ReadFile, ScrubFile, ScrubPlan, ScrubResult, compared
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.row_hash import row_hash
+from tallystick.domain.rows.scrub import ReadFile, ScrubFile, ScrubPlan, ScrubResult, compared
 from tallystick.errors import FileMissing
 from tallystick.ports.file_store import FileStore
 

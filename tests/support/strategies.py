@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.runs import OffsetRuns
 from tests.support.builders import a_range
 
 REACH = 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from tallystick.domain.waivers import Waiver
+from tallystick.domain.rules.waivers import Waiver
 from tallystick.ports.findings import FindingsRecord
 
 YEARS_LATER = datetime(2199, 1, 1, tzinfo=UTC)

@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import requests
 
+from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import Owner
-from tallystick.domain.landing import LandingPlan
-from tallystick.domain.paths import BatchPath
-from tallystick.domain.scrub import ScrubPlan
+from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, ScrubFailed
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
@@ -25,8 +25,8 @@ from tallystick.spark.causes import cause_of
 from tallystick.spark.landing import land
 from tallystick.spark.scrubbing import scrub, write_result
 from tallystick.wiring import open_services
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.landing.run import RunReport, land_feed
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
 from tallystick.workflows.services import Services
 from tests.support.kafka_records import Record, records_in
 from tests.support.landed_files import names_in, rows_in

@@ -13,8 +13,8 @@ import psycopg
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, IngestionError
 from tallystick.ports.spark_runner import LandingOrder
@@ -22,7 +22,7 @@ from tallystick.settings.feed import Feed
 from tallystick.sources.broker_view import KafkaBrokerView
 from tallystick.spark.causes import failure_of
 from tallystick.storage.web_hdfs import WebHdfsFileStore
-from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.services import Services
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import wait_until

@@ -8,7 +8,7 @@ import psycopg
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.window import Window
-from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.planning.plan import plan_feed
 from tests.trouble.scene import Scene
 
 

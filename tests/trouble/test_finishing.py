@@ -9,10 +9,10 @@ from typing import NoReturn
 
 import pytest
 
+from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import Owner
-from tallystick.domain.paths import BatchPath
 from tallystick.errors import StorageRefused, TargetOccupied
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 from tests.trouble.scene import Before

@@ -14,7 +14,7 @@ from tallystick.errors import (
     LedgerUnavailable,
     SchemaOutOfDate,
 )
-from tallystick.workflows.planning import dry_run, plan_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tests.support.ledger_proxy import Cut, LedgerProxy
 from tests.support.ledger_server import LedgerServer
 from tests.trouble.scene import Before, Runner, Scene

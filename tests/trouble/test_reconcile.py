@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from tallystick.domain.findings import Finding
-from tallystick.domain.states import Verdict
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.findings import Finding
 from tallystick.errors import LedgerUnavailable
 from tallystick.storage.web_hdfs import WebHdfsFileStore
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
 from tests.support.store_hdfs import Superuser
 from tests.trouble.scene import Before, Scene
 

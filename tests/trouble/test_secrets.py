@@ -25,7 +25,7 @@ from tallystick.errors import IngestionError, LedgerUnavailable, SourceRefused
 from tallystick.settings.connections import connection_in
 from tallystick.spark.kafka_access import SECRETS_FILE
 from tallystick.wiring import open_services
-from tallystick.workflows.planning import dry_run
+from tallystick.workflows.planning.plan import dry_run
 from tallystick.workflows.services import Services
 from tests.support.ledger_server import LedgerServer
 from tests.support.spark_place import JARS, PLACE

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.log_answer import LogAnswer
-from tallystick.domain.states import Verdict
+from tallystick.domain.batches.log_answer import LogAnswer
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import BrokerUnavailable, VerificationFailed
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.verification import verify_and_commit
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batch import Attempt
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.states import BatchState, Verdict
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import begin_repair
-from tallystick.workflows.run import land_feed
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.rules.findings import FindingCode
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import begin_repair
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, unreadable

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batch import Attempt
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.states import BatchState, RangeState, Verdict
 from tallystick.domain.identities import AttemptId
-from tallystick.domain.log_changes import CutClaim, LogChanges
-from tallystick.domain.states import BatchState, RangeState, Verdict
+from tallystick.domain.planning.log_changes import CutClaim, LogChanges
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import BrokerUnavailable
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import carry_out, land_feed
-from tallystick.workflows.sweeping import sweep
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import carry_out, land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batch import Attempt, BatchPlan
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.batch import Attempt, BatchPlan
+from tallystick.domain.batches.states import RangeState, Verdict
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.log_changes import CutClaim, LogChanges
-from tallystick.domain.states import RangeState, Verdict
+from tallystick.domain.planning.log_changes import CutClaim, LogChanges
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import StorageRefused
-from tallystick.workflows import asking
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.asking import ask as asking
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.asked import is_of_attempts
-from tallystick.domain.batch import Attempt
-from tallystick.domain.findings import Finding, FindingCode, Level
-from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.attempts.asked import is_of_attempts
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.states import FindingState, Verdict
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.errors import StorageUnavailable
 from tallystick.ports.findings import StoredFinding
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import dry_repair
-from tallystick.workflows.run import land_feed
-from tallystick.workflows.sweeping import sweep
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import dry_repair
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, READS, unreadable

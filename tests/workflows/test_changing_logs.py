@@ -10,16 +10,16 @@ from secrets import token_hex
 
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.window import Window
 from tallystick.errors import VerificationFailed, WindowMissing
-from tallystick.workflows.checking import require_clean
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.reporting import feed_completeness
-from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.landing.checking import require_clean
+from tallystick.workflows.landing.run import RunReport, land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import feed_completeness
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
@@ -80,7 +80,7 @@ def test_a_log_start_at_the_frontier_is_no_loss(story: Story) -> None:
 
 def test_offsets_that_expire_before_an_adoption_are_cut_from_the_batch(story: Story) -> None:
     services = story.services()
-    from tallystick.workflows.planning import plan_feed
+    from tallystick.workflows.planning.plan import plan_feed
 
     plan_feed(services, None, Owner("killed"))
     story.broker.logs[0].log_start_offset = 4

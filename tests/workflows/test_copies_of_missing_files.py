@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, BatchId, Owner
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.errors import StorageRefused
 from tallystick.ports.file_store import FileStore, StoredEntry
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.publishing import publish
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import land_feed
-from tallystick.workflows.sweeping import sweep
-from tallystick.workflows.verification import verify_and_commit
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.committing.publishing import publish
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, unreadable

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tallystick.domain.identities import Owner
-from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.landing.run import RunReport, land_feed
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import RangeState, Verdict
 from tallystick.domain.identities import AttemptId
-from tallystick.domain.log_changes import CutClaim, LogChanges
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import RangeState, Verdict
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.run import land_feed
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.planning.log_changes import CutClaim, LogChanges
+from tallystick.domain.rules.findings import FindingCode
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, unreadable

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.states import Verdict
 from tallystick.settings.feed import SparkSettings
-from tallystick.workflows.heartbeat import held
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.committing.heartbeat import held
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
 from tests.support.story import FEED, Story

@@ -10,18 +10,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.states import BatchState, Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import PublishedDataMissing, VerificationFailed
-from tallystick.workflows.current_files import current_paths
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import begin_repair, dry_repair, repair_feed
-from tallystick.workflows.run import carry_out, land_feed
-from tallystick.workflows.verification import verify_and_commit
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import carry_out, land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import begin_repair, dry_repair, repair_feed
+from tallystick.workflows.stored.current_files import current_paths
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.waivers import accept

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import Level
+from tallystick.domain.batches.states import FindingState
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import FindingState
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.run import land_feed
+from tallystick.domain.rules.findings import Level
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

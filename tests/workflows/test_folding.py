@@ -17,9 +17,9 @@ from tallystick.errors import LedgerUnavailable
 from tallystick.ledger import commits
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.evidence import SettledRanges
-from tallystick.workflows import reporting
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
+from tallystick.workflows.reconciling import reporting
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("test")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tallystick.domain.identities import AttemptId, BatchId
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story, a_landed_story
 from tests.workflows.test_only_copies import (

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.batches.states import HoleClass, Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import HoleClass, Verdict
+from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.ledger.exporting import exported
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.reporting import report_of
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reporting import report_of
+from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story

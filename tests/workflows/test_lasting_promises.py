@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.findings import FAILING_VERDICTS, FindingCode
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
 from tallystick.domain.window import Window
 from tallystick.errors import AnotherCluster, BrokerUnavailable, SourceRefused
-from tallystick.workflows.checking import require_clean
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.publishing import publish
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.committing.publishing import publish
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.checking import require_clean
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
-from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept

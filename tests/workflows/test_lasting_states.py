@@ -10,9 +10,9 @@ import pytest
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.window import Window
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.landing.run import RunReport, land_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import NOW, Kind
 from tests.support.story import FEED, Story, a_landed_story
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import LedgerBehind
 from tallystick.ports.file_store import StoredEntry
-from tallystick.workflows.planning import dry_run
-from tallystick.workflows.published_batches import require_ledger_not_behind
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run
+from tallystick.workflows.stored.published_batches import require_ledger_not_behind
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 

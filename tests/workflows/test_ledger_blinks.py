@@ -13,10 +13,10 @@ import pytest
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.errors import AttemptFenced, LedgerUnavailable
 from tallystick.ledger.postgres import PostgresLedger
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.publishing import publish
-from tallystick.workflows.verification import verify_and_commit
+from tallystick.workflows.committing.publishing import publish
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import Story
 

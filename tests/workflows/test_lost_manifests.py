@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode, Level
+from tallystick.domain.batches.paths import MANIFEST_NAME
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.paths import MANIFEST_NAME
-from tallystick.domain.repairing import NOT_WRITTEN
-from tallystick.domain.states import Verdict
+from tallystick.domain.repair.deciding import NOT_WRITTEN
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.findings import StoredFinding
 from tallystick.storage.local_directory import LocalFileStore
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import dry_repair, repair_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tests.support.refusals import refuse
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.findings import FindingCode, Level
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.errors import StorageRefused
 from tallystick.storage.local_directory import LocalFileStore
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import dry_repair, repair_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 

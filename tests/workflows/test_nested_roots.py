@@ -11,16 +11,16 @@ from secrets import token_hex
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ConfigurationError, StorageRefused
 from tallystick.settings.feed import Feed
 from tallystick.storage.local_directory import LocalFileStore
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import dry_repair, repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

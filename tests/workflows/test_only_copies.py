@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batch import Attempt
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.landing import LandingPlan
-from tallystick.domain.paths import StagingPath
-from tallystick.domain.states import BatchState, Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, SourceChanged
 from tallystick.ports.spark_runner import LandingOrder
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.proving import proven
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import begin_repair
-from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.committing.proving import proven
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import RunReport, land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import begin_repair
 from tallystick.workflows.services import Services
-from tallystick.workflows.sweeping import sweep
-from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import Kind, ScriptedSpark
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.waivers import accept

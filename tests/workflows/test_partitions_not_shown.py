@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import Verdict
-from tallystick.workflows.planning import dry_run
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.reporting import feed_completeness, report_of
-from tallystick.workflows.run import land_feed
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reporting import feed_completeness, report_of
 from tests.support.scripted_broker import Kind, Log, MinuteByMinute
 from tests.support.story import FEED, Story
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.content_rules import Payload
-from tallystick.domain.findings import Level
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.content_rules import Payload
+from tallystick.domain.rules.findings import Level
 from tallystick.errors import StorageUnavailable
 from tallystick.storage.local_directory import LocalFileStore
-from tallystick.workflows import payload_check
-from tallystick.workflows.payload_check import look_at_payloads
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling import payload_check
+from tallystick.workflows.reconciling.payload_check import look_at_payloads
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import NOW, Entry, Kind, ScriptedBroker
 from tests.support.story import FEED, Story

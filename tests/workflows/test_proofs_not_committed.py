@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptNotAsked, StorageRefused
 from tallystick.ports.findings import StoredFinding
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import begin_repair, repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import begin_repair, repair_feed
 from tallystick.workflows.services import Services
 from tests.support.story import Story
 from tests.support.unreadable_store import LISTS, unreadable

@@ -11,7 +11,7 @@ from itertools import chain
 import pytest
 
 from tallystick import errors
-from tallystick.domain.states import TRANSITIONS, BatchState, CommitAnswer
+from tallystick.domain.batches.states import TRANSITIONS, BatchState, CommitAnswer
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.ledger import Ledger, PlanningSession

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from tallystick.domain.batches.paths import MANIFEST_NAME
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
-from tallystick.domain.paths import MANIFEST_NAME
-from tallystick.domain.states import BatchState
 from tallystick.errors import ManifestMismatch, PublishedDataMissing, TargetOccupied
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.publishing import finish, publish
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.committing.publishing import finish, publish
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.services import Services
-from tallystick.workflows.sweeping import sweep
-from tallystick.workflows.verification import verify_and_commit
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker
 from tests.support.story import FEED, Story

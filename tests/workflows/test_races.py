@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batch import Attempt
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.ranges import overlaps_in
-from tallystick.domain.states import BatchState
+from tallystick.domain.offsets.ranges import overlaps_in
 from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
 from tallystick.ledger.postgres import PostgresLedger
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.publishing import finish, publish
-from tallystick.workflows.run import land_feed
-from tallystick.workflows.sweeping import sweep
-from tallystick.workflows.verification import verify_and_commit
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.committing.publishing import finish, publish
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
 from tests.support.landed_feed import OWNER
 from tests.support.rechecked import Lines, Sceptic, rows_of, sceptic_of
 from tests.support.scripted_broker import Kind

@@ -11,21 +11,21 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tallystick.domain.findings import FAILING_VERDICTS, Finding, FindingCode
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, BatchId, Owner
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
 from tallystick.domain.window import Window
 from tallystick.errors import StorageUnavailable
 from tallystick.storage.local_directory import LocalFileStore
-from tallystick.workflows.checking import check
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.publishing import publish
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import carry_out, land_feed
+from tallystick.workflows.committing.publishing import publish
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.checking import check
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import carry_out, land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
-from tallystick.workflows.verification import verify_and_commit
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story

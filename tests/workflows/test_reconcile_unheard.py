@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.content_rules import Place, aborted_landed
-from tallystick.domain.findings import Finding
+from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.content_rules import Place, aborted_landed
+from tallystick.domain.rules.findings import Finding
 from tallystick.errors import (
     BrokerUnavailable,
     IngestionError,
@@ -25,8 +25,8 @@ from tallystick.errors import (
     StorageRefused,
     StorageUnavailable,
 )
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 

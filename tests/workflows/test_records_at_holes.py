@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.states import Verdict
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
+from tallystick.domain.batches.states import Verdict
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import Kind, Log
 from tests.support.story import FEED, Story
 from tests.workflows.test_second_reader import (

@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tallystick.domain.batch import Attempt
-from tallystick.domain.findings import FindingCode, Level
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.states import Isolation, Verdict
 from tallystick.domain.identities import AttemptId
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.second_read import NO_TIMESTAMP, SeenRecord, SliceRead
-from tallystick.domain.states import Isolation, Verdict
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rows.second_read import NO_TIMESTAMP, SeenRecord, SliceRead
+from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.errors import VerificationFailed
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import land_feed
-from tallystick.workflows.verification import verify_and_commit
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import Kind, Log, ScriptedReader, ScriptedSpark
 from tests.support.story import FEED, Story
 from tests.workflows.test_only_copies import record_proof

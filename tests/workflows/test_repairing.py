@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.repairing import LATER
-from tallystick.domain.states import BatchState, Verdict
+from tallystick.domain.repair.deciding import LATER
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, RepairRefused
-from tallystick.workflows import repairing
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.repairing import begin_repair, dry_repair, repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.repairing import repair as repairing
+from tallystick.workflows.repairing.repair import begin_repair, dry_repair, repair_feed
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
 from tallystick.domain.identities import Owner
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import StorageRefused
 from tallystick.ports.findings import StoredFinding
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import dry_repair, repair_feed
-from tallystick.workflows.retiring import put_aside
+from tallystick.workflows.committing.retiring import put_aside
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("one")

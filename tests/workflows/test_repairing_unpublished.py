@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, Owner
-from tallystick.domain.states import BatchState
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ManifestMismatch, PublishedDataMissing
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.publishing import finish, publish
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import dry_repair, repair_feed
-from tallystick.workflows.run import land_feed
-from tallystick.workflows.verification import verify_and_commit
+from tallystick.workflows.committing.publishing import finish, publish
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.completeness import Proof
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.generation import GenerationAccount
 from tallystick.domain.identities import Owner
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import begin_repair, repair_feed
-from tallystick.workflows.reporting import feed_completeness
-from tallystick.workflows.run import carry_out, land_feed
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.report.completeness import Proof
+from tallystick.domain.rules.findings import FindingCode
+from tallystick.workflows.landing.run import carry_out, land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import feed_completeness
+from tallystick.workflows.repairing.repair import begin_repair, repair_feed
 from tests.support.scripted_broker import Kind, MinuteByMinute, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 

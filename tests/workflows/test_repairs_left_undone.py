@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batch import WaitingBatch
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.batch import WaitingBatch
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, Owner
-from tallystick.domain.progress_rules import unfinished_batches
-from tallystick.domain.states import BatchState
-from tallystick.workflows import repairing
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.retiring import put_aside
+from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.rules.progress_rules import unfinished_batches
+from tallystick.workflows.committing.retiring import put_aside
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing import repair as repairing
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 
@@ -99,6 +99,6 @@ def test_a_stray_that_is_gone_before_it_is_moved_is_left_to_a_reconcile(
         stray.unlink()
         return put_aside(*arguments)
 
-    monkeypatch.setattr("tallystick.workflows.settling.put_aside", gone)
+    monkeypatch.setattr("tallystick.workflows.repairing.settling.put_aside", gone)
     report = repair_feed(story.services(), (), OWNER)
     assert [each.finding_id for each in report.not_mended] == numbers(story, FindingCode.STRAY_FILE)

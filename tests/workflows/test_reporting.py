@@ -11,14 +11,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.report_document import ReportDocument
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import Verdict
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.report.document import ReportDocument
 from tallystick.errors import BrokerUnavailable, LedgerUnavailable
-from tallystick.workflows import reporting
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling import reporting
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker

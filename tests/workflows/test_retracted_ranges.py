@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tallystick.domain.identities import Owner
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.reporting import report_of, store_report
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import report_of, store_report
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 

@@ -13,20 +13,20 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode
-from tallystick.domain.generation import GenerationState
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.snapshot import BrokerSnapshot, EpochEnd
-from tallystick.domain.states import Verdict
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.logs.snapshot import BrokerSnapshot, EpochEnd
+from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, BrokerUnavailable, SourceChanged
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import begin_repair
-from tallystick.workflows.run import carry_out, land_feed
-from tallystick.workflows.settling import settle
-from tallystick.workflows.verification import verify_and_commit
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import carry_out, land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import begin_repair
+from tallystick.workflows.repairing.settling import settle
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 

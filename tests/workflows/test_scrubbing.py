@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.findings import Finding, Level
+from tallystick.domain.batches.paths import ScrubPath
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.paths import ScrubPath
-from tallystick.domain.scrub import ReadFile, ScrubResult
-from tallystick.domain.states import Verdict
+from tallystick.domain.rows.scrub import ReadFile, ScrubResult
+from tallystick.domain.rules.findings import Finding, Level
 from tallystick.errors import ScrubFailed, StorageUnavailable
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import land_feed
-from tallystick.workflows.scrubbing import ScrubReport, scrub
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.scrubbing import ScrubReport, scrub
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story

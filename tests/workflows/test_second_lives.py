@@ -9,13 +9,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tallystick.domain.findings import Finding
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import Verdict
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.domain.rules.findings import Finding
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import Kind, MinuteByMinute
 from tests.support.story import FEED, Story
 

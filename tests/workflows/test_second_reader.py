@@ -11,24 +11,26 @@ from typing import Any
 import psycopg
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode, Level
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.batches.states import Isolation, Verdict
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.sameness import SAME, LogCheck
-from tallystick.domain.second_read import SliceRead
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import Isolation, Verdict
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.sameness import SAME, LogCheck
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rows.second_read import SliceRead
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.errors import BrokerUnavailable, VerificationFailed
-from tallystick.workflows import landing, observing, proving, second_reading
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.publishing import publish
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.committing import proving, second_reading
+from tallystick.workflows.committing.publishing import publish
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing import land as landing
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning import observing
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
-from tallystick.workflows.verification import verify_and_commit
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker, ScriptedReader
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import Finding
+from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.landing import LandingPlan
-from tallystick.domain.states import Verdict
+from tallystick.domain.rules.findings import Finding
 from tallystick.errors import VerificationFailed
-from tallystick.workflows.checking import check
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.checking import check
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
-from tallystick.workflows.verification import verify_and_commit
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import NOW, Kind, Log, ScriptedBroker, ScriptedSpark
 from tests.support.story import FEED, Story

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batch import BatchPlan
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.errors import BrokerUnavailable
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 from tests.workflows.test_only_copies import lost, record_proof

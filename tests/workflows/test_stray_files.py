@@ -10,16 +10,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.batch import PlannedRange
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.batches.batch import PlannedRange
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import Owner
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.states import BatchState
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.publishing import finish
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.workflows.committing.publishing import finish
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story

@@ -10,10 +10,10 @@ import pytest
 
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.window import Window
-from tallystick.workflows.checking import check
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.run import carry_out, land_feed
+from tallystick.workflows.landing.checking import check
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import carry_out, land_feed
+from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import LedgerBehind
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.waivers import accept

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import Finding
+from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.rules.findings import Finding
 from tallystick.errors import ApplicationFailed, RecordsUnreadable
 from tallystick.ports.spark_runner import LandingOrder
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import dry_repair, repair_feed
-from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.landing.run import RunReport, land_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
 from tests.support.story import FEED, FixedClock, Story

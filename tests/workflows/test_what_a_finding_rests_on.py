@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.findings import FindingCode, Level
+from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.ports.findings import StoredFinding
-from tallystick.workflows.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.repairing import dry_repair, repair_feed
-from tallystick.workflows.scrubbing import scrub
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.scrubbing import scrub
+from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tests.support.refusals import refuse
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story

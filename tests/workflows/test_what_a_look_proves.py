@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.completeness import Completeness, Proof
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import Verdict
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.report.completeness import Completeness, Proof
+from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.errors import StorageUnavailable
 from tallystick.ports.file_store import FileStore
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.reporting import (
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import (
     MOST_LOOKS,
     feed_completeness,
     held_back_by,
     report_of,
 )
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept

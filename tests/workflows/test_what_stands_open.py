@@ -9,15 +9,15 @@ from secrets import token_hex
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.states import FindingState, Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
-from tallystick.workflows.checking import open_beside, require_clean
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import dry_repair
-from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.landing.checking import open_beside, require_clean
+from tallystick.workflows.landing.run import RunReport, land_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import dry_repair
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.waivers import accept

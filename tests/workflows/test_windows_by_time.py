@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.manifest import Manifest
-from tallystick.domain.states import Verdict
 from tallystick.domain.window import Window
-from tallystick.workflows.planning import dry_run, plan_feed
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import RunReport, land_feed
+from tallystick.workflows.landing.run import RunReport, land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.completeness import Completeness, Proof
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.report_document import ReportDocument
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import Verdict
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.report.completeness import Completeness, Proof
+from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.ports.findings import StoredFinding
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.reporting import feed_completeness, report_of, store_report
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import feed_completeness, report_of, store_report
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story

@@ -41,18 +41,18 @@ from tallystick.cli.parts import finding_part
 from tallystick.cli.progress import first_word, told
 from tallystick.cli.run_commands import outcome_of
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.domain.findings import FAILING_VERDICTS
+from tallystick.domain.batches.states import FindingState
 from tallystick.domain.identities import FeedName
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.repair_plan import LandAgain
-from tallystick.domain.rule_table import RULES
-from tallystick.domain.states import FindingState
-from tallystick.domain.waivers import Waiver
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.repair.plan import LandAgain
+from tallystick.domain.rules.findings import FAILING_VERDICTS
+from tallystick.domain.rules.rule_table import RULES
+from tallystick.domain.rules.waivers import Waiver
 from tallystick.errors import ConfigurationError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
-from tallystick.workflows.repairing import RepairReport, dry_repair, repair_feed
-from tallystick.workflows.run import BatchOutcome
+from tallystick.workflows.landing.run import BatchOutcome
+from tallystick.workflows.repairing.repair import RepairReport, dry_repair, repair_feed
 
 _RULES: Final = {rule.code: rule for rule in RULES}
 

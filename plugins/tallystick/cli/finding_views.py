@@ -14,7 +14,7 @@ from tallystick.cli.finding_documents import (
 )
 from tallystick.cli.text import Block, Table, number
 from tallystick.cli.views import place_words
-from tallystick.domain.states import FindingState
+from tallystick.domain.batches.states import FindingState
 
 _SHOWN_RANGES = 20
 

@@ -26,7 +26,7 @@ from tallystick.cli.text import number
 from tallystick.cli.views import rebuild_view
 from tallystick.domain.identities import FeedName
 from tallystick.errors import ConfigurationError
-from tallystick.workflows.rebuilding import rebuild as rebuild_ledger
+from tallystick.workflows.rebuilding.rebuild import rebuild as rebuild_ledger
 
 app = typer.Typer(no_args_is_help=True, help="The ledger: its schema, a rebuild, an export.")
 

@@ -23,18 +23,18 @@ from tallystick.cli.documents import (
     RebuiltBatchPart,
     WindowPart,
 )
-from tallystick.domain.batch import BatchPlan, BatchStatus, PlannedRange
-from tallystick.domain.findings import Finding
-from tallystick.domain.manifest import AccountedRange
-from tallystick.domain.paths import BatchPath
-from tallystick.domain.states import HoleClass
+from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.batches.manifest import AccountedRange
+from tallystick.domain.batches.paths import BatchPath
+from tallystick.domain.batches.states import HoleClass
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.window import Window
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import AttemptRecord, BatchRecord, FileRecord
 from tallystick.settings.problems import FeedProblem
-from tallystick.workflows.current_files import path_of
-from tallystick.workflows.rebuilding import EnteredBatch, RebuildReport
-from tallystick.workflows.reconciliation import PartitionAccount
+from tallystick.workflows.rebuilding.rebuild import EnteredBatch, RebuildReport
+from tallystick.workflows.reconciling.reconciliation import PartitionAccount
+from tallystick.workflows.stored.current_files import path_of
 
 
 def window_part(window: Window | None) -> WindowPart | None:

@@ -30,14 +30,14 @@ from tallystick.cli.parts import accepted_part, finding_part, partition_part
 from tallystick.cli.progress import first_word, told
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.views import complete_view, reconcile_view
-from tallystick.domain.completeness import Proof
-from tallystick.domain.findings import FAILING_VERDICTS, FindingCode, Level
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report_document import ReportDocument
+from tallystick.domain.report.completeness import Proof
+from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode, Level
 from tallystick.errors import ConfigurationError, ReportMissing
-from tallystick.workflows import reconciliation, reporting
-from tallystick.workflows.scrubbing import ScrubReport
-from tallystick.workflows.second_reading import SecondReadReport
+from tallystick.workflows.committing.second_reading import SecondReadReport
+from tallystick.workflows.reconciling import reconciliation, reporting
+from tallystick.workflows.reconciling.scrubbing import ScrubReport
 
 _LEVELS: Final = {1: Level.L1, 2: Level.L2, 3: Level.L3, 4: Level.L4}
 _FORMS: Final = ("text", "json", "csv", "html")

@@ -29,11 +29,11 @@ from tallystick.cli.parts import (
 from tallystick.cli.progress import first_word, told
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.views import land_view, plan_view
-from tallystick.domain.findings import FAILING_VERDICTS
+from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.window import Window
-from tallystick.workflows.checking import open_beside
-from tallystick.workflows.planning import PlanReport, dry_run
-from tallystick.workflows.run import BatchOutcome, RunReport, land_feed
+from tallystick.workflows.landing.checking import open_beside
+from tallystick.workflows.landing.run import BatchOutcome, RunReport, land_feed
+from tallystick.workflows.planning.plan import PlanReport, dry_run
 
 
 def plan(

@@ -23,7 +23,7 @@ from tallystick.cli.documents import (
     WindowPart,
 )
 from tallystick.cli.text import Block, Table, number
-from tallystick.domain.states import Verdict
+from tallystick.domain.batches.states import Verdict
 
 _MOST_ACCEPTED: Final = 20
 _MOST_OPEN: Final = 20

@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from tallystick.domain.batch import Attempt
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken, Owner
-from tallystick.domain.manifest import Manifest
-from tallystick.domain.states import BatchState
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.texts import storable

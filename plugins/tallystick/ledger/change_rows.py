@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tallystick.domain.generation import GenerationState
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import FeedName, GenerationId
-from tallystick.domain.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import RangeState
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import SplitClaims, split_claims

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tallystick.domain.batch import Attempt
+from tallystick.domain.attempts.last_copies import KeptFiles
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.manifest import AccountedRange, Manifest
+from tallystick.domain.batches.states import BatchState, CommitAnswer
 from tallystick.domain.identities import AttemptId
-from tallystick.domain.last_copies import KeptFiles
-from tallystick.domain.manifest import AccountedRange, Manifest
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.states import BatchState, CommitAnswer
+from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.attempts import fenced, locked_batch
 from tallystick.ledger.connection import Transaction

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import BatchId, GenerationId
-from tallystick.domain.log_changes import CutClaim
-from tallystick.domain.ranges import OffsetRange, subtract
-from tallystick.domain.states import RangeState
+from tallystick.domain.offsets.ranges import OffsetRange, subtract
+from tallystick.domain.planning.log_changes import CutClaim
 from tallystick.errors import LedgerRefused
 
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from tallystick.domain.batch import TriedBatch
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.batches.batch import TriedBatch
 from tallystick.domain.identities import FeedName
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.snapshot import PastBounds
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.snapshot import PastBounds
+from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.reading import generations
 from tallystick.ledger.rows import batch_statuses, in_utc

@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tallystick.domain.findings import GROWING_CODES, Finding, FindingCode, Level
+from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import FeedName
-from tallystick.domain.states import FindingState, Verdict
-from tallystick.domain.waivers import Waiver, evidence_digest, is_not_asked, shortened
+from tallystick.domain.rules.findings import GROWING_CODES, Finding, FindingCode, Level
+from tallystick.domain.rules.waivers import Waiver, evidence_digest, is_not_asked, shortened
 from tallystick.errors import EvidenceChanged, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import in_utc

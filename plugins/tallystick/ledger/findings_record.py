@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from tallystick.domain.findings import Finding
 from tallystick.domain.identities import FeedName
-from tallystick.domain.waivers import Waiver
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.waivers import Waiver
 from tallystick.ledger import finding_rows, setting_aside
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.rows import in_utc

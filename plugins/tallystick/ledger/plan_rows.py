@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from tallystick.domain.batch import BatchPlan, BatchStatus
+from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.identities import BatchId, FeedName, Owner, PlanId
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from tallystick.domain.batch import BatchPlan
-from tallystick.domain.findings import Finding
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import BatchId, FeedName, Owner
-from tallystick.domain.log_changes import Accounts, LogChanges
-from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.planning.log_changes import Accounts, LogChanges
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.window import Window
 from tallystick.errors import ConfigurationError
 from tallystick.ledger.change_rows import apply_changes, begun_look, record_snapshot

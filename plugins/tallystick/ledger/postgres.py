@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-from tallystick.domain.batch import Attempt, BatchStatus, WaitingBatch
-from tallystick.domain.findings import Finding
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy, KeptFiles
+from tallystick.domain.batches.batch import Attempt, BatchStatus, WaitingBatch
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.states import CommitAnswer
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
-from tallystick.domain.last_copies import AtRisk, CommittedCopy, KeptFiles
-from tallystick.domain.log_changes import Accounts, CutClaim
-from tallystick.domain.manifest import Manifest
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.states import CommitAnswer
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.planning.log_changes import Accounts, CutClaim
+from tallystick.domain.rules.findings import Finding
 from tallystick.errors import CommitOutcomeUnknown
 from tallystick.ledger import attempts, commits, publishing, reading, setting_aside
 from tallystick.ledger.connection import LedgerConnection

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from tallystick.domain.batch import CommittedFile
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.paths import BatchPath
+from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
-from tallystick.domain.paths import BatchPath
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.states import BatchState, HoleClass
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.rows import in_utc
 from tallystick.ports.proofs import (

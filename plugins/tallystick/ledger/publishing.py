@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from tallystick.domain.batch import Attempt
-from tallystick.domain.generation import GenerationState
+from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, FencingToken, Owner
-from tallystick.domain.last_copies import AtRisk, CommittedCopy
-from tallystick.domain.paths import BatchPath, StagingPath
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.states import BatchState, RangeState
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import in_utc, manifest_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from tallystick.domain.batch import Attempt, BatchStatus, WaitingBatch
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.batches.batch import Attempt, BatchStatus, WaitingBatch
+from tallystick.domain.batches.landed import FileSlice, LandedFile
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, FencingToken, Owner
-from tallystick.domain.landed import FileSlice, LandedFile
-from tallystick.domain.manifest import Manifest
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.states import BatchState
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.errors import BatchUnknown
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import (

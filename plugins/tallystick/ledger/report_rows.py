@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from tallystick.domain.completeness import Look, doubt_of_clock
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, GenerationId
-from tallystick.domain.report_document import ReportDocument
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import HoleClass
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.report.completeness import Look, doubt_of_clock
+from tallystick.domain.report.document import ReportDocument
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.change_rows import begun_look, see, snapshot_columns
 from tallystick.ledger.connection import LedgerConnection, Transaction

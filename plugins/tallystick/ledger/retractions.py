@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.attempts.last_copies import KeptFiles, places_for
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.replacing import rows_given_up
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import BatchId, GenerationId
-from tallystick.domain.last_copies import KeptFiles, places_for
-from tallystick.domain.log_rules import lost_finding
-from tallystick.domain.manifest import Manifest
-from tallystick.domain.ranges import OffsetRange, TopicPartition, subtract, union_of
-from tallystick.domain.replacing import rows_given_up
-from tallystick.domain.states import RangeState
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, subtract, union_of
+from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.rules.log_rules import lost_finding
 from tallystick.ledger import reading
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings

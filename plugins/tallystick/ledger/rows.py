@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tallystick.domain import record_hash
-from tallystick.domain.batch import BatchPlan, BatchStatus, CommittedFile, PlannedRange
-from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.batches.batch import BatchPlan, BatchStatus, CommittedFile, PlannedRange
+from tallystick.domain.batches.manifest import Manifest, TailAnchor
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import (
     AttemptId,
     BatchId,
@@ -17,9 +17,9 @@ from tallystick.domain.identities import (
     GenerationId,
     Owner,
 )
-from tallystick.domain.manifest import Manifest, TailAnchor
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.states import BatchState
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.rows import record_hash
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction

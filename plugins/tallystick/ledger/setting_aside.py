@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tallystick.domain.batch import Attempt
-from tallystick.domain.findings import Finding, FindingCode
+from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.identities import FeedName
-from tallystick.domain.log_changes import CutClaim
+from tallystick.domain.planning.log_changes import CutClaim
+from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.ledger.attempts import CAN_COMMIT, fenced, locked_batch
 from tallystick.ledger.change_rows import cut_claims
 from tallystick.ledger.connection import Transaction

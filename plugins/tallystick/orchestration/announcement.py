@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from airflow.sdk import Asset
 
-from tallystick.domain.batch import BatchPlan
-from tallystick.domain.ranges import OffsetRange, union_of
+from tallystick.domain.batches.batch import BatchPlan
+from tallystick.domain.offsets.ranges import OffsetRange, union_of
 
 MOST_RANGES: Final = 80
 

@@ -15,10 +15,10 @@ from airflow.sdk.exceptions import (
     DownstreamTasksSkipped,
 )
 
-from tallystick.domain.batch import Attempt
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId
-from tallystick.domain.planning import MOST_BATCHES
-from tallystick.domain.states import BatchState
+from tallystick.domain.planning.due import MOST_BATCHES
 from tallystick.orchestration.announcement import asset_of, landed_extra
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
@@ -30,7 +30,10 @@ from tallystick.orchestration.run_context import (
     window_of,
 )
 from tallystick.settings.feed import Feed
-from tallystick.workflows import checking, planning, publishing, sweeping, verification
+from tallystick.workflows.asking import sweeping
+from tallystick.workflows.committing import publishing, verification
+from tallystick.workflows.landing import checking
+from tallystick.workflows.planning import plan as planning
 
 log = logging.getLogger(__name__)
 

@@ -46,7 +46,7 @@ class LandOperator(BoundSparkSubmitOperator):
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """The attempt's fields; None when nothing is left to land."""
-        from tallystick.workflows.landing import land_batch
+        from tallystick.workflows.landing.land import land_batch
 
         attempt_id = AttemptId(str(context["ti"].id).replace("-", ""))
         with (

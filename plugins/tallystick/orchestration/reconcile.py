@@ -8,14 +8,15 @@ from typing import Any, Final
 from airflow.sdk import DAG, Asset, CronTriggerTimetable, task
 from airflow.sdk.exceptions import AirflowException
 
-from tallystick.domain.findings import FindingCode, Level
-from tallystick.domain.paths import report_page
+from tallystick.domain.batches.paths import report_page
+from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
 from tallystick.orchestration.run_context import Context
 from tallystick.settings.feed import Feed
-from tallystick.workflows import checking, reconciliation, reporting
+from tallystick.workflows.landing import checking
+from tallystick.workflows.reconciling import reconciliation, reporting
 
 log = logging.getLogger(__name__)
 

@@ -24,11 +24,12 @@ from tallystick.orchestration.run_context import (
     state_of,
 )
 from tallystick.settings.feed import Feed
-from tallystick.workflows import publishing, repairing
-from tallystick.workflows.left_undone import still_unfinished
-from tallystick.workflows.run import noted
-from tallystick.workflows.settling import settle
-from tallystick.workflows.sweeping import sweep
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.committing import publishing
+from tallystick.workflows.landing.run import noted
+from tallystick.workflows.repairing import repair as repairing
+from tallystick.workflows.repairing.left_undone import still_unfinished
+from tallystick.workflows.repairing.settling import settle
 
 log = logging.getLogger(__name__)
 

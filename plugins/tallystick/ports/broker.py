@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, EpochEnd, RecordEvidence
-from tallystick.domain.states import HoleClass, Isolation
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, EpochEnd, RecordEvidence
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.runs import OffsetRuns
 
 
 class BrokerView(Protocol):

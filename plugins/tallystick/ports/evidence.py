@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from tallystick.domain.batch import TriedBatch
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.batches.batch import TriedBatch
 from tallystick.domain.identities import FeedName
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.snapshot import PastBounds
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.snapshot import PastBounds
+from tallystick.domain.offsets.ranges import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tallystick.domain.content_rules import Payload
-from tallystick.domain.landed import ReadBack
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.second_read import SeenRecord
+from tallystick.domain.batches.landed import ReadBack
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rows.second_read import SeenRecord
+from tallystick.domain.rules.content_rules import Payload
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tallystick.domain.findings import Finding
+from tallystick.domain.batches.states import FindingState
 from tallystick.domain.identities import FeedName
-from tallystick.domain.states import FindingState
-from tallystick.domain.waivers import Waiver, shown_digest
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.waivers import Waiver, shown_digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,17 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Protocol
 
-from tallystick.domain.batch import Attempt, BatchPlan, BatchStatus, WaitingBatch
-from tallystick.domain.findings import Finding
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy, KeptFiles
+from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, WaitingBatch
+from tallystick.domain.batches.landed import LandedFile
+from tallystick.domain.batches.manifest import AccountedRange, Manifest
+from tallystick.domain.batches.states import BatchState, CommitAnswer
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner, PlanId
-from tallystick.domain.landed import LandedFile
-from tallystick.domain.last_copies import AtRisk, CommittedCopy, KeptFiles
-from tallystick.domain.log_changes import Accounts, CutClaim, LogChanges
-from tallystick.domain.manifest import AccountedRange, Manifest
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import BatchState, CommitAnswer
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.window import Window
 from tallystick.ports.evidence import EvidenceRecord
 from tallystick.ports.findings import FindingsRecord

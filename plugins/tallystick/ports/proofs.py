@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
-from tallystick.domain.batch import CommittedFile
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
-from tallystick.domain.paths import BatchPath, StagingPath
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.states import HoleClass
+from tallystick.domain.offsets.runs import OffsetRuns
 
 
 @dataclass(frozen=True, slots=True)

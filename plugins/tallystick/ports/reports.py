@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tallystick.domain.completeness import Look
-from tallystick.domain.generation import GenerationAccount
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, GenerationId
-from tallystick.domain.report_document import ReportDocument
-from tallystick.domain.snapshot import BrokerSnapshot
-from tallystick.domain.states import HoleClass
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.report.completeness import Look
+from tallystick.domain.report.document import ReportDocument
 
 
 @dataclass(frozen=True, slots=True)

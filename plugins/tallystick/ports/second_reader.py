@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.second_read import SliceRead
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rows.second_read import SliceRead
 
 
 class SecondReader(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tallystick.domain.report_document import ReportDocument
+from tallystick.domain.report.document import ReportDocument
 from tallystick.report.csv_table import csv_table
 from tallystick.report.frames import Report
 from tallystick.report.html_page import html_page

@@ -9,8 +9,9 @@ from functools import cached_property
 
 import pandas as pd
 
+from tallystick.domain.batches.states import HoleClass, Verdict
 from tallystick.domain.plain_json import to_plain
-from tallystick.domain.report_document import (
+from tallystick.domain.report.document import (
     AgePart,
     BandPart,
     ColumnPart,
@@ -18,7 +19,6 @@ from tallystick.domain.report_document import (
     PartitionPart,
     ReportDocument,
 )
-from tallystick.domain.states import HoleClass, Verdict
 
 WORST_FIRST = tuple(reversed(Verdict))
 

@@ -18,8 +18,8 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from tallystick.domain.report_document import FindingPart, PartitionPart, ReportDocument
-from tallystick.domain.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.report.document import FindingPart, PartitionPart, ReportDocument
 from tallystick.report.frames import Report
 from tallystick.report.plain_text import (
     compared_lines,

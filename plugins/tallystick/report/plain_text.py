@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from tallystick.domain.findings import Level
-from tallystick.domain.report_document import FindingPart, PartitionPart, ReportDocument
-from tallystick.domain.states import Verdict
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.report.document import FindingPart, PartitionPart, ReportDocument
+from tallystick.domain.rules.findings import Level
 from tallystick.report.frames import WORST_FIRST, Report
 from tallystick.report.safe_text import visible
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tallystick.domain.ranges import TopicPartition
-from tallystick.domain.snapshot import BatchHead
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.logs.snapshot import BatchHead
+from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import LogUnreadable
 from tallystick.sources.hole_walk import FetchAnswer
 from tallystick.sources.leader_reads import LeaderReads, Place

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, EpochEnd, RecordEvidence
-from tallystick.domain.states import HoleClass, Isolation
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, EpochEnd, RecordEvidence
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.errors import LogUnreadable
 from tallystick.sources.batch_heads import HeadSearch
 from tallystick.sources.broker_answers import PATIENCE_SECONDS

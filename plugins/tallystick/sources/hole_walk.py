@@ -18,8 +18,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tallystick.domain.runs import GrowingRuns, OffsetRuns
-from tallystick.domain.states import HoleClass, Isolation
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.offsets.runs import GrowingRuns, OffsetRuns
 from tallystick.sources.record_batches import RecordBatch, batches_in, is_abort_marker, offsets_in
 
 

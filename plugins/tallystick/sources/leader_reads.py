@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
-from tallystick.domain.ranges import TopicPartition
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.sources.broker_answers import (
     OFFSET_OUT_OF_RANGE,
     PATIENCE_SECONDS,

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from tallystick.domain.ranges import TopicPartition
-from tallystick.domain.record_hash import record_hash
-from tallystick.domain.snapshot import RecordEvidence
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.logs.snapshot import RecordEvidence
+from tallystick.domain.offsets.ranges import TopicPartition
+from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import LogUnreadable
 from tallystick.sources.hole_walk import FetchAnswer
 from tallystick.sources.leader_reads import LeaderReads, Place

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.second_read import NO_TIMESTAMP, SeenRecord, SliceRead
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rows.second_read import NO_TIMESTAMP, SeenRecord, SliceRead
 from tallystick.errors import BrokerUnavailable, SourceRefused, TopicUnknown
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties

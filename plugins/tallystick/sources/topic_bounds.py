@@ -13,9 +13,9 @@ from typing import Any, Final
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 
-from tallystick.domain.ranges import TopicPartition
-from tallystick.domain.snapshot import PartitionBounds
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.logs.snapshot import PartitionBounds
+from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import PartitionsLeaderless
 from tallystick.sources.broker_answers import (
     NOT_ALLOWED,

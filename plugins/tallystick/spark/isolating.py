@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tallystick.domain.plain_json import from_plain, to_plain
-from tallystick.domain.unreadable import (
+from tallystick.domain.planning.unreadable import (
     IsolationPlan,
     IsolationResult,
     Pieces,

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tallystick.domain.row_hash import hash_bytes
-from tallystick.domain.scrub import ScrubFile
+from tallystick.domain.rows.row_hash import hash_bytes
+from tallystick.domain.rows.scrub import ScrubFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,8 +20,8 @@ from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tallystick.domain.landing import LandingPlan, Scan
-from tallystick.domain.polling import MAX_POLL_RECORDS
+from tallystick.domain.batches.landing import LandingPlan, Scan
+from tallystick.domain.batches.polling import MAX_POLL_RECORDS
 from tallystick.spark.session_settings import session_settings
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
-"""The row hash of `domain/row_hash.py` as Spark computes it in bulk; a test compares the two."""
+"""The row hash of `domain.rows.row_hash` as Spark computes it; a test compares the two."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tallystick.domain.row_hash import (
+from tallystick.domain.rows.row_hash import (
     KEY_IS_NULL,
     NO_HEADERS,
     NULL_SIGNS,

@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tallystick.domain.fingerprint import EMPTY
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.scrub import (
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.fingerprint import EMPTY
+from tallystick.domain.rows.scrub import (
     ReadFile,
     ReadSlice,
     ScrubFile,
@@ -25,7 +25,7 @@ from tallystick.domain.scrub import (
     compared,
     is_proven_by_sums,
 )
-from tallystick.domain.scrub_rules import SliceKey
+from tallystick.domain.rules.scrub_rules import SliceKey
 from tallystick.spark.causes import failure_of
 from tallystick.spark.damage import is_damage
 from tallystick.spark.session_settings import session_settings

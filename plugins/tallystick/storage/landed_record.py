@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tallystick.domain.record_hash import record_hash
+from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.storage.parquet_file import CONTENT, COORDINATES, EXPECTED, LandedParquet
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader

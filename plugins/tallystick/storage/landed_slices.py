@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tallystick.domain.ranges import OffsetRange
-from tallystick.domain.second_read import SeenRecord
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.storage.landed_record import milliseconds, opened, rows_at_a_time
 from tallystick.storage.parquet_file import COORDINATES, LandedParquet
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final, Protocol
 
-from tallystick.domain.paths import STAGING_NAME
+from tallystick.domain.batches.paths import STAGING_NAME
 from tallystick.errors import StorageError, StorageRefused, TargetOccupied
 
 _CONTENT: Final = b"written to prove that a landing can be; safe to delete\n"

@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tallystick.domain.landed import FileSlice
-from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.offsets.runs import OffsetRuns
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -19,7 +19,7 @@ from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feeds_folder, load_feed
 from tallystick.spark.reading import landed_frame
 from tallystick.wiring.adapters import ConnectionOf, open_ledger
-from tallystick.workflows.current_files import current_paths
+from tallystick.workflows.stored.current_files import current_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

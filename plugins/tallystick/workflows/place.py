@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tallystick.domain.batch import BatchPlan
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import BatchId
 from tallystick.errors import IngestionError
 from tallystick.workflows.services import Services

@@ -1,4 +1,4 @@
-"""Asks the broker if logs are still the ones that were seen; `domain/sameness` says what it means.
+"""Asks the broker if logs are still the ones that were seen: `domain.logs.sameness` judges.
 
 Costs nothing where no leader has changed and nothing was landed; else one request for each broker's
 epochs, and few for the last landed records.
@@ -10,9 +10,9 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from tallystick.domain.generation import GenerationAccount
-from tallystick.domain.sameness import LogCheck, check_log, needs_epoch_end
-from tallystick.domain.snapshot import BrokerSnapshot, RecordEvidence
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.sameness import LogCheck, check_log, needs_epoch_end
+from tallystick.domain.logs.snapshot import BrokerSnapshot, RecordEvidence
 from tallystick.errors import SourceRefused
 from tallystick.workflows.services import Services
 

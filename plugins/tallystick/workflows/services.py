@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import FeedName
-from tallystick.domain.states import Isolation
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.clock import Clock
 from tallystick.ports.file_store import FileStore

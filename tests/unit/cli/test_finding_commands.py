@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batch import WaitingBatch
+from tallystick.domain.batches.batch import WaitingBatch
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import FeedName, Owner
-from tallystick.domain.progress_rules import unfinished_batches
-from tallystick.domain.states import BatchState
+from tallystick.domain.rules.progress_rules import unfinished_batches
 from tallystick.ledger.postgres import PostgresLedger
-from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story
 from tests.support.waivers import accept

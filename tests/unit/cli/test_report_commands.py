@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain import report_document
-from tallystick.domain.coverage_map import CoverageBlock, CoverageMap
-from tallystick.domain.report_document import ReportDocument
+from tallystick.domain.report import document as report_document
+from tallystick.domain.report.coverage_map import CoverageBlock, CoverageMap
+from tallystick.domain.report.document import ReportDocument
 from tallystick.ledger.postgres import PostgresLedger
 from tests.support.ledger_story import finding_of
 from tests.support.report_documents import TAKEN_AT, a_document

@@ -16,12 +16,12 @@ from tallystick.cli.documents import BatchesDocument, BatchPart, WindowPart
 from tallystick.cli.text import Table, plain_lines
 from tallystick.cli.views import batches_view
 from tallystick.domain.identities import Owner
-from tallystick.domain.snapshot import BrokerSnapshot
+from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.settings.feed import Feed
-from tallystick.workflows.planning import plan_feed
+from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story

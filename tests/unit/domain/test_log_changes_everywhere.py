@@ -8,11 +8,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.domain.batch import BatchStatus
-from tallystick.domain.generation import GenerationAccount, GenerationState
+from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.identities import BatchId
-from tallystick.domain.log_changes import Accounts, Observation, log_changes
-from tallystick.domain.sameness import SAME, UNKNOWN, LogCheck, Sameness
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
+from tallystick.domain.logs.sameness import SAME, UNKNOWN, LogCheck, Sameness
+from tallystick.domain.planning.log_changes import Accounts, Observation, log_changes
 from tests.support.builders import (
     TOPIC_ID,
     a_snapshot,

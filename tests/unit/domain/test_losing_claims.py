@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.asked import Asked, Unasked, is_of_attempts, unasked_attempts
-from tallystick.domain.findings import Finding
+from tallystick.domain.attempts.asked import Asked, Unasked, is_of_attempts, unasked_attempts
+from tallystick.domain.attempts.last_copies import KeptFiles
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import FencingToken
-from tallystick.domain.last_copies import KeptFiles
-from tallystick.domain.log_changes import Accounts, LogChanges, Observation, log_changes
-from tallystick.domain.log_rules import change_findings
-from tallystick.domain.ranges import OffsetRange, union_of
-from tallystick.domain.sameness import SAME
-from tallystick.domain.states import Verdict
+from tallystick.domain.logs.sameness import SAME
+from tallystick.domain.offsets.ranges import OffsetRange, union_of
+from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation, log_changes
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.log_rules import change_findings
 from tests.support.builders import (
     TOPIC_ID,
     a_range,

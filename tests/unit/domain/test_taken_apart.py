@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.asked import Asked
-from tallystick.domain.batch import BatchStatus, CommittedFile
-from tallystick.domain.findings import FindingCode
+from tallystick.domain.attempts.asked import Asked
+from tallystick.domain.batches.batch import BatchStatus, CommittedFile
+from tallystick.domain.batches.states import Isolation, RangeState
 from tallystick.domain.identities import FencingToken
-from tallystick.domain.isolating import taken_apart, to_be_asked
-from tallystick.domain.log_changes import Accounts, CutClaim
-from tallystick.domain.states import Isolation, RangeState
+from tallystick.domain.planning.isolating import taken_apart, to_be_asked
+from tallystick.domain.planning.log_changes import Accounts, CutClaim
+from tallystick.domain.rules.findings import FindingCode
 from tests.support.builders import BATCH, a_snapshot, a_status, bounds, planned
 
 RANGES = (planned(0, 5), planned(0, 5, partition=1))

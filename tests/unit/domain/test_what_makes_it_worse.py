@@ -1,6 +1,4 @@
-"""Whatever makes a finding worse makes it another one, by key, verdict or evidence: no waiver of
-what was before covers it. The same facts seen later are the same one, else no waiver would hold.
-"""
+"""Whatever makes a finding worse makes it another one: no waiver of what was before covers it."""
 
 from __future__ import annotations
 
@@ -11,9 +9,20 @@ from typing import Final
 
 import pytest
 
-from tallystick.domain.attempt_rules import failing_batches, held_too_long, missed_runs
-from tallystick.domain.batch import TriedBatch, WaitingBatch
-from tallystick.domain.content_rules import (
+from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
+from tallystick.domain.batches.landed import FileSlice, ReadBack
+from tallystick.domain.batches.states import BatchState, Isolation
+from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.logs.outlook import Outlook
+from tallystick.domain.logs.sameness import LogCheck, Sameness
+from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.planning.log_changes import Accounts, Observation, log_changes
+from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
+from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences
+from tallystick.domain.rules.attempt_rules import failing_batches, held_too_long, missed_runs
+from tallystick.domain.rules.content_rules import (
     HeldOffsets,
     Payload,
     Place,
@@ -21,53 +30,46 @@ from tallystick.domain.content_rules import (
     landed_twice,
     payloads_twice,
 )
-from tallystick.domain.findings import Finding
-from tallystick.domain.fingerprint import Fingerprint
-from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.landed import FileSlice, ReadBack
-from tallystick.domain.ledger_rules import (
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.ledger_rules import (
     landed_in_two_lives,
     overlaps_in_ledger,
     short_read,
     skips_in_ledger,
     unreadable_record,
 )
-from tallystick.domain.log_changes import Accounts, Observation, log_changes
-from tallystick.domain.log_rules import change_findings, lost_finding
-from tallystick.domain.manifest_rules import LostManifest, without_manifest
-from tallystick.domain.offset_rules import offset_findings
-from tallystick.domain.outlook import Outlook
-from tallystick.domain.progress_rules import (
+from tallystick.domain.rules.log_rules import change_findings, lost_finding
+from tallystick.domain.rules.manifest_rules import LostManifest, without_manifest
+from tallystick.domain.rules.offset_rules import offset_findings
+from tallystick.domain.rules.progress_rules import (
     frozen_time_index,
     stalled_stable_offsets,
     unfinished_batches,
     unheard_partitions,
     unread_partitions,
 )
-from tallystick.domain.retention_rules import losses_near
-from tallystick.domain.rule_table import RULES, Ending
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.sameness import LogCheck, Sameness
-from tallystick.domain.scrub import BoundedRuns, ReadFile, ReadSlice
-from tallystick.domain.scrub_rules import SliceKey, StandingBatch, judged
-from tallystick.domain.second_read import SeenRecord, SliceRead, differences
-from tallystick.domain.second_read_rules import ComparedSlice, differing_attempt, differing_rows
-from tallystick.domain.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
-from tallystick.domain.states import BatchState, Isolation
-from tallystick.domain.storage_rules import (
+from tallystick.domain.rules.retention_rules import losses_near
+from tallystick.domain.rules.rule_table import RULES, Ending
+from tallystick.domain.rules.scrub_rules import SliceKey, StandingBatch, judged
+from tallystick.domain.rules.second_read_rules import (
+    ComparedSlice,
+    differing_attempt,
+    differing_rows,
+)
+from tallystick.domain.rules.storage_rules import (
     StoredFile,
     ledger_behind,
     missing_or_changed,
     unlisted,
 )
-from tallystick.domain.stray_rules import (
+from tallystick.domain.rules.stray_rules import (
     StrayFile,
     landed_inside,
     stray_files,
     stray_rows_twice,
     unread_strays,
 )
-from tallystick.domain.waivers import evidence_digest
+from tallystick.domain.rules.waivers import evidence_digest
 from tests.support.builders import (
     BATCH,
     FEED,

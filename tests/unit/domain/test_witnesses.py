@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from tallystick.domain.batch import WaitingBatch
-from tallystick.domain.benign_rules import HoleCount
-from tallystick.domain.log_changes import Observation
-from tallystick.domain.log_rules import lost_finding
-from tallystick.domain.outlook import Outlook
-from tallystick.domain.rules import (
+from tallystick.domain.batches.batch import WaitingBatch
+from tallystick.domain.batches.states import BatchState, HoleClass, Isolation
+from tallystick.domain.logs.outlook import Outlook
+from tallystick.domain.logs.sameness import SAME
+from tallystick.domain.logs.snapshot import BatchHead, PastBounds
+from tallystick.domain.planning.log_changes import Observation
+from tallystick.domain.rules.benign_rules import HoleCount
+from tallystick.domain.rules.log_rules import lost_finding
+from tallystick.domain.rules.rules import (
     LedgerFacts,
     Terms,
     benign_findings,
@@ -18,9 +21,6 @@ from tallystick.domain.rules import (
     lasting_findings,
     ledger_findings,
 )
-from tallystick.domain.sameness import SAME
-from tallystick.domain.snapshot import BatchHead, PastBounds
-from tallystick.domain.states import BatchState, HoleClass, Isolation
 from tests.support.builders import (
     BATCH,
     FEED,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tallystick.domain.snapshot import BatchHead
+from tallystick.domain.logs.snapshot import BatchHead
 from tallystick.errors import LogUnreadable
 from tallystick.sources import leader_connections
 from tallystick.sources.batch_heads import HeadSearch

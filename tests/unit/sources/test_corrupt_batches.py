@@ -24,8 +24,8 @@ AT = 1_793_000_000_000
 CODECS = ("none", "gzip", "lz4", "zstd", "snappy")
 READ = """
 import json, sys
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.states import Isolation
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.batches.states import Isolation
 from tallystick.errors import IngestionError
 from tallystick.sources.second_reader import LibrdkafkaReader
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.states import HoleClass, Isolation
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.sources.hole_walk import AbortedTransaction, FetchAnswer, HoleWalk
 from tests.support.kafka_batches import ABORT, COMMIT, a_batch, a_marker
 

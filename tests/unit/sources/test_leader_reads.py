@@ -10,8 +10,8 @@ from kafka import errors as kafka_errors
 from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.consumer import FetchRequest
 
-from tallystick.domain.ranges import TopicPartition
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import BrokerUnavailable, LogUnreadable, SourceRefused, TopicUnknown
 from tallystick.sources import leader_connections
 from tallystick.sources.client_properties import client_properties

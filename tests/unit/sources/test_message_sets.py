@@ -9,8 +9,8 @@ from zlib import crc32
 import pytest
 from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
 
-from tallystick.domain.runs import OffsetRuns
-from tallystick.domain.states import HoleClass, Isolation
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.sources.hole_walk import FetchAnswer, HoleWalk
 from tallystick.sources.record_batches import (
     BatchUnreadable,

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.second_read import SeenRecord
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import BrokerUnavailable, ConfigurationError, TopicUnknown
 from tallystick.sources.second_reader import LibrdkafkaReader
 from tests.support.mock_kafka import MockKafka, mock_kafka

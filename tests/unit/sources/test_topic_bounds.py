@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import pytest
 from kafka import errors as kafka_errors
 
-from tallystick.domain.ranges import TopicPartition
-from tallystick.domain.snapshot import PartitionBounds
+from tallystick.domain.logs.snapshot import PartitionBounds
+from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import BrokerUnavailable, SourceRefused, TopicUnknown
 from tallystick.sources import leader_connections
 from tallystick.sources.client_properties import client_properties

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.landing import LandingPlan
+from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.plain_json import from_plain
-from tallystick.domain.unreadable import IsolationPlan, ReadNote, death, known_after
+from tallystick.domain.planning.unreadable import IsolationPlan, ReadNote, death, known_after
 from tallystick.spark import isolating
 from tests.support.builders import a_landing, a_range
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.landing import LandingPlan, Scan
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.states import Isolation
+from tallystick.domain.batches.landing import LandingPlan, Scan
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.spark.landing import land, source_options, writer_options
 
 TOPIC = 'odd "topic"'

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tallystick.domain.record_hash import record_hash
+from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.storage import landed_record
 from tallystick.storage.local_directory import LocalFileStore

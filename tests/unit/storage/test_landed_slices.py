@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.ranges import OffsetRange, TopicPartition
-from tallystick.domain.second_read import SeenRecord
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.storage.local_directory import LocalFileStore
 from tests.support.landed_rows import Row, a_row, damaged, page_bytes, write

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tallystick.domain.landed import FileSlice
-from tallystick.domain.runs import OffsetRuns
+from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.storage import read_back as module
 from tallystick.storage.local_directory import LocalFileStore
 from tests.support.store_files import Row, parquet_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.domain.landed import FileSlice
+from tallystick.domain.batches.landed import FileSlice
 from tallystick.storage.run_table import RunTable, SliceTable, runs_in, swept
 
 Rows = list[tuple[int, int]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from tallystick.domain.findings import FindingCode
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
+from tallystick.domain.rules.findings import FindingCode
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.landed_feed import OWNER, directories, files, land
 from tests.support.ledger_account import account_of
 from tests.support.repaired import repaired

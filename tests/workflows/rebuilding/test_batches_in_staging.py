@@ -7,17 +7,17 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.domain.batch import Attempt
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.identities import AttemptId
-from tallystick.domain.states import BatchState, Verdict
 from tallystick.errors import LedgerBehind
-from tallystick.workflows.landing import land_batch
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
-from tallystick.workflows.verification import verify_and_commit
 from tests.support.effects import Countdown, Crash
 from tests.support.landed_feed import OWNER, land
 from tests.support.scripted_broker import Kind

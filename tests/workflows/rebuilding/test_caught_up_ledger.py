@@ -9,9 +9,9 @@ import pytest
 
 from tallystick.domain.identities import Owner
 from tallystick.errors import BatchBusy
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
 from tests.support.landed_feed import OWNER, assert_same, hidden, land
 from tests.support.ledger_account import account_of
 from tests.support.repaired import repaired

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode
-from tallystick.domain.states import Verdict
-from tallystick.workflows.planning import plan_feed
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.landed_feed import OWNER
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

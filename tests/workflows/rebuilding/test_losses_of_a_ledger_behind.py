@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tallystick.domain.findings import Finding, FindingCode, Level
-from tallystick.domain.states import Verdict
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.landed_feed import land
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story

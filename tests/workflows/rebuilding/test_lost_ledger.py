@@ -12,10 +12,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.identities import BatchId
-from tallystick.domain.states import BatchState, Verdict
-from tallystick.workflows.rebuilding import NOT_IN_MANIFESTS, rebuild
-from tallystick.workflows.reconciliation import reconcile
+from tallystick.workflows.rebuilding.rebuild import NOT_IN_MANIFESTS, rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.effects import Countdown, Crash
 from tests.support.landed_feed import assert_same, directories, land
 from tests.support.ledger_account import account_of

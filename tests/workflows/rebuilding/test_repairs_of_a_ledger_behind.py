@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.states import Verdict
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import LedgerBehind
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import begin_repair, dry_repair, repair_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import begin_repair, dry_repair, repair_feed
 from tests.support.landed_feed import OWNER, files, land
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story

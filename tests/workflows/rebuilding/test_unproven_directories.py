@@ -9,11 +9,11 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.states import Verdict
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import dry_repair
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.findings import FindingCode
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import dry_repair
 from tests.support.landed_feed import assert_same, directories, files, land
 from tests.support.ledger_account import account_of
 from tests.support.story import FEED, Story

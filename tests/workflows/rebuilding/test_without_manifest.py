@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.findings import FindingCode
-from tallystick.domain.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import LedgerBehind
-from tallystick.workflows.planning import dry_run
-from tallystick.workflows.rebuilding import rebuild
-from tallystick.workflows.reconciliation import reconcile
-from tallystick.workflows.repairing import begin_repair, repair_feed
-from tallystick.workflows.run import land_feed
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import begin_repair, repair_feed
 from tests.support.landed_feed import OWNER, directories, files, land
 from tests.support.ledger_account import account_of
 from tests.support.refusals import refuse

@@ -1,0 +1,1 @@
+"""Attempts: what they may hold that no commit does, and what becomes of it."""

@@ -1,0 +1,172 @@
+"""What attempts have answered when they were asked what they hold, and which could not be asked.
+
+1. What a directory may hold that could not be asked is not lost: nobody can tell.
+2. Such a directory is told by its path, with what ends that: it can be asked again, or was moved
+   aside on an operator's word. So is one whose files could not be committed: a plan ends that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tallystick.domain.attempts.last_copies import KeptFiles, places_for
+from tallystick.domain.batches.batch import BatchStatus
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.identities import BatchId, FencingToken
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange, subtract, union_of
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """A directory of attempts that may hold what no commit does, and that could not be asked."""
+
+    path: str
+    reason: str
+    remedy: str
+    """What else to do, where moving the directory aside would not help, or is not called for."""
+    files: KeptFiles
+    """What it may hold; and where it is kept if it is moved aside, or its own path if it can't be.
+    """
+    batch_ids: frozenset[BatchId] = frozenset()
+    """The batch whose attempts lie there, and those whose commit waits for it; none where all
+    attempts lie."""
+    is_asked: bool = False
+    """True where it was asked, and what it holds could not be committed."""
+
+    @property
+    def place(self) -> str | None:
+        """Where it is kept once it was moved aside; None where that is no way out."""
+        return self.files.place if self.files.place != self.path else None
+
+    @property
+    def move(self) -> str | None:
+        """The command that moves it there."""
+        if self.place is None:
+            return None
+        parent = self.place.rpartition("/")[0]
+        return f"hdfs dfs -mkdir -p {parent} && hdfs dfs -mv {self.path} {self.place}"
+
+    def covers(self, path: str) -> bool:
+        """True for what lies in this directory, or is it."""
+        return f"{path}/".startswith(f"{self.path}/")
+
+    def may_hold_any_of(self, found: Finding) -> bool:
+        """True when the rows that the finding is about may be in it."""
+        bounds = (found.from_offset, found.until_offset)
+        if self.files.offsets is None or found.partition is None or None in bounds:
+            return True
+        return any(
+            each.partition.partition == found.partition and each.clipped(*bounds)  # type: ignore[arg-type]
+            for each in self.files.offsets
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking the attempts that may hold what would be lost."""
+
+    tokens: Mapping[BatchId, FencingToken] = field(default_factory=dict)
+    """Batches of which nothing can be committed, by their newest token then: with a newer one the
+    answer counts for nothing. What could not be asked is not among them: its claims stand."""
+    kept: Sequence[KeptFiles] = ()
+    """What attempts of any batch hold, or may hold, and no commit does."""
+    may_land: tuple[OffsetRange, ...] = ()
+    """Of files whose batch claims them no more, and that another run is at; where nothing is to be
+    changed, also of those that would be committed. They are not lost yet."""
+    offsets: tuple[OffsetRange, ...] = ()
+    """What would have been lost: for this the attempts were asked."""
+    unasked: Sequence[Unasked] = ()
+    """The directories that could not be asked, for whatever look: what they may hold is not lost.
+    """
+
+    def has_missed(self, account: GenerationAccount, offsets: OffsetRange) -> bool:
+        """True when files that tell what they hold were not asked for some of these offsets."""
+        return any(
+            each.offsets is not None and each.may_hold(account.topic_id, rest)
+            for rest in subtract(offsets, self.offsets)
+            for each in self.kept
+        )
+
+    def is_answer_of(self, batch: BatchStatus) -> bool:
+        """True when none of the batch's attempts can be committed, and none has begun since."""
+        return self.tokens.get(batch.plan.batch_id) == batch.newest_token
+
+    def kept_for(self, account: GenerationAccount, offsets: OffsetRange) -> tuple[str, ...]:
+        """Where files are kept that may hold these offsets."""
+        return places_for(self.kept, account.topic_id, offsets)
+
+    def not_to_be_lost(
+        self, account: GenerationAccount, offsets: OffsetRange
+    ) -> tuple[OffsetRange, ...]:
+        """What of these offsets may be in a directory that could not be asked."""
+        found: list[OffsetRange] = []
+        for each in self._unasked_for(account, offsets):
+            known = each.files.offsets
+            here = [offsets] if known is None else [offsets.intersection(one) for one in known]
+            found += filter(None, here)
+        return union_of(found)
+
+    def reasons_for(self, account: GenerationAccount, offsets: OffsetRange) -> dict[str, str]:
+        """The directories that may hold some of these offsets, each with why it was not asked."""
+        return {each.path: each.reason for each in self._unasked_for(account, offsets)}
+
+    def _unasked_for(self, account: GenerationAccount, offsets: OffsetRange) -> list[Unasked]:
+        return [each for each in self.unasked if each.files.may_hold(account.topic_id, offsets)]
+
+
+def unasked_attempts(feed: str, topic: str, unasked: Sequence[Unasked]) -> tuple[Finding, ...]:
+    """What is told of directories of attempts that could not be asked (U1)."""
+    return tuple(
+        Finding(
+            code=FindingCode.COULD_NOT_TELL,
+            verdict=Verdict.UNKNOWN,
+            level=Level.L1,
+            feed=feed,
+            topic=topic,
+            cause=_cause(each),
+            next_step=_way_out(feed, each),
+            evidence={
+                "path": each.path,
+                "said": each.reason,
+                **({"was_asked": True} if each.is_asked else {}),
+            },
+            subject=each.path,
+        )
+        for each in sorted(unasked, key=lambda each: each.path)
+    )
+
+
+def _cause(unasked: Unasked) -> str:
+    if unasked.is_asked:
+        return f"what attempts hold in {unasked.path} could not be committed: {unasked.reason}"
+    return f"nobody could ask what attempts hold in {unasked.path}: {unasked.reason}"
+
+
+def _way_out(feed: str, unasked: Unasked) -> str:
+    if unasked.is_asked:
+        return unasked.remedy
+    again = f"{unasked.remedy} Then look again: ./tallystick reconcile {feed}"
+    if unasked.move is None:
+        return again
+    return (
+        f"{again}. If nobody can read it again, move it aside: {unasked.move}. The next run then"
+        " names that place with what is lost, and goes on."
+    )
+
+
+def as_told(found: Finding, files: KeptFiles, batch_id: BatchId) -> Unasked | None:
+    """Files that a plan could not commit, as it has told them; None for what it could not ask."""
+    if not found.evidence.get("was_asked"):
+        return None
+    reason = str(found.evidence["said"])
+    ids = frozenset({batch_id})
+    return Unasked(found.subject, reason, found.next_step, files, ids, is_asked=True)
+
+
+def is_of_attempts(found: Finding) -> bool:
+    """True for what is told of a directory of attempts that could not be asked."""
+    is_unknown = found.code is FindingCode.COULD_NOT_TELL and found.level is Level.L1
+    return is_unknown and "path" in found.evidence

@@ -1,0 +1,1 @@
+"""Batches: what they claim, their states, their files, their manifest and their paths."""

@@ -1,0 +1,102 @@
+"""What the broker said at one instant: identity of the topic, and the bounds of every partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from tallystick.domain.batches.states import Isolation
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBounds:
+    """One partition's offsets, as its leader sees them."""
+
+    log_start_offset: int
+    """First offset still on the broker (included)."""
+    high_watermark: int
+    """One past the last replicated offset (excluded)."""
+    last_stable_offset: int
+    """One past what read_committed may see (excluded)."""
+    leader_epoch: int | None
+    """Number of the leadership term; None where the broker gave none."""
+
+    def readable_until(self, isolation: Isolation) -> int:
+        """One past what may be read under this isolation level."""
+        if isolation is Isolation.READ_COMMITTED:
+            return self.last_stable_offset
+        return self.high_watermark
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSnapshot:
+    """One topic at one instant."""
+
+    cluster_id: str
+    topic: str
+    topic_id: str
+    taken_at: datetime
+    partitions: Mapping[int, PartitionBounds]
+    """Of every partition that has a leader."""
+    leaderless: frozenset[int] = frozenset()
+    """Partitions that exist and can't be asked now, without a leader or with one that waits for its
+    replicas: nothing is said about them, least of all that they are empty."""
+    unlisted: frozenset[int] = frozenset()
+    """Partitions that this very topic is known to have, and that the broker did not list."""
+    is_compacted: bool = False
+    """True when the topic's cleanup policy contains `compact` now."""
+    retention_ms: int | None = None
+    """None when the topic keeps records for ever."""
+    retention_bytes: int | None = None
+    """Of one partition; None when the topic keeps any amount."""
+
+    @property
+    def unheard(self) -> frozenset[int]:
+        """Partitions that are known to exist, and of which the broker said nothing."""
+        return self.leaderless | self.unlisted
+
+
+@dataclass(frozen=True, slots=True)
+class PastBounds:
+    """One partition's ends as an earlier snapshot showed them."""
+
+    taken_at: datetime
+    high_watermark: int
+    last_stable_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHead:
+    """The header of one record batch: the unit in which the broker stores and deletes records."""
+
+    base_offset: int
+    """Included."""
+    until_offset: int
+    """Excluded."""
+    max_timestamp_ms: int | None
+    """The latest of its records' times; None where the producer gave none."""
+    byte_count: int
+    producer_id: int | None
+    """None for a producer without idempotence."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEvidence:
+    """One record as the broker serves it, reduced to what the tail anchor needs."""
+
+    offset: int
+    leader_epoch: int | None
+    content_hash: bytes
+    """128 bits over partition, offset, timestamp, key, value and headers: `record_hash`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """Where a leader's log leaves an epoch: what OffsetForLeaderEpoch answers (KIP-101)."""
+
+    until_offset: int
+    """End (excluded) of the largest epoch up to the one that was asked for; of one that the broker
+    has forgotten, the start of its oldest entry."""
+    log_start_offset: int
+    """First offset still in the log (included), asked for after the end."""

@@ -1,0 +1,1 @@
+"""Offsets of topic partitions: ranges and sets of them."""

@@ -1,0 +1,1 @@
+"""Repair: what can be done about findings."""

@@ -1,0 +1,32 @@
+"""If an offset that Spark could not read is tried again. Decides; performs nothing."""
+
+from __future__ import annotations
+
+from tallystick.domain.batches.batch import PlannedRange
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.offsets.ranges import offset_range
+from tallystick.domain.repair.plan import NotMended, NumberedFinding, ReadAgain, RepairFacts
+
+
+def read_again(numbered: NumberedFinding, facts: RepairFacts) -> ReadAgain | NotMended:
+    """A batch of its own for the offset, on an operator's word; or why it is left alone."""
+    number, found = numbered.finding_id, numbered.finding
+    partition = -1 if found.partition is None else found.partition
+    account = facts.accounts.generations.get(partition)
+    bounds = facts.snapshot.partitions.get(partition)
+    if account is None or account.ordinal != found.generation:
+        return NotMended(number, "the log that held it is closed.")
+    offsets = offset_range(account.partition, found.from_offset or 0, found.until_offset or 0)
+    if not facts.is_operators_word:
+        return NotMended(number, f"it is tried again when you name it: {found.next_step}")
+    if account.state is not GenerationState.OPEN or partition in facts.stopping:
+        return NotMended(number, "the log of this partition was cut: look at A3 or A4 first.")
+    if account.topic_id != facts.snapshot.topic_id or bounds is None:
+        return NotMended(number, "the partition can't be read now; the next run says why.")
+    if offsets in facts.accounts.claimed:
+        return NotMended(number, "a batch is trying it already; the next run goes on with it.")
+    if offsets is None or offsets not in account.unreadable:
+        return NotMended(number, "it was landed or given up since: nothing is asked for again.")
+    if bounds.log_start_offset > offsets.from_offset:
+        return NotMended(number, "the log has deleted it; the next run records it as lost.")
+    return ReadAgain(account, PlannedRange(account.generation_id, offsets), number)

@@ -1,0 +1,360 @@
+"""What a ledger lacks, told from the manifests of published directories: decides what to enter.
+
+1. A repair comes after every batch whose files it replaces.
+2. Of two batches that hold an offset the first in this order is kept, and what the ledger has is
+   before all. The other one is named, to the offset, and not entered.
+3. A log is accounted for from the lowest offset of any of its manifests. What lies between them and
+   is in none is left to the next plan: it is no loss before the broker was asked.
+4. A repair waits for the batch that it repaired, as long as that one can be entered at all.
+5. What the ledger says itself is never contradicted: a loss on record, a log that is another one.
+6. A proven batch in staging is entered when nothing else holds its offsets: if it was committed
+   once, nobody can tell, and proven files are good for a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.batches.coverage import Coverage, Held
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.states import HoleClass, RangeState, Verdict
+from tallystick.domain.identities import AttemptId, BatchId, GenerationId, Owner
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
+from tallystick.domain.offsets.ranges import OffsetRange, subtract, union_of
+from tallystick.domain.planning.log_changes import CutClaim, OpenedGeneration
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
+
+Logs = Mapping[tuple[int, int], GenerationAccount]
+"""By partition and ordinal."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """What the ledger knows of the feed before it is rebuilt."""
+
+    logs: Logs
+    committed: Collection[BatchId] = ()
+    """Committed batches among those that the published ones replace files of."""
+    held: Sequence[Held] = ()
+    """What of the published batches' offsets is committed already: `committed_in` tells which."""
+    lost: Mapping[tuple[int, int], Sequence[OffsetRange]] = field(default_factory=dict)
+    """By partition and ordinal."""
+    unfinished: Sequence[BatchStatus] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedBatch:
+    """A published batch in few words: of many batches, manifests would fill the memory.
+
+    Or one that is proven and was not published: it may have been committed, and nobody can tell.
+    """
+
+    plan: BatchPlan
+    owner: Owner
+    """Whose attempt landed it."""
+    record_count: int
+    holes: Mapping[HoleClass, int]
+    file_count: int
+    staged_by: AttemptId | None = None
+    """The attempt in whose staging directory it lies; None when it is published."""
+
+    @property
+    def directory(self) -> str:
+        """Where its files and its manifest lie."""
+        if self.staged_by:
+            return str(StagingPath.of(self.plan, self.staged_by))
+        return str(BatchPath.of(self.plan))
+
+    @classmethod
+    def of(cls, manifest: Manifest, *, staged_by: AttemptId | None = None) -> PublishedBatch:
+        """What a rebuild decides on, and tells, of this manifest."""
+        holes = dict.fromkeys(HoleClass, 0)
+        for each in manifest.ranges:
+            for kind, runs in each.holes.items():
+                holes[kind] += runs.count
+        owner, files = manifest.attempt.owner, len(manifest.files)
+        return cls(manifest.plan, owner, manifest.record_count, holes, files, staged_by)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A directory that is not entered, and why."""
+
+    directory: str
+    batch_id: BatchId | None
+    """None where no manifest could be read."""
+    reasons: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class RebuildPlan:
+    """What a rebuild is to do, in this order."""
+
+    finish: list[PublishedBatch] = field(default_factory=list)
+    """Batches that the ledger has as unfinished, while they are published."""
+    opened: list[OpenedGeneration] = field(default_factory=list)
+    """Logs that the ledger does not know, by ordinal, then partition."""
+    abandoned: list[BatchStatus] = field(default_factory=list)
+    """Unfinished batches whose offsets a published one holds, or whose log has a later life."""
+    enter: list[PublishedBatch] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    left_staged: list[LeftOut] = field(default_factory=list)
+    """Staging directories that stay as they are."""
+    findings: list[Finding] = field(default_factory=list)
+
+    def cuts(self) -> Iterator[CutClaim]:
+        """Every claim of the batches that are given up."""
+        for each in self.abandoned:
+            for planned in each.plan.ranges:
+                yield CutClaim(
+                    each.plan.batch_id,
+                    planned.generation_id,
+                    planned.offsets,
+                    RangeState.RELEASED,
+                    FindingCode.LEDGER_BEHIND,
+                )
+
+
+def in_order(plans: Iterable[BatchPlan], bare: Collection[BatchId] = ()) -> list[BatchPlan]:
+    """The batches by life of the topic and label, each after those that it replaces files of.
+
+    `bare` ones have lost their manifest: what has one is before them. Batches that replace one
+    another in a circle come last: the ledger refuses them.
+    """
+    waiting = sorted(
+        plans,
+        key=lambda each: (each.ordinal, each.batch_id in bare, each.label, each.batch_id),
+    )
+    there = {each.batch_id for each in waiting}
+    ordered: list[BatchPlan] = []
+    done: set[BatchId] = set()
+    while waiting:
+        ready = [
+            each
+            for each in waiting
+            if all(old.batch_id in done or old.batch_id not in there for old in each.replaces)
+        ]
+        taken = {each.batch_id for each in ready or waiting}
+        ordered += ready or waiting
+        waiting = [each for each in waiting if each.batch_id not in taken]
+        done |= taken
+    return ordered
+
+
+def rebuild_plan(
+    facts: LedgerFacts,
+    readable: Sequence[BatchPlan],
+    proven: Sequence[PublishedBatch],
+    staged: Sequence[PublishedBatch] = (),
+    bare: Collection[BatchId] = (),
+) -> RebuildPlan:
+    """What to do about proven batches that the ledger has not committed.
+
+    Those in staging come last: what readers see is before all. `bare` have lost their manifest.
+
+    `readable` are all whose manifests could be read, proven or not: the feed was responsible from
+    the lowest of their offsets on.
+    """
+    readable = [*readable, *(each.plan for each in staged)]
+    plan = RebuildPlan(opened=_opened(facts.logs, readable))
+    logs = _with_opened(facts.logs, plan.opened)
+    unfinished = {each.plan.batch_id: each for each in facts.unfinished}
+    coverage = Coverage(held=facts.held)
+    committed = set(facts.committed)
+    found = {each.plan.batch_id: each for each in (*staged, *proven)}
+    there = {each.batch_id for each in readable}
+    waiting = [each.plan for each in staged if found[each.plan.batch_id] is each]
+    for batch in (*in_order((each.plan for each in proven), bare), *in_order(waiting)):
+        batch_id = batch.batch_id
+        reasons = [*_contradictions(facts, logs, batch), *_waiting(batch, there - committed)]
+        if batch_id in unfinished:
+            reasons += _other_claims(unfinished[batch_id].plan, batch)
+        wanted = _repair_or_not(batch, committed)
+        if wanted is None:
+            reasons.append("it replaces files of batches of which the ledger has only some")
+        elif not wanted.is_repair:
+            doubled = coverage.held(wanted)
+            if not found[batch_id].staged_by:
+                plan.findings += [_landed_twice(batch, each) for each in doubled]
+            reasons += [f"{each.offsets} is in batch {each.batch_id} already" for each in doubled]
+        if reasons or wanted is None:
+            left = plan.left_staged if found[batch_id].staged_by else plan.left_out
+            left.append(LeftOut(found[batch_id].directory, batch_id, tuple(reasons)))
+            continue
+        coverage.add(wanted)
+        committed.add(batch_id)
+        steps = plan.finish if batch_id in unfinished else plan.enter
+        steps.append(replace(found[batch_id], plan=wanted))
+    plan.abandoned = list(_in_the_way(facts, plan))
+    return plan
+
+
+def committed_in(facts: LedgerFacts, plan: BatchPlan) -> list[OffsetRange]:
+    """The offsets of the batch that the ledger has committed: accounted for, neither lost nor
+    claimed.
+    """
+    claimed = [
+        each.offsets
+        for batch in facts.unfinished
+        if batch.plan.ordinal == plan.ordinal and not batch.plan.is_repair
+        for each in batch.plan.ranges
+    ]
+    found: list[OffsetRange] = []
+    for planned in plan.ranges:
+        account = facts.logs.get(_log(plan, planned))
+        if account is None:
+            continue
+        lost = facts.lost.get(_log(plan, planned), ())
+        prefix = planned.offsets.clipped(account.first_offset, account.frontier)
+        beyond = (planned.offsets.intersection(each) for each in account.beyond)
+        for settled in union_of(each for each in (prefix, *beyond) if each):
+            found += subtract(settled, [*lost, *claimed])
+    return found
+
+
+def named(manifest: Manifest, wanted: BatchPlan, logs: Logs) -> Manifest:
+    """The manifest as it is entered: with the ledger's generation ids, replacing what is wanted.
+
+    KeyError for a log that the ledger lacks.
+    """
+    ranges = tuple(
+        replace(
+            each,
+            planned=PlannedRange(
+                logs[_log(manifest.plan, each.planned)].generation_id, each.planned.offsets
+            ),
+        )
+        for each in manifest.ranges
+    )
+    plan = replace(
+        manifest.plan, ranges=tuple(each.planned for each in ranges), replaces=wanted.replaces
+    )
+    return replace(manifest, plan=plan, ranges=ranges)
+
+
+def _log(plan: BatchPlan, planned: PlannedRange) -> tuple[int, int]:
+    return planned.offsets.partition.partition, plan.ordinal
+
+
+def _opened(logs: Logs, plans: Sequence[BatchPlan]) -> list[OpenedGeneration]:
+    """The logs that are in manifests and not in the ledger; never one older than it knows."""
+    newest: dict[int, int] = {}
+    for partition, ordinal in logs:
+        newest[partition] = max(ordinal, newest.get(partition, 0))
+    found: dict[tuple[int, int], OpenedGeneration] = {}
+    for plan in in_order(plans):
+        for planned in plan.ranges:
+            key, first = _log(plan, planned), planned.offsets.from_offset
+            if plan.ordinal <= newest.get(key[0], 0):
+                continue
+            log = found.get(key) or OpenedGeneration(
+                planned.offsets.partition,
+                plan.cluster_id,
+                plan.topic_id,
+                plan.ordinal,
+                first,
+                "the ledger was rebuilt from manifests",
+            )
+            found[key] = replace(log, first_offset=min(first, log.first_offset))
+    return [found[key] for key in sorted(found, key=lambda key: (key[1], key[0]))]
+
+
+def _with_opened(logs: Logs, opened: Sequence[OpenedGeneration]) -> Logs:
+    """The logs as the ledger will have them; one that is yet to be opened has a made-up id."""
+    after = dict(logs)
+    for number, each in enumerate(opened, start=1):
+        after[each.partition.partition, each.ordinal] = each.account(GenerationId(-number))
+    return after
+
+
+def _contradictions(facts: LedgerFacts, logs: Logs, plan: BatchPlan) -> Iterator[str]:
+    """Why the ledger can't hold these ranges, from what it says of their logs."""
+    for planned in plan.ranges:
+        offsets, account = planned.offsets, logs.get(_log(plan, planned))
+        place = f"{offsets.partition}, generation {plan.ordinal}"
+        if account is None:
+            yield f"{place}: the ledger has a later life of this log, and not this one"
+            continue
+        if (account.cluster_id, account.topic_id) != (plan.cluster_id, plan.topic_id):
+            yield (
+                f"{place} is topic id {account.topic_id} of cluster {account.cluster_id} in the"
+                f" ledger, {plan.topic_id} of cluster {plan.cluster_id} in the manifest"
+            )
+        if account.state is GenerationState.STOPPED:
+            yield f"{place} is stopped in the ledger"
+        if account.first_offset > offsets.from_offset:
+            yield f"{place} is accounted for from offset {account.first_offset} on"
+        for lost in facts.lost.get(_log(plan, planned), ()):
+            shared = lost.intersection(offsets)
+            if shared:
+                yield f"{shared} is recorded as lost"
+
+
+def _other_claims(claimed: BatchPlan, published: BatchPlan) -> Iterator[str]:
+    """What differs between the ledger's unfinished batch and the published one of the same id."""
+    theirs = {each.offsets for each in claimed.ranges}
+    ours = {each.offsets for each in published.ranges}
+    if theirs != ours or claimed.replaces != published.replaces:
+        held = ", ".join(str(each) for each in sorted(theirs)) or "nothing"
+        yield f"the ledger's batch of this id is unfinished and claims {held}"
+
+
+def _waiting(plan: BatchPlan, left_out: Collection[BatchId]) -> Iterator[str]:
+    """Why a repair can't be entered yet: on record without the batch whose files it replaces, it
+    would keep that one, and what only that one holds, from ever being entered.
+    """
+    for each in sorted({old.batch_id for old in plan.replaces if old.batch_id in left_out}):
+        yield f"it replaces files of batch {each}, which must be entered first"
+
+
+def _repair_or_not(plan: BatchPlan, committed: Collection[BatchId]) -> BatchPlan | None:
+    """The batch as it can be entered: where nothing of what it replaces is on record, its offsets
+    are nobody's, and it is entered as a batch like any other. None if only some is.
+    """
+    old = {each.batch_id for each in plan.replaces}
+    there = {each for each in old if each in committed}
+    if there == old:
+        return plan
+    return None if there else replace(plan, replaces=())
+
+
+def _landed_twice(plan: BatchPlan, held: Held) -> Finding:
+    directory = str(BatchPath.of(plan))
+    return Finding(
+        code=FindingCode.LANDED_TWICE,
+        verdict=Verdict.PROVEN_DUP,
+        level=Level.L2,
+        feed=plan.feed,
+        topic=plan.topic,
+        generation=plan.ordinal,
+        partition=held.offsets.partition.partition,
+        from_offset=held.offsets.from_offset,
+        until_offset=held.offsets.until_offset,
+        cause=f"{directory} holds offsets that batch {held.batch_id} holds too.",
+        next_step=(
+            f"The ledger keeps batch {held.batch_id}. Move the directory out of the feed's"
+            " directory, and keep it: what only it holds is landed again then, or recorded as lost."
+        ),
+        evidence={
+            "path": directory,
+            "batch": plan.batch_id,
+            "kept_batch": held.batch_id,
+        },
+        subject=directory,
+    )
+
+
+def _in_the_way(facts: LedgerFacts, plan: RebuildPlan) -> Iterator[BatchStatus]:
+    """Unfinished batches that claim what a published batch holds, or a log that is over."""
+    entered = [*plan.finish, *plan.enter]
+    ours = {each.plan.batch_id for each in entered}
+    coverage = Coverage(each.plan for each in entered)
+    later = {each.partition.partition: each.ordinal for each in plan.opened}
+    for batch in facts.unfinished:
+        partitions = {each.offsets.partition.partition for each in batch.plan.ranges}
+        is_over = any(later.get(each, 0) > batch.plan.ordinal for each in partitions)
+        if batch.plan.batch_id not in ours and (is_over or coverage.held(batch.plan)):
+            yield batch

@@ -1,0 +1,1 @@
+"""Reports: coverage, completeness, and the document that holds them."""

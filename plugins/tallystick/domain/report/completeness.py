@@ -1,0 +1,370 @@
+"""Complete up to when: the instant before which all that was appended is proven to be landed.
+
+A look is a broker snapshot on record. Everything appended to a log before it was taken lies below
+the highest high watermark that it or an earlier look showed: its own, unless the log was cut. So a
+partition is complete up to a look when none of these is above the clean prefix of its log. Event
+times play no part: they are labels, and they lie.
+
+1. The clean prefix ends at the frontier, or where the first failing finding begins.
+2. A failing finding without an interval leaves nothing of its log clean, one without a partition
+   nothing of the feed: unknown, never complete.
+3. A log is clean only behind earlier logs of its partition that are clean to their ends.
+4. The feed is complete up to the least of its partitions.
+5. A look with a doubt proves nothing, and still shows what is short. So does one whose machine has
+   a clock ahead of the ledger's: nobody knows which of both is right.
+6. A stopped log is clean up to its cut at most, even if two people have accepted what was cut: what
+   it has held since is landed by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
+
+# Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
+CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
+_CUTS: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The high watermarks that one snapshot showed."""
+
+    taken_at: datetime
+    """Before the broker was asked; never later than the ledger's clock was then."""
+    topic_id: str
+    partitions: Sequence[int]
+    """Ascending."""
+    high_watermarks: Sequence[int]
+    """Excluded; one for each of `partitions`."""
+    leaderless: frozenset[int] = frozenset()
+    """Partitions that could not be asked."""
+    doubt: str | None = None
+    """Why it proves nothing, as a sentence; None for a look that does."""
+
+
+def doubt_of_clock(asked_at: datetime, recorded_at: datetime) -> str | None:
+    """Why a look proves nothing whose asker's clock was ahead of the ledger's when it was kept.
+
+    A clock that is behind proves less, and never too much.
+    """
+    ahead = asked_at - recorded_at
+    if ahead <= CLOCKS_MAY_DIFFER:
+        return None
+    return (
+        "the look proves nothing, for the clock of the machine that asked the broker was"
+        f" {ahead.total_seconds():.0f} s ahead of the ledger's. Set the one that is wrong."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPrefix:
+    """How much of one log is in order: everything below `until_offset`."""
+
+    until_offset: int | None
+    """Excluded; None where nothing can be said."""
+    blocked_by: Finding | None = None
+    """What ends it; None when it only has not been landed further."""
+    worst: Finding | None = None
+    """The worst of what holds the log back: `blocked_by`, or a worse one behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCompleteness:
+    """What is proven of one partition."""
+
+    partition: int
+    up_to: datetime | None
+    """The newest look below which all is proven; None without one."""
+    short_at: datetime | None
+    """The oldest look after it that showed more than the clean prefix; None when there is none."""
+    blocked_by: Finding | None
+    doubt: str | None = None
+    """Why the newest look after it that might have proven more does not; None without such one."""
+    worst: Finding | None = None
+    """The worst of what holds it back; None where `blocked_by` is."""
+
+
+class Proof(StrEnum):
+    """If everything up to an instant is proven."""
+
+    PROVEN = "proven"
+    NOT_PROVEN = "not proven"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """What is proven of a feed."""
+
+    partitions: tuple[PartitionCompleteness, ...] = ()
+    newest_look_at: datetime | None = None
+    blocked_by: Finding | None = None
+    """A failing finding that names no partition."""
+
+    @property
+    def up_to(self) -> datetime | None:
+        """The least of all partitions; None while one of them has no proof."""
+        instants = [each.up_to for each in self.partitions if each.up_to is not None]
+        if self.blocked_by or not instants or len(instants) < len(self.partitions):
+            return None
+        return min(instants)
+
+    def proof_of(self, instant: datetime) -> Proof:
+        """If everything that was appended before the instant is proven to be landed."""
+        if self.up_to is not None and instant <= self.up_to:
+            return Proof.PROVEN
+        # Appended before a look that is not later than the instant, and not clean.
+        short = any(
+            each.short_at is not None
+            and each.short_at <= instant
+            and (each.blocked_by is None or each.blocked_by.verdict is not Verdict.UNKNOWN)
+            for each in self.partitions
+        )
+        known_bad = self.blocked_by and self.blocked_by.verdict is not Verdict.UNKNOWN
+        return Proof.NOT_PROVEN if short or known_bad else Proof.UNKNOWN
+
+    def holding_back(self, instant: datetime) -> tuple[PartitionCompleteness, ...]:
+        """The partitions that are not proven up to the instant, the furthest behind first."""
+        behind = [each for each in self.partitions if each.up_to is None or each.up_to < instant]
+        return tuple(
+            sorted(behind, key=lambda each: (each.up_to is not None, each.up_to, each.partition))
+        )
+
+
+def clean_prefixes(
+    generations: Mapping[int, Sequence[GenerationAccount]], findings: Iterable[Finding]
+) -> dict[int, dict[str, CleanPrefix]]:
+    """By partition and topic id; generations of one topic id are one log, oldest first."""
+    failing: dict[int, list[Finding]] = {}
+    for each in findings:
+        if each.partition is None:
+            continue
+        if each.verdict in FAILING_VERDICTS or _stops(each, generations.get(each.partition, ())):
+            failing.setdefault(each.partition, []).append(each)
+    return {
+        partition: _prefixes_of(accounts, failing.get(partition, ()))
+        for partition, accounts in generations.items()
+    }
+
+
+def would_hold_back(found: Finding, generations: Mapping[int, Sequence[GenerationAccount]]) -> bool:
+    """True for a finding that ends what is clean, unless people accept it.
+
+    One that begins at a frontier or beyond ends nothing: as much as is landed is clean.
+    """
+    if found.verdict not in FAILING_VERDICTS:
+        return False
+    if found.partition is None:
+        return True
+    accounts = generations.get(found.partition, ())
+    frontier = max((each.frontier for each in accounts), default=0)
+    return found.from_offset is None or found.from_offset < frontier
+
+
+def _stops(each: Finding, accounts: Sequence[GenerationAccount]) -> bool:
+    """True for the cut with which the partition's newest life has stopped, waived or not."""
+    return (
+        each.code in _CUTS
+        and bool(accounts)
+        and accounts[-1].state is GenerationState.STOPPED
+        and each.generation == accounts[-1].ordinal
+    )
+
+
+def _prefixes_of(
+    accounts: Sequence[GenerationAccount], failing: Sequence[Finding]
+) -> dict[str, CleanPrefix]:
+    logs: dict[str, list[GenerationAccount]] = {}
+    for each in accounts:
+        logs.setdefault(each.topic_id, []).append(each)
+    found: dict[str, CleanPrefix] = {}
+    broken: CleanPrefix | None = None
+    for topic_id, lives in logs.items():
+        if broken:
+            found[topic_id] = CleanPrefix(None, broken.blocked_by, broken.worst)
+            continue
+        ordinals = {each.ordinal for each in lives}
+        mine = [each for each in failing if each.generation is None or each.generation in ordinals]
+        prefix = found[topic_id] = _prefix(lives[-1], mine)
+        seen_until = max(each.last_seen_until for each in lives)
+        if prefix.until_offset is None or prefix.until_offset < seen_until:
+            broken = prefix
+    return found
+
+
+def _prefix(newest: GenerationAccount, failing: Sequence[Finding]) -> CleanPrefix:
+    held = [
+        each for each in failing if each.from_offset is None or each.from_offset < newest.frontier
+    ]
+    if not held:
+        return CleanPrefix(newest.frontier)
+    worst_first = sorted(held, key=lambda each: -each.verdict.severity)
+    first = min(worst_first, key=lambda each: -1 if each.from_offset is None else each.from_offset)
+    is_worst = first.verdict is worst_first[0].verdict
+    return CleanPrefix(first.from_offset, first, first if is_worst else worst_first[0])
+
+
+@dataclass(slots=True)
+class _Search:
+    """One partition, while looks are read from the newest to the oldest."""
+
+    logs: Mapping[str, CleanPrefix]
+    may_be_cut: bool = False
+    """True where an earlier look may have shown more of the same log: all are read then."""
+    up_to: datetime | None = None
+    short_at: datetime | None = None
+    blocked_by: Finding | None = None
+    worst: Finding | None = None
+    doubt: str | None = None
+    is_over: bool = False
+    """True when the partition has no log any more, and all that its logs ever showed is clean."""
+    was_shown: bool = False
+    absent_at: datetime | None = None
+    """The newest look before all that showed it: it seems not to have existed yet."""
+
+    def is_proven_without(self, look: Look) -> bool:
+        """True when a look that does not show the partition is the answer."""
+        if look.doubt:
+            self.doubt = self.doubt or look.doubt
+        elif self.is_over and not self.was_shown and look.topic_id not in self.logs:
+            self.up_to = look.taken_at
+            return True
+        elif self.was_shown and self.absent_at is None:
+            self.absent_at = look.taken_at
+        return False
+
+    def is_proven_by(self, look: Look, high_watermark: int) -> bool:
+        """True when this look is the answer; else it is noted that it showed more."""
+        self.was_shown = True
+        prefix = self.logs.get(look.topic_id, _UNPLANNED if self.logs else _NOTHING_READ)
+        if prefix.until_offset is None or high_watermark > prefix.until_offset:
+            # What was appended before it was appended before every newer look, too.
+            self.up_to, self.absent_at = None, None
+            if prefix is _UNPLANNED and high_watermark == 0:
+                self.doubt = self.doubt or look.doubt or _ANOTHER_LOG
+            else:
+                self.short_at = look.taken_at
+                self.blocked_by, self.worst = prefix.blocked_by, prefix.worst
+            return False
+        if look.doubt:
+            self.doubt = self.doubt or look.doubt
+            return False
+        self.up_to = self.up_to or look.taken_at
+        return not self.may_be_cut
+
+
+# A log that no plan has looked at: only one that never held a record is complete, and only where
+# it has taken no other log's place.
+_NOTHING_READ: Final = CleanPrefix(0)
+_UNPLANNED: Final = CleanPrefix(None)
+_ANOTHER_LOG: Final = "the look proves nothing, for it showed another log, and no plan has seen it."
+
+
+@dataclass(slots=True)
+class _Searches:
+    logs: Mapping[int, Mapping[str, CleanPrefix]]
+    waiting: dict[int, _Search] = field(default_factory=dict)
+    done: dict[int, _Search] = field(default_factory=dict)
+
+    def look(self, look: Look) -> None:
+        shown = dict(zip(look.partitions, look.high_watermarks, strict=True))
+        for partition in shown:
+            if partition not in self.done and partition not in self.waiting:
+                self.waiting[partition] = _Search(self.logs.get(partition, {}))
+        for partition, search in list(self.waiting.items()):
+            high_watermark = shown.get(partition)
+            if high_watermark is None:
+                is_absent = partition not in look.leaderless
+                is_proven = is_absent and search.is_proven_without(look)
+            else:
+                is_proven = search.is_proven_by(look, high_watermark)
+            if is_proven:
+                self.done[partition] = self.waiting.pop(partition)
+
+
+def completeness_of(
+    generations: Mapping[int, Sequence[GenerationAccount]],
+    findings: Sequence[Finding],
+    looks: Iterable[Look],
+) -> Completeness:
+    """What the looks prove, those first that began last; they are read no further than needed.
+
+    `generations` are all lives of each partition, oldest first. A partition that looks show, and
+    none before a certain one, did not exist then, unless it had no leader: nothing of it is
+    missing. One that a later life of the topic lacks is complete if all of its logs are.
+    """
+    logs = clean_prefixes(generations, findings)
+    cut = {each.partition for each in findings if each.code in _CUTS}
+    searches = _Searches(
+        logs,
+        {
+            partition: _Search(
+                prefixes,
+                may_be_cut=partition in cut or _was_cut(generations[partition]),
+                is_over=_is_over(generations[partition], prefixes),
+            )
+            for partition, prefixes in logs.items()
+        },
+    )
+    newest: datetime | None = None
+    for look in looks:
+        newest = newest or look.taken_at
+        searches.look(look)
+        if not searches.waiting:
+            break
+    for partition, search in searches.waiting.items():
+        search.up_to = search.up_to or search.absent_at
+        if search.short_at is None and _has_shown_more(logs, generations.get(partition, ())):
+            search.up_to = None
+    everything = {**searches.waiting, **searches.done}
+    wide = [each for each in findings if each.partition is None]
+    return Completeness(
+        partitions=tuple(
+            PartitionCompleteness(
+                partition, each.up_to, each.short_at, each.blocked_by, each.doubt, each.worst
+            )
+            for partition, each in sorted(everything.items())
+        ),
+        newest_look_at=newest,
+        blocked_by=_worst_failing(wide),
+    )
+
+
+def _is_over(accounts: Sequence[GenerationAccount], prefixes: Mapping[str, CleanPrefix]) -> bool:
+    """True when the newest log is gone, and every log clean up to where it was seen to reach."""
+    return accounts[-1].state is GenerationState.CLOSED and all(
+        (until := prefixes[each.topic_id].until_offset) is not None
+        and until >= each.last_seen_until
+        for each in accounts
+    )
+
+
+def _was_cut(accounts: Sequence[GenerationAccount]) -> bool:
+    """True when the partition has stopped, or one of its logs has a later life."""
+    topic_ids = {each.topic_id for each in accounts}
+    stopped = any(each.state is GenerationState.STOPPED for each in accounts)
+    return stopped or len(topic_ids) < len(accounts)
+
+
+def _has_shown_more(
+    logs: Mapping[int, Mapping[str, CleanPrefix]], accounts: Sequence[GenerationAccount]
+) -> bool:
+    """True for a stopped log of which an earlier look than all that were read showed more."""
+    if not accounts or accounts[-1].state is not GenerationState.STOPPED:
+        return False
+    newest = accounts[-1]
+    prefix = logs[newest.partition.partition][newest.topic_id]
+    return prefix.until_offset is None or prefix.until_offset < newest.last_seen_until
+
+
+def _worst_failing(findings: Sequence[Finding]) -> Finding | None:
+    failing = [each for each in findings if each.verdict in FAILING_VERDICTS]
+    return max(failing, key=lambda each: each.verdict.severity, default=None)

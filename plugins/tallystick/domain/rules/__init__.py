@@ -1,0 +1,1 @@
+"""Reconciliation: every rule, what it finds, and what ends it."""

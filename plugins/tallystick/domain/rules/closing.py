@@ -1,0 +1,230 @@
+"""Which standing findings have ended: what was looked for again, and is not there any more.
+
+1. Only who looked can close: a witness that did not answer closes nothing, and a partition without
+   a leader, one that the broker did not list, or whose batches could not be read, has not answered.
+   Nor has storage for a file that could not be asked (U1 of the same subject), or for what may lie
+   in a directory of attempts that could not be asked.
+2. What is lost stays lost: losses, cuts, doubts about a log and unknown tails end by an operator's
+   word, never by a look. The witness that a doubt is about is not there to be asked again.
+3. What is foreseen ends where a look foresees it no more: a plan has recorded what was so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, auto
+from typing import assert_never
+
+from tallystick.domain.attempts.asked import Unasked, is_of_attempts
+from tallystick.domain.identities import BatchId
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, subtract
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.log_rules import has_lost_unlanded
+from tallystick.domain.rules.offset_rules import is_of_rows
+from tallystick.domain.rules.rule_table import RULE_OF, Ending
+from tallystick.domain.rules.second_read_rules import (
+    ComparedPlace,
+    is_lost_whole,
+    is_refusal,
+    place_of,
+)
+
+
+class Payloads(Enum):
+    """What a look says of payloads that are there twice."""
+
+    NOT_ASKED_FOR = auto()
+    """The feed sets no horizon within which they are told."""
+    NOT_COMPARED = auto()
+    """Not in this look, or not of all rows."""
+    COMPARED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Who answered in this look."""
+
+    taken_at: datetime
+    broker: BrokerSnapshot | None
+    """What it showed; None when it did not answer."""
+    storage: bool
+    """True when every directory was listed."""
+    read_in_full: Mapping[BatchId, bool] = field(default_factory=dict)
+    """Batches that a scrub read as a whole, and if nothing was found in their rows."""
+    offsets_read: Mapping[BatchId, bool] = field(default_factory=dict)
+    """Batches whose offset columns were read, and if nothing was found in their rows."""
+    equal_again: Collection[ComparedPlace] = ()
+    """Places whose differing slices a second reader compared again, and found equal."""
+    replaced: Collection[tuple[str, str]] = ()
+    """Files by batch and name whose place a repair has taken."""
+    payloads: Payloads = Payloads.NOT_COMPARED
+    lost: Sequence[tuple[GenerationAccount, OffsetRange, str]] = ()
+    """What the ledger has as lost."""
+    not_told: Collection[int] = ()
+    """Partitions of which it did not tell with what their unread part begins."""
+    unasked: Sequence[Unasked] = ()
+    """The directories of attempts that could not be asked what they hold."""
+
+    def is_broker_heard_on(self, each: Finding, account: GenerationAccount | None) -> bool:
+        """True when the broker answered for the finding's partition, or for the topic without one.
+
+        Where it shows no such partition it has answered only for a topic that was re-created: that
+        log is over. `account` is the partition's newest generation; None before the first plan.
+        """
+        if self.broker is None or each.partition is None:
+            return self.broker is not None
+        if each.code is FindingCode.LOSS_NEAR and each.partition in self.not_told:
+            return False
+        if each.partition in self.broker.partitions:
+            return True
+        topic_id = account.topic_id if account else each.evidence.get("topic_id")
+        is_over = topic_id is not None and topic_id != self.broker.topic_id
+        return is_over and each.partition not in self.broker.unheard
+
+
+def ended_findings(
+    standing: Mapping[int, Finding],
+    found: Sequence[Finding],
+    heard: Heard,
+    generations: Mapping[int, GenerationAccount],
+) -> dict[int, str]:
+    """The numbers of findings that have ended, each with what ended it."""
+    still = {each.key for each in found}
+    # A rebuild names the offsets of a directory that the ledger can't hold beside another batch: it
+    # stands as long as the directory is there.
+    behind = {each.subject for each in found if each.code is FindingCode.LEDGER_BEHIND}
+    unasked = {each.subject for each in found if _says_it_could_not_be_asked(each)}
+    ended = {}
+    for number, each in standing.items():
+        is_there = each.code is FindingCode.LANDED_TWICE and each.subject in behind
+        is_unasked = each.level is Level.L2 and each.subject in unasked
+        if each.key not in still and not is_there and not is_unasked:
+            if each.is_foreseen:
+                reason = _foreseen_no_more(each, found, heard, generations)
+            else:
+                reason = _reason(each, heard, generations)
+            if reason:
+                ended[number] = reason
+    return ended
+
+
+def _says_it_could_not_be_asked(found: Finding) -> bool:
+    return found.code is FindingCode.COULD_NOT_TELL and found.level is Level.L2
+
+
+def _foreseen_no_more(
+    each: Finding,
+    found: Sequence[Finding],
+    heard: Heard,
+    generations: Mapping[int, GenerationAccount],
+) -> str | None:
+    """What ended a finding that no plan has recorded as it was foreseen.
+
+    Where files that may hold its rows could not be asked: only that all of its offsets are foreseen
+    in other findings now, or recorded as lost.
+    """
+    account = generations.get(-1 if each.partition is None else each.partition)
+    is_unasked = any(one.may_hold_any_of(each) for one in heard.unasked)
+    if is_unasked and not _is_told_anew(each, found, heard):
+        return None
+    if not heard.is_broker_heard_on(each, account):
+        return None
+    return (
+        f"It was foreseen. The look at {heard.taken_at.isoformat(timespec='seconds')} does not"
+        " foresee it any more: what a plan has recorded instead is in findings of its own."
+    )
+
+
+def _is_told_anew(each: Finding, found: Sequence[Finding], heard: Heard) -> bool:
+    """True where each of its offsets is foreseen in a finding of this look, or recorded as lost."""
+    mine = _offsets_of(each)
+    foreseen = [
+        _offsets_of(one) for one in found if one.is_foreseen and one.generation == each.generation
+    ]
+    lost = [offsets for log, offsets, _ in heard.lost if log.ordinal == each.generation]
+    return mine is not None and not subtract(mine, [*filter(None, foreseen), *lost])
+
+
+def _offsets_of(found: Finding) -> OffsetRange | None:
+    if found.partition is None or found.from_offset is None or found.until_offset is None:
+        return None
+    partition = TopicPartition(found.topic, found.partition)
+    return offset_range(partition, found.from_offset, found.until_offset)
+
+
+def _reason(
+    each: Finding, heard: Heard, generations: Mapping[int, GenerationAccount]
+) -> str | None:
+    """What ended a finding that this look did not find; None when it says nothing about it."""
+    file = (str(each.evidence.get("batch")), str(each.evidence.get("file")))
+    if file in heard.replaced:
+        return f"A repair took the place of {file[1]}."
+    gone = f"It was looked for at {heard.taken_at.isoformat(timespec='seconds')}, and is gone."
+    account = generations.get(-1 if each.partition is None else each.partition)
+    match RULE_OF[each.code].endings[each.level]:
+        case Ending.LEDGER:
+            return gone
+        case Ending.BROKER:
+            is_asked = not is_of_attempts(each) or not any(
+                one.covers(each.subject) for one in heard.unasked
+            )
+            return gone if is_asked and heard.is_broker_heard_on(each, account) else None
+        case Ending.LISTING | Ending.FULL_READ | Ending.SECOND_READ as ending:
+            return gone if _is_well_by_now(each, ending, heard) else None
+        case Ending.PAYLOADS:
+            return _payloads_ended(heard, gone)
+        case Ending.LANDING:
+            return _passed(each, account)
+        case Ending.NEW_GENERATION:
+            return ended_by_reopening(each, account)
+        case Ending.REPAIR | Ending.ACCEPTANCE | Ending.NEVER_RECORDED:
+            return None
+        case _ as never:
+            assert_never(never)
+
+
+def _is_well_by_now(each: Finding, ending: Ending, heard: Heard) -> bool:
+    """True for what was read again in this way, and is as it should be."""
+    batch_id = BatchId(str(each.evidence.get("batch")))
+    if ending is Ending.SECOND_READ:
+        # Where an attempt's offsets are lost, that is told by itself, and names its files.
+        is_nowhere = is_refusal(each) and is_lost_whole(each, heard.lost)
+        return is_nowhere or place_of(each) in heard.equal_again
+    if ending is Ending.FULL_READ:
+        return heard.read_in_full.get(batch_id, False)
+    if is_of_rows(each):
+        return heard.offsets_read.get(batch_id, False)
+    return heard.storage
+
+
+def _payloads_ended(heard: Heard, gone: str) -> str | None:
+    if heard.payloads is Payloads.NOT_ASKED_FOR:
+        return "The feed sets no reconcile.payload_horizon: it does not ask for this any more."
+    return gone if heard.payloads is Payloads.COMPARED else None
+
+
+def _passed(each: Finding, account: GenerationAccount | None) -> str | None:
+    """What ended a finding about offsets that wait; only their own log can land them."""
+    if account is None or each.generation is None or each.until_offset is None:
+        return None
+    if account.ordinal > each.generation:
+        opened = f"generation {account.ordinal} was opened at offset {account.first_offset}"
+        return f"That log is over: {opened}."
+    if account.state is GenerationState.CLOSED:
+        return f"That log is over: generation {account.ordinal} is closed."
+    has_passed = account.ordinal == each.generation and account.frontier >= each.until_offset
+    return "Landing has passed these offsets." if has_passed else None
+
+
+def ended_by_reopening(each: Finding, account: GenerationAccount | None) -> str | None:
+    """What a new generation says of a cut before it; None where that leaves the cut standing."""
+    is_cut = each.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+    if account is None or not is_cut or each.generation is None:
+        return None
+    if account.ordinal <= each.generation or has_lost_unlanded(each):
+        return None
+    return f"Generation {account.ordinal} was opened at offset {account.first_offset}."

@@ -1,0 +1,184 @@
+"""Findings: what reconciliation states, as values with exact offsets, a cause and a next step.
+
+1. A finding says what its rule may say, at a level at which the rule looks; no other can be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tallystick.domain.batches.batch import BatchPlan
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.finding_codes import FindingCode as FindingCode
+from tallystick.domain.finding_codes import Level as Level
+from tallystick.domain.identities import BatchId
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.rule_table import RULE_OF
+
+_FORESEEN: Final = "foreseen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One trouble, named to the offset."""
+
+    code: FindingCode
+    verdict: Verdict
+    level: Level
+    feed: str
+    topic: str
+    generation: int | None = None
+    """Ordinal of the generation; None when the trouble is not of one log."""
+    partition: int | None = None
+    from_offset: int | None = None
+    """Included."""
+    until_offset: int | None = None
+    """Excluded."""
+    cause: str
+    next_step: str
+    evidence: Mapping[str, object] = field(default_factory=dict)
+    subject: str = ""
+    """What it is about where no interval tells two of a code apart: a file, the rows of a file, a
+    path, a batch."""
+
+    def __post_init__(self) -> None:
+        RULE_OF[self.code].require(self.verdict, self.level)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it is about: the same trouble seen again has the same key, whatever its words.
+
+        A state that lasts is the same one while the log grows: its end is where a look saw the log.
+        """
+        return (
+            self.code,
+            self.topic,
+            self.generation,
+            self.partition,
+            self.from_offset,
+            None if self.code in GROWING_CODES else self.until_offset,
+            self.subject,
+        )
+
+    @property
+    def is_foreseen(self) -> bool:
+        """True for what a look saw and no plan has recorded yet: the next plan states it anew."""
+        return self.evidence.get(_FORESEEN) is True
+
+    def __str__(self) -> str:
+        place = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+        if self.from_offset is not None and self.until_offset is not None:
+            place += f" [{self.from_offset}, {self.until_offset})"
+        return f"{place} {self.code.value} {self.verdict.value}: {self.cause} {self.next_step}"
+
+
+def finding(
+    feed: str,
+    account: GenerationAccount,
+    offsets: OffsetRange | None,
+    code: FindingCode,
+    verdict: Verdict,
+    *,
+    level: Level,
+    cause: str,
+    next_step: str,
+    evidence: Mapping[str, object] | None = None,
+) -> Finding:
+    """A finding about one generation; the interval is empty where the rule can't bound it."""
+    return Finding(
+        code=code,
+        verdict=verdict,
+        level=level,
+        feed=feed,
+        topic=account.partition.topic,
+        generation=account.ordinal,
+        partition=account.partition.partition,
+        from_offset=offsets.from_offset if offsets else None,
+        until_offset=offsets.until_offset if offsets else None,
+        cause=cause,
+        next_step=next_step,
+        evidence=dict(evidence or {}),
+    )
+
+
+def finding_in_batch(
+    plan: BatchPlan,
+    offsets: OffsetRange,
+    code: FindingCode,
+    verdict: Verdict,
+    *,
+    level: Level,
+    cause: str,
+    next_step: str,
+    evidence: Mapping[str, object],
+) -> Finding:
+    """A finding about offsets that a batch has planned."""
+    return Finding(
+        code=code,
+        verdict=verdict,
+        level=level,
+        feed=plan.feed,
+        topic=plan.topic,
+        generation=plan.ordinal,
+        partition=offsets.partition.partition,
+        from_offset=offsets.from_offset,
+        until_offset=offsets.until_offset,
+        cause=cause,
+        next_step=next_step,
+        evidence=evidence,
+    )
+
+
+def foreseen(found: Finding) -> Finding:
+    """The finding as a look states it that is no plan: with the change that it tells of to come."""
+    return replace(found, evidence={**found.evidence, _FORESEEN: True})
+
+
+def batches_in_trouble(standing: Iterable[Finding]) -> frozenset[BatchId]:
+    """The batches that these findings are about: no look calls one clean, accepted or not."""
+    named = (each.evidence.get("batch") for each in standing)
+    return frozenset(BatchId(each) for each in named if isinstance(each, str))
+
+
+# Everything above what is harmless or accepted: a run's check fails on it, and so does reconcile.
+FAILING_VERDICTS: Final = frozenset(
+    {Verdict.SUSPECTED, Verdict.UNKNOWN, Verdict.PROVEN_DUP, Verdict.PROVEN_LOSS}
+)
+
+# States that last while the log grows behind them.
+GROWING_CODES: Final = frozenset(
+    {
+        FindingCode.UNREAD_PARTITION,
+        FindingCode.STALLED_STABLE_OFFSET,
+        FindingCode.LOSS_NEAR,
+        FindingCode.NO_RUN,
+        FindingCode.NO_PROGRESS,
+    }
+)
+
+# What a run records: its plan with the change that it describes, its batches with what is missing
+# in them. The other codes are reconcile's: no news of a run, however lately they were seen.
+PLANNING_CODES: Final = frozenset(
+    {
+        FindingCode.EXPIRED,
+        FindingCode.PURGED,
+        FindingCode.TRUNCATED,
+        FindingCode.OVERWRITTEN,
+        FindingCode.RECREATED,
+        FindingCode.SHORT_READ,
+        FindingCode.UNREADABLE_RECORD,
+        FindingCode.NO_PROGRESS,
+        FindingCode.COULD_NOT_TELL,
+    }
+)
+
+
+def kept_in(evidence: Mapping[str, object] | None) -> str:
+    """Where files are kept that may hold the rows; empty when there are none."""
+    kept = (evidence or {}).get("kept")
+    if not isinstance(kept, list) or not kept:
+        return ""
+    return f"Files that may hold some of these rows are kept in {', '.join(kept)}: look there. "

@@ -1,0 +1,87 @@
+"""Waivers: two people accept a finding as it is stated now, for a time.
+
+1. A waiver is of one finding: its code, its exact interval, and its evidence. So whatever makes a
+   finding worse makes it another one, or changes its evidence; all that may grow under a waiver is
+   time, and a log behind what is told.
+2. It is void when it expires, and when the evidence changes: then the finding is open again.
+3. A waived finding is told as WAIVED; it neither fails a run nor holds back completeness.
+4. What is accepted is what was read: a waiver names the digest of the evidence that both people had
+   before them, and is refused when it is another one by then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.findings import Finding
+
+# When it was seen, for how long or how often it has been so, who the log says it was, if it can be
+# asked, and in which words a witness refused to tell: a later look changes these by itself.
+_CHANGING: Final = frozenset(
+    {"seen_at", "seen_first_at", "seconds", "producer_id", "failures", "said"}
+)
+_NOT_ASKED: Final = "not_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """What two people have accepted."""
+
+    finding_id: int
+    reason: str
+    asked_by: str
+    approved_by: str
+    """Somebody else."""
+    expires_at: datetime
+    """Excluded: from then on the finding is open again."""
+    digest: str
+    """Of the evidence that both have read, as `shown_digest` gives it."""
+
+
+def as_accepted(
+    findings: Iterable[Finding], accepted: Collection[tuple[object, ...]]
+) -> list[Finding]:
+    """The findings in their order, those with an accepted key as WAIVED."""
+    return [
+        replace(each, verdict=Verdict.WAIVED) if each.key in accepted else each for each in findings
+    ]
+
+
+def evidence_digest(evidence: Mapping[str, object]) -> bytes:
+    """SHA-256 of the evidence as JSON, without what every look changes by itself.
+
+    Of what may be where nobody could ask: of these directories, for what the log has changes with
+    each look, and so do the words of a refusal.
+
+    >>> evidence_digest({"b": 1, "a": 2}) == evidence_digest({"a": 2, "b": 1, "seconds": 7})
+    True
+    """
+    kept = {name: value for name, value in evidence.items() if name not in _CHANGING}
+    if is_not_asked(evidence):
+        kept = {_NOT_ASKED: sorted(evidence[_NOT_ASKED])}  # type: ignore[call-overload]
+    return sha256(json.dumps(kept, sort_keys=True).encode()).digest()
+
+
+def is_not_asked(evidence: Mapping[str, object]) -> bool:
+    """True for a loss that is unknown while directories of attempts can't be asked."""
+    return isinstance(evidence.get(_NOT_ASKED), Mapping)
+
+
+def shown_digest(evidence: Mapping[str, object]) -> str:
+    """The evidence's digest as people read and copy it: short, for it guards against a mix-up only.
+
+    >>> shown_digest({"length_bytes": 0})
+    'ff39e8c1'
+    """
+    return shortened(evidence_digest(evidence))
+
+
+def shortened(digest: bytes) -> str:
+    """The first characters of a digest, as they are shown."""
+    return digest.hex()[:8]

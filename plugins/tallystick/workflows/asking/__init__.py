@@ -1,0 +1,1 @@
+"""What attempts have left behind: asked, committed after all, or swept."""

@@ -1,0 +1,92 @@
+"""Gives files of a dead attempt a batch of their own, where its old one claims them no more.
+
+One that died in between leaves a batch that nobody holds: the next plan finds the files again by
+their offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tallystick.domain.batches.batch import BatchPlan, BatchStatus
+from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.planning.claiming_again import ClaimAgain, claim_again
+from tallystick.domain.planning.log_changes import Accounts, LogChanges
+from tallystick.domain.rules.second_read_rules import refused_before
+from tallystick.workflows.services import Services
+from tallystick.workflows.stored.kept_files import staged_files
+from tallystick.workflows.stored.staged_attempts import is_whole
+from tallystick.workflows.stored.unanswered import Unanswered
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeFiles:
+    """Complete files of a batch that claims their offsets no more."""
+
+    staging: StagingPath
+    old: BatchPlan
+    """The batch as the ledger has it now."""
+    offsets: tuple[OffsetRange, ...]
+    """What its application was told to read."""
+    claim: ClaimAgain
+
+    @property
+    def plan(self) -> BatchPlan:
+        """The old batch, as it would claim them again."""
+        return replace(self.old, ranges=self.claim.ranges)
+
+
+def free_files(
+    services: Services,
+    lost: Sequence[OffsetRange],
+    accounts: Accounts,
+    standing: Collection[BatchId],
+    unanswered: Unanswered,
+) -> Iterator[FreeFiles]:
+    """Files that may hold what would be lost, and that no second reader has refused.
+
+    `standing` are batches whose claims stay, for their own attempts could not be asked. What else
+    can't be asked is noted.
+    """
+    found = [each.finding for each in services.ledger.findings(services.feed_name)]
+    for each in staged_files(services, unanswered):
+        old, offsets = each.plan, each.offsets
+        if old is None or not offsets or old.is_repair:
+            continue
+        if set(offsets) == {one.offsets for one in old.ranges}:
+            continue  # the batch itself is asked
+        if not any(one.intersection(gone) for one in offsets for gone in lost):
+            continue
+        if refused_before(old.batch_id, {each.staging.attempt_id}, found):
+            continue
+        claim = claim_again(old, offsets, accounts, standing)
+        is_free = False
+        with unanswered.noting(each.staging):
+            is_free = claim is not None and is_whole(services, each.staging)
+        if claim and is_free:
+            yield FreeFiles(each.staging, old, offsets, claim)
+
+
+def claimed_again(
+    services: Services, free: FreeFiles, standing: Collection[BatchId], owner: Owner
+) -> list[BatchStatus]:
+    """A new batch with these files in staging; none when the offsets are free no more."""
+    with services.ledger.planning(services.feed_name, services.topic) as session:
+        claim = claim_again(free.old, free.offsets, session.accounts(), standing)
+        if claim is None:
+            return []
+        plan = replace(free.old, batch_id=BatchId(services.new_id()), ranges=claim.ranges)
+        session.apply(LogChanges(cuts=claim.cuts), None)
+        session.freeze(plan.window, [plan], (), owner=owner, lease=services.lease)
+    staging = StagingPath.of(plan, AttemptId(services.new_id()))
+    services.store.rename_exclusive(str(free.staging), str(staging))
+    log.warning(
+        "%s is no batch's any more: batch %s claims what it holds.", free.staging, plan.batch_id
+    )
+    return [services.ledger.batch(plan.batch_id)]

@@ -1,0 +1,116 @@
+"""What the attempts of a batch hold that can be committed. Changes nothing."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from tallystick.domain.attempts.last_copies import ProvablePart, provable_parts
+from tallystick.domain.batches.accounting import holes_in, problems_in, unexplained_in
+from tallystick.domain.batches.batch import BatchPlan, BatchStatus
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.repair.rebuilding import named
+from tallystick.domain.rules.second_read_rules import refused_before
+from tallystick.errors import FileMissing, ManifestMismatch
+from tallystick.workflows.asking.entering import logs_of
+from tallystick.workflows.committing.proving import causes_of
+from tallystick.workflows.services import Services
+from tallystick.workflows.stored.staged_attempts import is_whole, landing_plan, proven_manifest
+from tallystick.workflows.stored.unanswered import Unanswered
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An attempt's files that may be committed."""
+
+    staging: StagingPath
+    manifest: Manifest | None
+    """Its proof; None where the files are to be proven now."""
+    parts: tuple[ProvablePart, ...] = ()
+    is_refused: bool = False
+    """True where a second reader saw other records: only an equal comparison can commit them."""
+
+    @property
+    def lost(self) -> list[OffsetRange]:
+        """What the files can't prove of the claims."""
+        return [lost for part in self.parts for lost in part.lost]
+
+
+def may_be_committed(
+    services: Services, status: BatchStatus, snapshot: BrokerSnapshot, *, is_just_asked: bool
+) -> bool:
+    """True where one of its attempts holds what can be committed, or can't be asked now.
+
+    Files that a second reader has refused don't count where this run's plan has just asked them:
+    they would be in the way for ever.
+    """
+    unanswered = Unanswered(services)
+    offers = offers_of(services, status, snapshot, unanswered)
+    counted = [each for each in offers if not (each.is_refused and is_just_asked)]
+    return bool(counted) or unanswered.is_about(status.plan.batch_id)
+
+
+def offers_of(
+    services: Services, status: BatchStatus, snapshot: BrokerSnapshot, unanswered: Unanswered
+) -> list[Offer]:
+    """What can be committed of the attempts: proofs on record first, then what loses least.
+
+    An attempt that can't be asked is noted, and hides no other one.
+    """
+    plan = status.plan
+    staged = unanswered.attempts_of(plan.root, plan.batch_id)
+    logs = logs_of(services) if staged else {}
+    standing = [each.finding for each in services.ledger.findings(services.feed_name)]
+    proofs: list[Offer] = []
+    others: list[Offer] = []
+    for each in staged:
+        with unanswered.noting(each):
+            # A proof from before a second reader saw rows that differ proves them no more.
+            is_refused = bool(refused_before(plan.batch_id, {each.attempt_id}, standing))
+            manifest = None if is_refused else proven_manifest(services, each)
+            if manifest:
+                if _is_of(manifest, plan):
+                    proofs.append(Offer(each, named(manifest, plan, logs)))
+            elif parts := parts_of(services, plan, each, snapshot):
+                others.append(Offer(each, None, parts, is_refused))
+    others.sort(key=lambda offer: sum(lost.span for lost in offer.lost))
+    return [*proofs, *others]
+
+
+def _is_of(manifest: Manifest, plan: BatchPlan) -> bool:
+    """True when the proof is of exactly what the batch claims now."""
+    return (
+        {each.offsets for each in manifest.plan.ranges} == {each.offsets for each in plan.ranges}
+        and manifest.plan.replaces == plan.replaces
+        and (manifest.plan.cluster_id, manifest.plan.topic_id) == (plan.cluster_id, plan.topic_id)
+    )
+
+
+def parts_of(
+    services: Services, plan: BatchPlan, staging: StagingPath, snapshot: BrokerSnapshot
+) -> tuple[ProvablePart, ...]:
+    """What complete files prove of the claims; empty when they can't be committed."""
+    landing = landing_plan(services, staging)
+    is_same_log = (plan.cluster_id, plan.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
+    if landing is None or not is_same_log or not is_whole(services, staging):
+        return ()
+    try:
+        found = services.store.read_back(staging.data)
+    except (FileMissing, ManifestMismatch) as error:
+        log.warning("%s", error)
+        return ()
+    if problems_in(plan.ranges, found):
+        return ()
+    gaps = holes_in(plan.ranges, found)
+    rest = [
+        unexplained_in(each, causes_of(services, each, plan, landing.isolation)) for each in gaps
+    ]
+    starts = {number: each.log_start_offset for number, each in snapshot.partitions.items()}
+    parts = provable_parts(gaps, rest, starts) or ()
+    is_cut = any(each.lost for each in parts)
+    return () if (is_cut and plan.is_repair) or not any(each.kept for each in parts) else parts

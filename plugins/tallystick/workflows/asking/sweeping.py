@@ -1,0 +1,207 @@
+"""Sweep: staging directories of attempts that can't commit any more are deleted, kept or put aside.
+
+1. Only what the ledger says can never be committed is touched.
+2. Nothing is deleted that may be the only copy: `last_copies` decides, from the ledger's offsets,
+   the attempt's files, and one look at the log. What is committed counts as a copy only where its
+   file is seen now.
+3. A directory that can't be read is left for a later sweep, and stops none. A file system that is
+   silent as a whole ends the sweep.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from tallystick.domain.attempts.last_copies import AtRisk, DeadFiles, Fate, fate_of
+from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
+from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.errors import (
+    FileMissing,
+    SourceError,
+    StorageError,
+    StorageRefused,
+    StorageUnavailable,
+)
+from tallystick.workflows.asking.committed_copies import CommittedCopies
+from tallystick.workflows.committing.retiring import put_directory_aside
+from tallystick.workflows.place import at
+from tallystick.workflows.services import Services
+from tallystick.workflows.stored.published_batches import feed_roots
+from tallystick.workflows.stored.staged_attempts import (
+    attempts_in,
+    epochs_of,
+    holds_rows,
+    is_whole,
+    put_aside_at,
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Look:
+    """What this sweep knows of other copies: asked once, and only if it matters."""
+
+    services: Services
+    copies: CommittedCopies
+    _seen: list[BrokerSnapshot | None] = field(default_factory=list)
+
+    @property
+    def snapshot(self) -> BrokerSnapshot | None:
+        """Of the log; None while the broker can't be asked: then it is not taken for a copy."""
+        if not self._seen:
+            try:
+                self._seen.append(self.services.broker.snapshot(self.services.topic))
+            except SourceError as error:
+                log.warning("The log is not taken for a copy of what is staged: %s", error)
+                self._seen.append(None)
+        return self._seen[0]
+
+
+def sweep(services: Services) -> int:
+    """How many staging directories are gone that can never be committed any more.
+
+    The ledger says in one answer that the token is dead and that the attempt did not commit; a dead
+    token can't come to life again.
+    """
+    look = _Look(services, CommittedCopies(services))
+    with at(services, "sweep"):
+        dead = services.ledger.dead_attempts(services.feed_name)
+        ids = sorted({each.attempt.batch_id for each in dead})
+        at_risk = services.ledger.offsets_at_risk(ids) if ids else {}
+    swept, whole = 0, _WholeAttempts(services, {each.attempt.attempt_id for each in dead})
+    for each in reversed(dead):
+        attempt = each.attempt
+        staging = StagingPath(each.root, attempt.batch_id, attempt.attempt_id)
+        with _or_left(services, str(staging)), at(services, "sweep", attempt.batch_id):
+            risks = at_risk.get(attempt.batch_id, ())
+            is_newest = bool(risks) and whole.is_newest(staging)
+            if _put_away(services, staging, risks, look, each.is_over, is_newest):
+                services.store.delete_empty(staging.batch_directory)
+                services.ledger.mark_swept(attempt.attempt_id)
+                swept += 1
+    with at(services, "sweep"):
+        return swept + sum(_sweep_again(services, root, look) for root in feed_roots(services))
+
+
+@contextmanager
+def _or_left(services: Services, directory: str) -> Iterator[None]:
+    """Leaves it where it is if storage does not say what it holds.
+
+    Raises the error when nothing of the file system answers: it would not answer about the others
+    either, and each question may take as long as a NameNode is tried.
+    """
+    try:
+        yield
+    except StorageError as error:
+        if isinstance(error, StorageUnavailable) and not _answers(services, directory):
+            raise
+        log.warning("%s is left for a later sweep: %s", directory, error)
+
+
+def _answers(services: Services, path: str) -> bool:
+    """True when the file system says what is there, or refuses to."""
+    try:
+        services.store.status(path)
+    except StorageUnavailable:
+        return False
+    except StorageRefused:
+        return True
+    return True
+
+
+@dataclass(slots=True)
+class _WholeAttempts:
+    """Finds the newest whole attempt of each batch, when dead ones are shown newest first."""
+
+    services: Services
+    dead: Collection[AttemptId]
+    _found: dict[BatchId, bool] = field(default_factory=dict)
+
+    def is_newest(self, staging: StagingPath) -> bool:
+        """True for a dead attempt that ended well, if no newer one did."""
+        batch_id = staging.batch_id
+        if batch_id not in self._found:
+            others = attempts_in(self.services, staging.root, batch_id)
+            self._found[batch_id] = any(
+                is_whole(self.services, each) for each in others if each.attempt_id not in self.dead
+            )
+        if self._found[batch_id] or not is_whole(self.services, staging):
+            return False
+        self._found[batch_id] = True
+        return True
+
+
+def _put_away(
+    services: Services,
+    staging: StagingPath,
+    at_risk: Sequence[AtRisk],
+    look: _Look,
+    is_over: bool,
+    is_newest_whole: bool = False,
+) -> bool:
+    """True when nothing is left in the directory."""
+    fate = Fate.DELETED
+    has_rows = holds_rows(services, staging)
+    if at_risk and has_rows:
+        is_proven = services.store.status(staging.manifest) is not None
+        files = DeadFiles(True, is_newest_whole, epochs_of(services, staging), is_proven)
+        fate = fate_of(files, at_risk, look.snapshot, is_over=is_over)
+    if fate is Fate.DELETED and has_rows and look.copies.missing(staging.batch_id, at_risk):
+        fate = Fate.KEPT
+    match fate:
+        case Fate.DELETED:
+            services.store.delete(str(staging))
+            log.info("Swept %s.", staging)
+        case Fate.KEPT:
+            log.info("%s is kept: no commit holds yet what it may hold.", staging)
+        case Fate.PUT_ASIDE:
+            place = put_directory_aside(services, str(staging), put_aside_at(services, staging))
+            log.warning(
+                "%s is kept in %s: it may hold the only copy of %s.",
+                staging,
+                place,
+                "; ".join(str(each.offsets) for each in at_risk[:20]),
+            )
+    return fate is not Fate.KEPT
+
+
+def _sweep_again(services: Services, root: str, look: _Look) -> int:
+    """Put away what late writers have made again in staging since it was swept; how many batches'.
+
+    A directory is listed first and the ledger asked afterwards: a batch that is over stays so. Of a
+    batch that is not, or that this ledger does not know, nothing is touched.
+    """
+    staging = f"{root}/{STAGING_NAME}"
+    names: list[str] = []
+    with _or_left(services, staging), suppress(FileMissing):
+        names = [each.name for each in services.store.entries(staging)]
+    there = [BatchId(each) for each in names if ID_PATTERN.fullmatch(each)]
+    over = services.ledger.batches_over(services.feed_name, there) if there else ()
+    at_risk = services.ledger.offsets_at_risk(over) if over else {}
+    swept = 0
+    for each in over:
+        with _or_left(services, f"{staging}/{each}"):
+            swept += _batch_put_away(services, root, each, at_risk.get(each, ()), look)
+    return swept
+
+
+def _batch_put_away(
+    services: Services, root: str, batch_id: BatchId, at_risk: Sequence[AtRisk], look: _Look
+) -> bool:
+    directory = f"{root}/{STAGING_NAME}/{batch_id}"
+    attempts = attempts_in(services, root, batch_id)
+    has_rows = any(holds_rows(services, each) for each in attempts)
+    if not at_risk and not (has_rows and look.copies.missing(batch_id, at_risk)):
+        services.store.delete(directory)
+        log.info("Swept %s again: a late writer had been there.", directory)
+        return True
+    put_away = [
+        _put_away(services, each, at_risk, look, True, is_whole(services, each))
+        for each in attempts
+    ]
+    return all(put_away) and services.store.delete_empty(directory)

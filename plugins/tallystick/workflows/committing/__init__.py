@@ -1,0 +1,1 @@
+"""From an attempt's files to published rows: proof, commit, publishing."""

@@ -1,0 +1,236 @@
+"""The proof of an attempt: every planned offset landed once, or a hole with a proven cause.
+
+The order matters: what the log says of holes and records counts only if the log is still the
+planned one afterwards, so its identity and its leader epochs are looked at last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from tallystick.domain.batches.accounting import (
+    RangeHoles,
+    accounted,
+    holes_in,
+    problems_in,
+    unexplained_in,
+)
+from tallystick.domain.batches.batch import Attempt, BatchPlan
+from tallystick.domain.batches.landed import ReadBack
+from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.batches.manifest import Manifest, TailAnchor
+from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.ledger_rules import short_read
+from tallystick.errors import BrokerUnavailable, FileMissing, VerificationFailed
+from tallystick.workflows.committing.log_as_read import checked_as_read, kept_answer
+from tallystick.workflows.same_log import checked_logs
+from tallystick.workflows.services import Services
+
+
+def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
+    """The manifest of an attempt whose every planned offset is accounted for.
+
+    Raises VerificationFailed with every problem that was found.
+    """
+    staging = StagingPath.of(plan, attempt.attempt_id)
+    landing = LandingPlan.from_json(services.store.read(staging.plan).decode())
+    if not plan.ranges:
+        return Manifest(plan, attempt, landing.isolation, (), ())
+    try:
+        found = services.store.read_back(staging.data)
+    except FileMissing as error:
+        raise VerificationFailed(attempt.batch_id, [error.describe()]) from error
+    gaps = holes_in(plan.ranges, found)
+    causes = [causes_of(services, each, plan, landing.isolation) for each in gaps]
+    anchors = _anchors(services, staging, gaps, found)
+    after = services.broker.snapshot(plan.topic)
+    since_read = checked_as_read(services, plan, landing, after)
+    vouched = _vouched(services, staging, plan, gaps, since_read)
+    changes = list(_changes_of_the_log(services, plan, after, since_read, vouched))
+    problems = [*problems_in(plan.ranges, found), *_unexplained(gaps, causes), *changes]
+    if problems:
+        if not changes:
+            _tell_short_reads(services, attempt, plan, after, gaps, causes)
+        raise VerificationFailed(attempt.batch_id, problems)
+    anchors |= _landed_anchors(services, staging, gaps, found, vouched)
+    ranges = tuple(
+        accounted(
+            each,
+            explained,
+            anchors.get(each.planned.offsets.partition.partition),
+            landing.leader_epochs.get(each.planned.offsets.partition.partition),
+        )
+        for each, explained in zip(gaps, causes, strict=True)
+    )
+    return Manifest(plan, attempt, landing.isolation, ranges, found.files)
+
+
+def causes_of(
+    services: Services, gaps: RangeHoles, plan: BatchPlan, isolation: Isolation
+) -> Mapping[HoleClass, OffsetRuns]:
+    """The proven causes of a range's holes. A policy may be `compact` no more, and was so when the
+    records went.
+    """
+    if not gaps.holes:
+        return {}
+    return services.broker.explain_holes(
+        gaps.planned.offsets,
+        gaps.holes,
+        isolation,
+        was_compacted=services.ledger.was_compacted(plan.feed, plan.topic_id),
+    )
+
+
+def _unexplained(
+    gaps: Sequence[RangeHoles], causes: Sequence[Mapping[HoleClass, OffsetRuns]]
+) -> Iterator[str]:
+    for each, explained in zip(gaps, causes, strict=True):
+        rest = unexplained_in(each, explained)
+        if rest:
+            yield (
+                f"{each.planned.offsets}: {rest.count} offsets are not landed, and no cause is"
+                f" proven: {rest.described()}"
+            )
+
+
+def _tell_short_reads(
+    services: Services,
+    attempt: Attempt,
+    plan: BatchPlan,
+    after: BrokerSnapshot,
+    gaps: Sequence[RangeHoles],
+    causes: Sequence[Mapping[HoleClass, OffsetRuns]],
+) -> None:
+    """Record what is missing for no cause, if the batch is still this attempt's.
+
+    What the log has deleted meanwhile is left to the next plan: it says why, and that it is lost.
+    """
+    status = services.ledger.batch(plan.batch_id)
+    if status.state.is_committed or status.newest_token != attempt.token:
+        return
+    found = []
+    for each, explained in zip(gaps, causes, strict=True):
+        offsets = each.planned.offsets
+        bounds = after.partitions.get(offsets.partition.partition)
+        start = bounds.log_start_offset if bounds else offsets.from_offset
+        missing = unexplained_in(each, explained).clipped(start, offsets.until_offset)
+        found += [
+            short_read(plan, OffsetRange(offsets.partition, from_offset, until_offset))
+            for from_offset, until_offset in missing
+        ]
+    services.ledger.record_findings(services.feed_name, found)
+
+
+def _vouched(
+    services: Services,
+    staging: StagingPath,
+    plan: BatchPlan,
+    gaps: Sequence[RangeHoles],
+    since_read: Mapping[int, LogCheck],
+) -> list[OffsetRange]:
+    """Ranges of rows alone that nobody can judge now, and that were judged right after the read."""
+    unknown = [
+        each.planned.offsets
+        for each in gaps
+        if not each.holes
+        if (check := since_read.get(each.planned.offsets.partition.partition))
+        if check.sameness is Sameness.UNKNOWN
+    ]
+    answer = kept_answer(services, staging) if unknown else None
+    return [each for each in unknown if answer and answer.vouches_for(plan, each)]
+
+
+def _changes_of_the_log(
+    services: Services,
+    plan: BatchPlan,
+    after: BrokerSnapshot,
+    since_read: Mapping[int, LogCheck],
+    vouched: Collection[OffsetRange],
+) -> Iterator[str]:
+    """What became of the log between the plan and the end of the read: re-created, or cut.
+
+    The landing has asked the witness that the plan left, and seen each log reach past its range in
+    the leader epoch of that moment: it is asked now. So are the log's own witness and the last
+    record that was landed before, which this batch's commit is about to replace. Where nobody can
+    tell any more, the answer right after the read counts, for the ranges that are `vouched` for.
+    """
+    if (after.cluster_id, after.topic_id) != (plan.cluster_id, plan.topic_id):
+        yield f"topic {plan.topic} was re-created while the batch was landed"
+        return
+    logs = {each.partition.partition: each for each in services.ledger.claimed_logs(plan.batch_id)}
+    since_plan = checked_logs(services, after, logs.values())
+    for planned in plan.ranges:
+        offsets = planned.offsets
+        partition = offsets.partition.partition
+        if partition not in after.partitions:
+            raise BrokerUnavailable(
+                services.servers, f"no leader can say how far {offsets.partition} may be read"
+            )
+        known, read = since_plan.get(partition, SAME), since_read.get(partition, SAME)
+        if offsets not in vouched and not read.holds_below(offsets.until_offset):
+            yield f"{offsets}: {read.words('during the read')}"
+        elif known.sameness is Sameness.CUT and not known.holds_below(offsets.until_offset):
+            yield f"{offsets}: {known.words('since it was planned')}"
+
+
+def _anchors(
+    services: Services, staging: StagingPath, gaps: Sequence[RangeHoles], found: ReadBack
+) -> dict[int, TailAnchor]:
+    """The last landed record of each range, by partition; of the row itself where it is gone."""
+    last = _last_offsets(gaps)
+    topic = gaps[0].planned.offsets.partition.topic if gaps else ""
+    records = services.broker.records_at(topic, last) if last else {}
+    gone = [
+        each.planned.offsets
+        for each in gaps
+        if each.planned.offsets.partition.partition not in records
+    ]
+    return _landed_anchors(services, staging, gaps, found, gone) | {
+        partition: TailAnchor(last[partition], record.leader_epoch, record.content_hash)
+        for partition, record in records.items()
+    }
+
+
+def _landed_anchors(
+    services: Services,
+    staging: StagingPath,
+    gaps: Sequence[RangeHoles],
+    found: ReadBack,
+    ranges: Collection[OffsetRange],
+) -> dict[int, TailAnchor]:
+    """The last row of each of these ranges, as it lies in its file."""
+    wanted = {each.partition.partition for each in ranges}
+    return {
+        partition: TailAnchor(
+            offset,
+            None,
+            services.store.landed_record_hash(
+                staging.data, _file_with(found, partition, offset), partition, offset
+            ),
+        )
+        for partition, offset in _last_offsets(gaps).items()
+        if partition in wanted
+    }
+
+
+def _last_offsets(gaps: Sequence[RangeHoles]) -> dict[int, int]:
+    return {
+        each.planned.offsets.partition.partition: offset
+        for each in gaps
+        if (offset := each.landed.last_offset) is not None
+    }
+
+
+def _file_with(found: ReadBack, partition: int, offset: int) -> str:
+    """The file whose slice ends with this very offset: the range's last row."""
+    return next(
+        file.name
+        for file in found.files
+        for each in file.slices
+        if each.partition == partition and each.last_offset == offset
+    )

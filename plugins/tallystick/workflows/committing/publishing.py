@@ -1,0 +1,156 @@
+"""Publish and finish: what comes after the commit, repeatable by anybody at any time.
+
+1. A rename never overwrites and never nests; a foreign directory or file stops the story.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from hashlib import sha256
+
+from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.states import BatchState
+from tallystick.domain.identities import BatchId
+from tallystick.domain.rules.storage_rules import is_read, unlike_manifest
+from tallystick.errors import (
+    BatchUnknown,
+    FileMissing,
+    IngestionError,
+    ManifestMismatch,
+    PublishedDataMissing,
+    TargetOccupied,
+)
+from tallystick.ports.ledger import CommittedBatch
+from tallystick.workflows.committing.retiring import retire_replaced
+from tallystick.workflows.place import at
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+
+def publish(services: Services, batch_id: BatchId) -> str:
+    """The directory in which readers find the batch, from now on at the latest.
+
+    Raises BatchUnknown before the commit, TargetOccupied, ManifestMismatch or PublishedDataMissing.
+    """
+    with at(services, "publish", batch_id):
+        batch = services.ledger.committed_batch(batch_id)
+        if batch is None:
+            raise BatchUnknown(batch_id)
+    target = BatchPath.of(batch.plan)
+    if batch.state is not BatchState.PUBLISHED:
+        with at(services, "publish", batch.plan):
+            retire_replaced(services, batch.plan)
+            _move(services, batch, target)
+            services.ledger.mark_published(batch_id)
+        log.info("Batch %s is published: %s", batch_id, target)
+    return str(target)
+
+
+def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
+    """Bring the data to its target once, whoever did it.
+
+    Data moves from staging to the target, never back: whoever looks at them in this order misses
+    nothing. What lies in staging while the target is there counts for nothing: a late writer of
+    this very attempt makes directories again after they were renamed.
+    """
+    staging = StagingPath.of(batch.plan, batch.attempt_id)
+    trouble: TargetOccupied | FileMissing | ManifestMismatch | None = None
+    replaced = _replaced(services, batch.plan.batch_id)
+    if all(each.name in replaced for each in batch.manifest.files if each.slices):
+        # Without a row there is nothing to be missing but the manifest, and the ledger has that.
+        _settle_manifest(services, batch, staging.manifest)
+    try:
+        _require_as_committed(services, batch, staging.data, replaced)
+        _settle_manifest(services, batch, staging.manifest)
+        services.store.rename_exclusive(staging.data, str(target))
+    except (TargetOccupied, FileMissing, ManifestMismatch) as error:
+        trouble = error
+    if trouble and services.store.status(str(target)) is None:
+        if isinstance(trouble, FileMissing):
+            raise PublishedDataMissing(batch.plan.batch_id, staging.data, str(target)) from trouble
+        raise trouble
+    try:
+        _require_as_committed(services, batch, str(target), replaced)
+    except ManifestMismatch:
+        if isinstance(trouble, TargetOccupied) and services.store.status(staging.data):
+            raise trouble from None
+        raise
+    _settle_manifest(services, batch, target.manifest)
+
+
+def _replaced(services: Services, batch_id: BatchId) -> set[str]:
+    """The batch's files whose place a repair has taken, for their rows had vanished."""
+    replaced = services.ledger.replacements(services.feed_name)
+    return {each.name for each in replaced if each.batch_id == batch_id}
+
+
+def _require_as_committed(
+    services: Services, batch: CommittedBatch, directory: str, replaced: Collection[str]
+) -> None:
+    """The directory holds the committed files by name and length, and no other that is read.
+
+    Raises ManifestMismatch with the first one that differs, FileMissing without the directory.
+    """
+    entries = services.store.entries(directory)
+    stored = {each.name: each.length_bytes for each in entries if is_read(each.name)}
+    unlike = unlike_manifest(batch.manifest, stored, replaced)
+    if unlike:
+        raise ManifestMismatch(f"{directory}/{unlike.name}", unlike.expected, unlike.found)
+
+
+def _settle_manifest(services: Services, batch: CommittedBatch, path: str) -> None:
+    """The directory's account of itself is the committed one, byte for byte, from here on.
+
+    Another verification of the same attempt may have written one that differs in its evidence, or
+    died while it wrote. The ledger has the text that was proven.
+    """
+    try:
+        found = sha256(services.store.read(path)).digest()
+    except FileMissing:
+        found = b""
+    if found != batch.manifest_sha256:
+        log.warning("%s is not the committed manifest: it is written anew from the ledger.", path)
+        services.store.write(path, batch.manifest_text.encode())
+
+
+def write_manifest_anew(services: Services, path: str) -> bool:
+    """Have the committed manifest in a published directory again; False where there is none to
+    write: where the ledger has no batch there, or the directory is gone with files of it.
+    """
+    directory = path.rpartition("/")[0]
+    batch = services.ledger.committed_batch(BatchPath.parse(directory).batch_id)
+    if batch is None or BatchPath.of(batch.plan).manifest != path:
+        return False
+    replaced = _replaced(services, batch.plan.batch_id)
+    has_files = any(each.slices and each.name not in replaced for each in batch.manifest.files)
+    if has_files and services.store.status(directory) is None:
+        return False
+    _settle_manifest(services, batch, path)
+    return True
+
+
+def finish(services: Services) -> Sequence[str]:
+    """Roll forward every batch that is committed and not published; the directories.
+
+    A batch that can't be published does not hold up the others: the first such error is raised at
+    the end, further ones are told in the log. One that may pass is raised at once: it would meet
+    the others too.
+    """
+    with at(services, "finish"):
+        waiting = services.ledger.unpublished(services.feed_name)
+    finished: list[str] = []
+    first: IngestionError | None = None
+    for batch in waiting:
+        try:
+            finished.append(publish(services, batch.plan.batch_id))
+        except IngestionError as error:
+            if error.retry:
+                raise
+            if first:
+                log.error("%s", error)
+            first = first or error
+    if first:
+        raise first
+    return finished

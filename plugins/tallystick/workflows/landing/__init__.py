@@ -1,0 +1,1 @@
+"""A run: each batch landed, and what must be said loudly afterwards."""

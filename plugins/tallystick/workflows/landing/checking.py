@@ -1,0 +1,178 @@
+"""Check: what a run must say loudly after everything that could be landed has been (L0 and L1)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from tallystick.domain.attempts.asked import is_of_attempts, unasked_attempts
+from tallystick.domain.batches.states import FindingState
+from tallystick.domain.rules.closing import Heard, ended_findings
+from tallystick.domain.rules.findings import (
+    FAILING_VERDICTS,
+    GROWING_CODES,
+    PLANNING_CODES,
+    Finding,
+    FindingCode,
+)
+from tallystick.domain.rules.ledger_rules import (
+    standing_short_reads,
+    standing_unreadable,
+)
+from tallystick.domain.rules.log_rules import OF_LOST, recorded_stops
+from tallystick.domain.rules.rules import lasting_findings
+from tallystick.domain.rules.second_read_rules import is_refusal
+from tallystick.domain.rules.waivers import as_accepted
+from tallystick.errors import CheckFailed
+from tallystick.ports.findings import StoredFinding
+from tallystick.workflows.asking.ask import foreseen
+from tallystick.workflows.place import at
+from tallystick.workflows.planning.observing import observe
+from tallystick.workflows.planning.outlooks import outlook, terms
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+_MOST_TOLD: Final = 20
+
+
+def check(services: Services, since: datetime) -> Sequence[Finding]:
+    """What plans and batches have found since this instant, and what lasts.
+
+    A repair that the run took over may have lost rows: that is told too. What lasts is stopped
+    partitions, lost anchors, stalled stable offsets, and losses that are near. L0 was decided
+    before each commit: a batch that was not accounted for is not committed. What a reconcile has
+    found meanwhile is not this run's to fail on. What stands open from before is said, and fails
+    nothing again.
+    """
+    with at(services, "check"):
+        begun_at = services.ledger.clock()
+        accounts = services.ledger.accounts(services.feed_name)
+        seen = observe(services, accounts)
+        recorded = services.ledger.findings(services.feed_name)
+        known, told = accounts.generations, [each.finding for each in recorded]
+        around = outlook(services, known, seen.snapshot)
+        standing = (
+            *recorded_stops(known, told),
+            *lasting_findings(services.feed_name, known, seen, around, terms(services)),
+        )
+        services.ledger.record_findings(services.feed_name, standing)
+        heard = Heard(
+            seen.snapshot.taken_at,
+            broker=seen.snapshot,
+            storage=False,
+            lost=services.ledger.lost(services.feed_name),
+            not_told=around.not_told,
+        )
+        waiting = {
+            each.finding_id: each.finding
+            for each in recorded
+            if each.finding.is_foreseen or is_of_attempts(each.finding)
+        }
+        if waiting:
+            # What a look foresaw, or could not ask, and the run's plan has recorded otherwise.
+            to_come = foreseen(services, accounts, seen)
+            unasked = unasked_attempts(services.feed_name, services.topic, to_come.unasked)
+            heard = replace(heard, unasked=to_come.unasked)
+            ended = ended_findings(waiting, (*to_come.findings, *unasked), heard, known)
+            services.ledger.close_findings(services.feed_name, ended, confirmed_before=begun_at)
+            standing = (*standing, *unasked)
+        # Asked now: what was recorded with other evidence has ended its waiver.
+        on_record = services.ledger.findings(services.feed_name)
+    accepted = {each.finding.key for each in on_record if each.state is FindingState.WAIVED}
+    # A run that is run again tells what its first life has found, but for what has passed since.
+    over = ended_findings(
+        {each.finding_id: each.finding for each in recorded},
+        (
+            *standing,
+            *standing_short_reads(known, told, accounts.open_repairs),
+            *standing_unreadable(known, told, accounts.claimed),
+        ),
+        heard,
+        known,
+    )
+    news = [
+        each.finding
+        for each in recorded
+        if _told_at(each) >= since
+        and _is_of_a_run(each.finding)
+        and not each.finding.is_foreseen
+        and each.finding_id not in over
+    ]
+    keys = {each.key for each in news}
+    found = as_accepted((*news, *(each for each in standing if each.key not in keys)), accepted)
+    _tell(services.feed_name, found, on_record)
+    return found
+
+
+def _is_of_a_run(finding: Finding) -> bool:
+    """True for what runs record; the rest is reconcile's, and no news of a run."""
+    is_planned = finding.code in PLANNING_CODES or finding.subject == OF_LOST
+    return is_planned or finding.code is FindingCode.SHORT_READ or is_refusal(finding)
+
+
+def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> None:
+    """What is new, and what stands open from before: a run that finds nothing new is not clean."""
+    for each in numbered(found, on_record):
+        log.warning("Found: %s", each)
+    before = open_beside(found, on_record)
+    news = f"{len(found)} finding(s)" if found else "nothing new"
+    level = logging.WARNING if before else logging.INFO
+    log.log(
+        level,
+        "Feed %s: %s at levels L0 and L1; %s from before.",
+        feed,
+        news,
+        f"{len(before)} finding(s) stand open" if before else "no finding stands open",
+    )
+    for stored in before[:_MOST_TOLD]:
+        since = stored.first_seen_at.isoformat(timespec="seconds")
+        log.warning("Open since %s: finding %d: %s", since, stored.finding_id, stored.finding)
+    if len(before) > _MOST_TOLD:
+        log.warning("And %d more: ./tallystick findings %s", len(before) - _MOST_TOLD, feed)
+
+
+def open_beside(
+    found: Sequence[Finding], on_record: Sequence[StoredFinding]
+) -> list[StoredFinding]:
+    """What stands open on record, harmless no more than accepted, and is not among these."""
+    told = {each.key for each in found}
+    return [
+        each
+        for each in on_record
+        if each.state is FindingState.OPEN
+        and each.finding.verdict in FAILING_VERDICTS
+        and each.finding.key not in told
+    ]
+
+
+def numbered(found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> list[str]:
+    """The findings in a sentence each, with their numbers where they are on record."""
+    numbers = {each.finding.key: each.finding_id for each in on_record}
+    return [
+        f"finding {numbers[each.key]}: {each}" if each.key in numbers else str(each)
+        for each in found
+    ]
+
+
+def _told_at(stored: StoredFinding) -> datetime:
+    """When the finding was news: a partition that stands still is, to every plan that sees it."""
+    is_lasting = stored.finding.code in GROWING_CODES
+    return stored.last_confirmed_at if is_lasting else stored.first_seen_at
+
+
+def require_clean(
+    feed: str, findings: Sequence[Finding], on_record: Sequence[StoredFinding] = ()
+) -> None:
+    """Raise CheckFailed when a finding is neither harmless nor accepted."""
+    failing = [each for each in findings if each.verdict in FAILING_VERDICTS]
+    require_none_failing(feed, numbered(failing, on_record))
+
+
+def require_none_failing(feed: str, failing: Sequence[str]) -> None:
+    """Raise CheckFailed with these sentences; none of them is well."""
+    if failing:
+        raise CheckFailed(feed, failing)

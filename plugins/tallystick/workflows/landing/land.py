@@ -1,0 +1,216 @@
+"""Land: give the plan to Spark, in an attempt of its own. Commits nothing, publishes nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
+from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.batches.packing import pack
+from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.batches.states import BatchState
+from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.sameness import UNKNOWN
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.planning.isolating import stops_at_ends
+from tallystick.errors import (
+    ApplicationFailed,
+    ApplicationOverdue,
+    BrokerUnavailable,
+    LedgerUnavailable,
+    SourceChanged,
+)
+from tallystick.ports.spark_runner import LandingOrder
+from tallystick.workflows.committing.failing import failing
+from tallystick.workflows.committing.heartbeat import held
+from tallystick.workflows.committing.log_as_read import keep_answer
+from tallystick.workflows.landing.isolating import set_unreadable_aside
+from tallystick.workflows.place import at
+from tallystick.workflows.same_log import checked_logs
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+# Before a feed has landed anything, a row is taken to fill this much of a file.
+_FIRST_GUESS_BYTES_PER_RECORD: Final = 100.0
+_LEASES_UNTIL_VERIFIED: Final = 10
+
+
+def land_batch(
+    services: Services, batch_id: BatchId, attempt_id: AttemptId, owner: Owner
+) -> Attempt | None:
+    """The attempt, once its Spark application has written everything; None if nothing is left to
+    land. A batch without ranges gives files up: it needs no application.
+
+    Raises BatchBusy when another run's attempt is alive, SourceChanged when the log is not the
+    planned one any more, StorageRefused or StorageUnavailable before anything is read,
+    ApplicationFailed, ApplicationOverdue, or RecordsUnreadable where single records are to blame.
+    """
+    with at(services, "land", batch_id):
+        status = services.ledger.batch(batch_id)
+    with at(services, "land", status.plan):
+        attempt = begin(services, status, attempt_id, owner)
+        if attempt is None:
+            return None
+        with failing(services, attempt), held(services, attempt):
+            order = prepare(services, attempt)
+            if status.plan.ranges:
+                _carry_out(services, attempt, order, status)
+                keep_answer(services, attempt, status.plan)
+        _hold_until_verified(services, attempt)
+    log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
+    return attempt
+
+
+def _carry_out(
+    services: Services, attempt: Attempt, order: LandingOrder, before: BatchStatus
+) -> None:
+    """Let Spark write the batch; raises ApplicationFailed or -Overdue, or RecordsUnreadable."""
+    try:
+        services.spark.run(order, started=partial(_note_application, services, attempt))
+    except (ApplicationFailed, ApplicationOverdue):
+        with held(services, attempt):  # the search has a time of its own
+            set_unreadable_aside(services, attempt, before)
+        raise
+
+
+def begin(
+    services: Services, status: BatchStatus, attempt_id: AttemptId, owner: Owner
+) -> Attempt | None:
+    """A new attempt with the newest token; None when the batch is done or given up."""
+    batch_id = status.plan.batch_id
+    if status.state.is_committed or status.state is BatchState.ABANDONED:
+        log.info("Batch %s is %s: nothing to land.", batch_id, status.state.value)
+        return None
+    attempt = services.ledger.begin_attempt(
+        batch_id, attempt_id=attempt_id, owner=owner, lease=services.lease
+    )
+    if attempt is None:
+        log.info("Batch %s is over since a moment ago: nothing to land.", batch_id)
+        return None
+    log.info(
+        "Batch %s: attempt %s has token %d. %s",
+        batch_id,
+        attempt_id,
+        attempt.token,
+        "; ".join(str(each.offsets) for each in status.plan.ranges[:20]),
+    )
+    return attempt
+
+
+def prepare(services: Services, attempt: Attempt) -> LandingOrder:
+    """What Spark is started with, after everything that could fail early has been looked at."""
+    before = services.ledger.batch(attempt.batch_id)
+    batch = before.plan
+    services.store.require_writable(batch.root)
+    snapshot = services.broker.snapshot(batch.topic)
+    logs = services.ledger.claimed_logs(batch.batch_id)
+    if batch.ranges:
+        _require_same_log(services, batch, snapshot, logs)
+    staging = StagingPath.of(batch, attempt.attempt_id)
+    plan = _landing_plan(services, before, staging, snapshot, logs)
+    services.store.write(staging.plan, plan.to_json().encode())
+    return LandingOrder(
+        feed=services.feed_name,
+        batch_id=attempt.batch_id,
+        attempt_id=attempt.attempt_id,
+        plan_uri=services.store.uri(staging.plan),
+    )
+
+
+def _require_same_log(
+    services: Services,
+    batch: BatchPlan,
+    snapshot: BrokerSnapshot,
+    logs: Sequence[GenerationAccount],
+) -> None:
+    """Raise SourceChanged unless the log is the very one that the plan saw, up to the claims."""
+    if (batch.cluster_id, batch.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
+        raise SourceChanged(
+            batch.batch_id, f"topic {batch.topic} was re-created since the batch was planned"
+        )
+    checks = checked_logs(services, snapshot, logs)
+    for planned in batch.ranges:
+        offsets = planned.offsets
+        partition = offsets.partition.partition
+        bounds = snapshot.partitions.get(partition)
+        if bounds is None:
+            raise BrokerUnavailable(
+                services.servers, f"no leader can say how far {offsets.partition} may be read"
+            )
+        if bounds.log_start_offset > offsets.from_offset:
+            raise SourceChanged(
+                batch.batch_id,
+                f"{offsets} was planned, but the log now starts at {bounds.log_start_offset}",
+            )
+        check = checks.get(partition, UNKNOWN)
+        if not check.holds_below(offsets.until_offset):
+            raise SourceChanged(batch.batch_id, f"{offsets}: {check.words('since it was planned')}")
+        readable = bounds.readable_until(services.isolation)
+        if readable < offsets.until_offset:
+            raise BrokerUnavailable(
+                services.servers,
+                f"{offsets} was readable when it was planned, and nothing of it was cut, but under"
+                f" {services.isolation.value} the log can be read up to {readable} only now",
+            )
+
+
+def _landing_plan(
+    services: Services,
+    before: BatchStatus,
+    staging: StagingPath,
+    snapshot: BrokerSnapshot,
+    logs: Sequence[GenerationAccount],
+) -> LandingPlan:
+    batch, target = before.plan, services.feed.target
+    known = services.ledger.bytes_per_record(services.feed_name)
+    ranges = [each.offsets for each in batch.ranges]
+    return LandingPlan(
+        batch_id=batch.batch_id,
+        attempt_id=staging.attempt_id,
+        topic=batch.topic,
+        isolation=services.isolation,
+        scans=pack(
+            ranges,
+            bytes_per_record=known or _FIRST_GUESS_BYTES_PER_RECORD,
+            target_file_bytes=target.target_file_bytes,
+            stops_at_ends=stops_at_ends(before, logs),
+        ),
+        output=services.store.uri(staging.data),
+        kafka_options=services.kafka_options,
+        compression=target.compression,
+        compression_level=target.compression_level,
+        replication=target.replication,
+        leader_epochs={
+            each.partition.partition: snapshot.partitions[each.partition.partition].leader_epoch
+            for each in ranges
+        },
+    )
+
+
+def _note_application(services: Services, attempt: Attempt, application_id: str) -> None:
+    """The id is for people who look; without it Spark goes on all the same."""
+    with _borne("The application's id could not be noted"):
+        services.ledger.record_application(attempt, application_id)
+
+
+def _hold_until_verified(services: Services, attempt: Attempt) -> None:
+    """Whoever verifies may have to wait for a worker: what was read in time must not be taken for
+    abandoned meanwhile. If this run is dead, another one takes the batch over later.
+    """
+    with _borne("The batch could not be held for the task that verifies it"):
+        services.ledger.renew_lease(attempt, services.lease * _LEASES_UNTIL_VERIFIED)
+
+
+@contextmanager
+def _borne(what: str) -> Iterator[None]:
+    """A ledger that can't be reached is told in the log: what Spark writes is worth more."""
+    try:
+        yield
+    except LedgerUnavailable as error:
+        log.warning("%s (continuing without it): %s", what, error)

@@ -1,0 +1,109 @@
+"""A whole run without Airflow: the same steps as the DAG's tasks, in one process.
+
+One batch's trouble does not hold up the others: everything that can be landed is, then the run says
+what failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.window import Window
+from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
+from tallystick.ports.findings import StoredFinding
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.committing.publishing import finish, publish
+from tallystick.workflows.committing.verification import CommitReport, verify_and_commit
+from tallystick.workflows.landing.checking import check
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.planning.plan import PlanReport, plan_feed
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """What became of one batch in this run."""
+
+    batch_id: BatchId
+    commit: CommitReport | None
+    """None when it was committed before, is somebody else's now, or failed before its commit."""
+    directory: str | None
+    """Where it is published; None when it is not."""
+    left_to: str | None
+    """Who has it now, when another attempt took it; None otherwise."""
+    error: IngestionError | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A run's plan, its batches and its findings."""
+
+    plan: PlanReport
+    batches: Sequence[BatchOutcome]
+    findings: Sequence[Finding]
+    troubles: Sequence[IngestionError] = ()
+    """What stopped the steps around the batches: finish, sweep, check."""
+    on_record: Sequence[StoredFinding] = ()
+    """All findings that stand after the run, those from before it too."""
+
+    @property
+    def errors(self) -> tuple[IngestionError, ...]:
+        """Everything that could not be done."""
+        return (*(each.error for each in self.batches if each.error), *self.troubles)
+
+
+def land_feed(services: Services, window: Window | None, owner: Owner) -> RunReport:
+    """Plan, land, verify, commit and publish all that is due; then look for findings.
+
+    Raises what `plan_feed` raises, and what finishing raises when it may pass. Whatever goes wrong
+    in single batches, or after them, is in the report: what was landed must be told all the same.
+    """
+    troubles: list[IngestionError] = []
+    with noted(troubles):
+        finish(services)
+    if any(error.retry for error in troubles):
+        raise troubles[0]
+    plan = plan_feed(services, window, owner)
+    outcomes = [carry_out(services, batch.batch_id, owner) for batch in plan.all_batches]
+    findings: Sequence[Finding] = ()
+    on_record: Sequence[StoredFinding] = ()
+    with noted(troubles):
+        sweep(services)
+    with noted(troubles):
+        findings = check(services, plan.planned_at)
+        on_record = services.ledger.findings(services.feed_name)
+    return RunReport(plan, outcomes, findings, troubles, on_record)
+
+
+@contextmanager
+def noted(troubles: list[IngestionError]) -> Iterator[None]:
+    """An error ends the block, and the story goes on."""
+    try:
+        yield
+    except IngestionError as error:
+        log.error("%s", error)
+        troubles.append(error)
+
+
+def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutcome:
+    """Land, verify, commit and publish one batch, from wherever it stands."""
+    commit: CommitReport | None = None
+    try:
+        attempt = land_batch(services, batch_id, AttemptId(services.new_id()), owner)
+        commit = verify_and_commit(services, attempt) if attempt else None
+        if services.ledger.committed_batch(batch_id) is None:
+            return BatchOutcome(batch_id, None, None, None, None)
+        return BatchOutcome(batch_id, commit, publish(services, batch_id), None, None)
+    except (BatchBusy, AttemptFenced) as error:
+        log.info("%s", error)
+        return BatchOutcome(batch_id, None, None, error.sentence(), None)
+    except IngestionError as error:
+        log.error("%s", error)
+        return BatchOutcome(batch_id, commit, None, None, error)

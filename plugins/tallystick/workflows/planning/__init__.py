@@ -1,0 +1,1 @@
+"""From a look at the broker to a frozen plan."""

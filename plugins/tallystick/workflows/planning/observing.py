@@ -1,0 +1,150 @@
+"""What a run sees of the broker: bounds, what became of the logs, where the start policy begins."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState, unlisted_in
+from tallystick.domain.logs.sameness import LogCheck, Sameness
+from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
+from tallystick.domain.planning.log_changes import Accounts, Observation
+from tallystick.errors import AnotherCluster, BrokerUnavailable, SourceRefused
+from tallystick.workflows.same_log import checked_logs
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+# A short regress right after a leader change is normal; a log that was cut stays cut.
+_LOOKS_AT_A_REGRESS: Final = 4
+_PAUSE_SECONDS: Final = 2.0
+
+
+def observe(services: Services, accounts: Accounts) -> Observation:
+    """One look at the topic, against what the ledger knows of it.
+
+    The ledger was read before: a frontier can then only be behind the snapshot, never ahead of it.
+    Raises AnotherCluster, and BrokerUnavailable for a broker that answers with a topic of the past.
+    """
+    generations = accounts.generations
+    snapshot, logs = _looked(services, accounts)
+    while any(each.sameness is not Sameness.SAME for each in logs.values()):
+        # Records are asked for by the topic's name: a topic that was re-created a moment ago
+        # answers with records of another log.
+        before, (snapshot, logs) = snapshot, _looked(services, accounts)
+        if (before.cluster_id, before.topic_id) == (snapshot.cluster_id, snapshot.topic_id):
+            break
+    return Observation(
+        snapshot=snapshot,
+        logs=logs,
+        start_offsets={} if generations else _start_offsets(services, snapshot),
+        first_batches=_first_batches(services, snapshot, generations),
+    )
+
+
+def _looked(
+    services: Services, accounts: Accounts
+) -> tuple[BrokerSnapshot, Mapping[int, LogCheck]]:
+    """A snapshot and what became of its logs; of several looks where one seems cut or is left out.
+
+    Where the epochs can tell, the first look is enough, for a cut as for a high watermark that lags
+    behind. Without them a log that stays shorter counts as cut, and a short regress does not.
+    """
+    looks = 0
+    while True:
+        snapshot = _snapshot(services, accounts.generations)
+        _require_present_log(services, accounts, snapshot)
+        comparable = _comparable(snapshot, accounts.generations)
+        logs = checked_logs(services, snapshot, comparable)
+        looks += 1
+        is_doubted = any(_is_shorter_for_no_reason(each, snapshot, logs) for each in comparable)
+        if looks == _LOOKS_AT_A_REGRESS or not (snapshot.unlisted or is_doubted):
+            return snapshot, logs
+        services.clock.pause(_PAUSE_SECONDS)
+
+
+def _is_shorter_for_no_reason(
+    account: GenerationAccount, snapshot: BrokerSnapshot, logs: Mapping[int, LogCheck]
+) -> bool:
+    partition = account.partition.partition
+    bounds, check = snapshot.partitions.get(partition), logs.get(partition)
+    is_shorter = bounds is not None and bounds.high_watermark < account.readable_before
+    return is_shorter and check is not None and check.sameness is Sameness.UNKNOWN
+
+
+def _first_batches(
+    services: Services, snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
+) -> Mapping[int, BatchHead]:
+    """With what the logs begin whose start has passed the frontier: it tells who moved it."""
+    starts = {
+        account.partition.partition: bounds.log_start_offset
+        for account in _comparable(snapshot, generations)
+        if (bounds := snapshot.partitions.get(account.partition.partition))
+        and account.frontier < bounds.log_start_offset < bounds.high_watermark
+    }
+    if not starts:
+        return {}
+    try:
+        return services.broker.batch_heads(services.topic, starts)
+    except SourceRefused as error:
+        log.warning("The first batches can't be read, so who deleted is not known: %s", error)
+        return {}
+
+
+def _require_present_log(services: Services, accounts: Accounts, snapshot: BrokerSnapshot) -> None:
+    """The log must be the feed's own, or a newer life of it: never an earlier one again.
+
+    Offsets of a log that comes back would be landed twice, under another generation.
+    """
+    clusters = {
+        each.cluster_id
+        for each in accounts.generations.values()
+        if each.state is not GenerationState.CLOSED
+    }
+    if clusters and snapshot.cluster_id not in clusters:
+        raise AnotherCluster(services.feed_name, min(clusters), snapshot.cluster_id)
+    if snapshot.topic_id in accounts.retired_topic_ids:
+        raise BrokerUnavailable(
+            services.servers,
+            f"it answers with topic id {snapshot.topic_id} for {snapshot.topic!r}, which was"
+            " deleted and re-created since",
+        )
+
+
+def _snapshot(services: Services, generations: Mapping[int, GenerationAccount]) -> BrokerSnapshot:
+    """A snapshot that names the partitions which the broker should have listed, and did not."""
+    snapshot = services.broker.snapshot(services.topic)
+    return replace(snapshot, unlisted=unlisted_in(snapshot, generations))
+
+
+def _comparable(
+    snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
+) -> list[GenerationAccount]:
+    """The generations that are open and whose log the snapshot shows."""
+    return [
+        account
+        for account in generations.values()
+        if account.state is GenerationState.OPEN
+        and (account.cluster_id, account.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
+    ]
+
+
+def _start_offsets(services: Services, snapshot: BrokerSnapshot) -> dict[int, int]:
+    """Where the feed's responsibility begins, by partition."""
+    source = services.feed.source
+    earliest = {p: bounds.log_start_offset for p, bounds in snapshot.partitions.items()}
+    if source.start == "earliest":
+        return earliest
+    latest = {
+        p: bounds.readable_until(services.isolation) for p, bounds in snapshot.partitions.items()
+    }
+    if not isinstance(source.start, datetime):
+        return latest
+    found = services.broker.offsets_at(services.topic, source.start, tuple(snapshot.partitions))
+    return {
+        p: latest[p] if (offset := found.get(p)) is None else max(offset, earliest[p])
+        for p in snapshot.partitions
+    }

@@ -1,0 +1,1 @@
+"""A ledger that was lost, or is behind, from what was published."""

@@ -1,0 +1,1 @@
+"""The ledger, the broker and HDFS asked again, and what they say reported."""

@@ -1,0 +1,381 @@
+"""Reports: what a reconcile has found, with the history that the ledger adds up, as one document.
+
+A report is entered whole or not at all. Reading one back asks the ledger and nobody else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import accumulate
+from typing import Final
+
+from tallystick.domain.batches.states import FindingState, HoleClass, Verdict
+from tallystick.domain.identities import FeedName
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.plain_json import to_plain
+from tallystick.domain.report.completeness import (
+    Completeness,
+    Look,
+    completeness_of,
+    would_hold_back,
+)
+from tallystick.domain.report.coverage_map import borders_of, coverage_map, edges_of
+from tallystick.domain.report.document import (
+    AgePart,
+    BandPart,
+    ColumnPart,
+    ComparedPart,
+    FindingPart,
+    NormalPart,
+    ReportDocument,
+)
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.errors import LedgerError
+from tallystick.ports.findings import StoredFinding
+from tallystick.ports.ledger import Ledger
+from tallystick.ports.reports import LandedTotals, LookPlace, LookSums, WindowTotals
+from tallystick.workflows.committing.second_reading import SecondReadReport
+from tallystick.workflows.place import at
+from tallystick.workflows.reconciling.partition_parts import partition_parts
+from tallystick.workflows.reconciling.reconciliation import ReconcileReport
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+MOST_LOOKS: Final = 200
+_LOOKS_AT_ONCE: Final = 10
+_NAMED_HOLDUPS: Final = 5
+_AGES_SECONDS: Final = tuple(
+    3600 * hours for hours in (1, 6, 24, 2 * 24, 4 * 24, 7 * 24, 14 * 24, 28 * 24)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedCompleteness:
+    """What is proven of a feed, and which window that reaches."""
+
+    proven: Completeness
+    window_end: datetime | None
+    """The newest end of a window at or before `proven.up_to`."""
+    numbers: Mapping[tuple[object, ...], int]
+    """Of the standing findings, by what they are about."""
+    accepted: Sequence[StoredFinding] = ()
+    """What would hold it back, had not two people accepted it; oldest first."""
+
+
+def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
+    """What the ledger's looks and standing findings prove. Asks the ledger only."""
+    standing = ledger.findings(feed)
+    generations = ledger.generations(feed)
+    stored = {each.finding.key: each for each in standing}
+    findings = [_as_it_stands(each) for each in stored.values()]
+    found = _completeness(ledger, feed, generations, findings, stored)
+    accepted = [
+        each
+        for each in standing
+        if each.state is FindingState.WAIVED and would_hold_back(each.finding, generations)
+    ]
+    return replace(found, accepted=accepted)
+
+
+def report_of(services: Services, reconciled: ReconcileReport) -> ReportDocument:
+    """The document of this reconcile; it is not stored yet."""
+    with at(services, "report"):
+        return _document(services.ledger, services.feed_name, reconciled)
+
+
+def store_report(services: Services, document: ReportDocument) -> int:
+    """Keep the document in one statement; its number in the ledger.
+
+    Then the history of the ranges is folded. Where that can't be done, the next report does it.
+    """
+    with at(services, "report"):
+        number = services.ledger.store_report(document)
+    log.info("Feed %s: report %d of %s is stored.", document.feed, number, document.taken_at)
+    try:
+        _fold(services)
+    except LedgerError as error:
+        log.info("The ledger's ranges are not folded this time: %s", error.describe())
+    return number
+
+
+def _fold(services: Services) -> None:
+    """Years of hourly runs over thousands of partitions stay a few rows for each partition."""
+    feed = services.feed_name
+    if not services.ledger.unsound(feed):
+        services.ledger.fold(feed)
+
+
+def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> ReportDocument:
+    generations = ledger.generations(feed)
+    stored = {each.finding.key: each for each in ledger.findings(feed)}
+    findings = [
+        _as_it_stands(stored[each.key], each) if each.key in stored else each
+        for each in reconciled.findings
+    ]
+    # A silence is not on record: the look, if there was one, is kept with the doubt that it raises.
+    told = [
+        each
+        for each in findings
+        if each.key in stored or each.code is not FindingCode.COULD_NOT_TELL
+    ]
+    complete = _completeness(ledger, feed, generations, told, stored)
+    places = sorted(ledger.look_places(feed), key=lambda each: each.taken_at)
+    borders = borders_of([each.taken_at for each in places], reconciled.taken_at)
+    edges = edges_of(borders, reconciled.taken_at)
+    shown = [places[index] for _, index in borders]
+    ids = [each.snapshot_id for each in shown]
+    sums = ledger.look_sums(ids)
+    totals = ledger.landed_totals(
+        feed,
+        edges=edges,
+        looks_at=[each.taken_at for each in shown],
+        instants=sorted(each.recorded_at for each in sums),
+        ages_seconds=_AGES_SECONDS,
+    )
+    unheard = [
+        each.cause
+        for each in findings
+        if each.code is FindingCode.COULD_NOT_TELL and each.partition is None
+    ]
+    return ReportDocument(
+        feed=feed,
+        topic=reconciled.topic,
+        taken_at=reconciled.taken_at,
+        verdict=reconciled.verdict,
+        complete_up_to=complete.proven.up_to,
+        complete_window_end=complete.window_end,
+        held_back_by=held_back_by(
+            reconciled.topic, complete.proven, reconciled.taken_at, complete.numbers
+        ),
+        levels=tuple(each.value for each in reconciled.levels),
+        is_complete=reconciled.is_complete,
+        unheard=tuple(unheard),
+        findings=_finding_parts(findings, stored),
+        partitions=partition_parts(
+            reconciled, generations, complete.proven, totals, ledger.newest_bounds(feed)
+        ),
+        coverage=coverage_map(edges, ledger.looks(ids), generations, findings),
+        columns=_column_parts(len(edges) - 1, totals, sums),
+        band=_band_parts(shown, sums, totals, generations),
+        ages=_age_parts(totals),
+        normal=_normal_parts(reconciled.benign),
+        second_reader=_compared_part(reconciled.second_read),
+    )
+
+
+def _as_it_stands(stored: StoredFinding, seen: Finding | None = None) -> Finding:
+    """The finding; WAIVED where two people have accepted it."""
+    finding = seen or stored.finding
+    if stored.state is FindingState.WAIVED:
+        return replace(finding, verdict=Verdict.WAIVED)
+    return finding
+
+
+def _completeness(
+    ledger: Ledger,
+    feed: FeedName,
+    generations: Mapping[int, Sequence[GenerationAccount]],
+    findings: Sequence[Finding],
+    stored: Mapping[tuple[object, ...], StoredFinding],
+) -> FeedCompleteness:
+    proven = completeness_of(generations, findings, _newest_looks(ledger, feed))
+    up_to = proven.up_to
+    return FeedCompleteness(
+        proven,
+        ledger.newest_window_end(feed, up_to) if up_to else None,
+        {key: each.finding_id for key, each in stored.items()},
+    )
+
+
+def _newest_looks(ledger: Ledger, feed: FeedName) -> Iterator[Look]:
+    """The looks that began last, newest first; fetched as they are needed."""
+    newest = [each.snapshot_id for each in ledger.look_places(feed)][: -MOST_LOOKS - 1 : -1]
+    for begin in range(0, len(newest), _LOOKS_AT_ONCE):
+        yield from ledger.looks(newest[begin : begin + _LOOKS_AT_ONCE])
+
+
+def held_back_by(
+    topic: str,
+    proven: Completeness,
+    instant: datetime,
+    numbers: Mapping[tuple[object, ...], int],
+) -> tuple[str, ...]:
+    """Why not everything up to the instant is proven: the worst findings first, by their verdict.
+
+    Then comes what has none, the furthest behind first. `numbers` are those of findings, by key.
+    """
+    wide = proven.blocked_by
+    if not proven.partitions and not wide:
+        return ("Nothing was planned yet.",)
+    behind = sorted(
+        proven.holding_back(instant),
+        key=lambda each: -each.worst.verdict.severity if each.worst else 0,
+    )
+    said = []
+    for each in behind[:_NAMED_HOLDUPS]:
+        if each.worst:
+            said.append(_in_short(topic, each.partition, each.worst, numbers))
+        elif each.doubt:
+            said.append(f"{topic}-{each.partition}: {each.doubt}")
+        elif each.short_at:
+            said.append(
+                f"{topic}-{each.partition}: not all that was there at"
+                f" {each.short_at.isoformat(timespec='seconds')} is landed."
+            )
+        else:
+            said.append(f"{topic}-{each.partition}: nobody has looked at it since.")
+    left = len(behind) - len(said)
+    if left:
+        said.append(f"{left} partition(s) more.")
+    if wide:
+        # Of the whole feed, so it comes before all that is no worse.
+        worse = sum(
+            each.worst is not None and each.worst.verdict.severity > wide.verdict.severity
+            for each in behind[:_NAMED_HOLDUPS]
+        )
+        said.insert(worse, _in_short(topic, None, wide, numbers))
+    return tuple(said)
+
+
+def _in_short(
+    topic: str, partition: int | None, found: Finding, numbers: Mapping[tuple[object, ...], int]
+) -> str:
+    """The finding without its cause, which `explain` tells; its number where it is on record."""
+    place = topic if partition is None else f"{topic}-{partition}"
+    offsets = "" if found.from_offset is None else f" [{found.from_offset}, {found.until_offset})"
+    number = numbers.get(found.key)
+    more = "" if number is None else f", finding {number}: ./tallystick explain {number}"
+    return f"{place}{offsets}: {found.code.value} {found.verdict.value}{more or '.'}"
+
+
+def _finding_parts(
+    findings: Sequence[Finding], stored: Mapping[tuple[object, ...], StoredFinding]
+) -> tuple[FindingPart, ...]:
+    parts = []
+    for each in sorted(findings, key=lambda one: -one.verdict.severity):
+        known = stored.get(each.key)
+        parts.append(
+            FindingPart(
+                code=each.code.value,
+                name=each.code.name.lower().replace("_", " "),
+                verdict=each.verdict,
+                level=each.level.value,
+                generation=each.generation,
+                partition=each.partition,
+                from_offset=each.from_offset,
+                until_offset=each.until_offset,
+                cause=each.cause,
+                next_step=each.next_step,
+                subject=each.subject,
+                evidence=to_plain(each.evidence),
+                finding=known.finding_id if known else None,
+                first_seen_at=known.first_seen_at if known else None,
+                last_confirmed_at=known.last_confirmed_at if known else None,
+            )
+        )
+    return tuple(parts)
+
+
+def _compared_part(read: SecondReadReport | None) -> ComparedPart | None:
+    if read is None:
+        return None
+    return ComparedPart(read.batches, read.offsets, read.left_due, tuple(read.not_compared))
+
+
+def _normal_parts(benign: Sequence[Finding]) -> tuple[NormalPart, ...]:
+    """One part for each code, by code."""
+    by_code: dict[FindingCode, list[Finding]] = {}
+    for each in benign:
+        by_code.setdefault(each.code, []).append(each)
+    return tuple(
+        NormalPart(
+            code=code.value,
+            name=code.name.lower().replace("_", " "),
+            partitions=len({each.partition for each in found}),
+            example=found[0].cause,
+        )
+        for code, found in sorted(by_code.items())
+    )
+
+
+def _column_parts(
+    columns: int, totals: LandedTotals, sums: Sequence[LookSums]
+) -> tuple[ColumnPart, ...]:
+    """One part for each column: what lies before the first edge and after the last is in the ends.
+
+    Stretch n of the ledger's answer begins at edge n - 1.
+    """
+    parts = []
+    for column in range(max(columns, 0)):
+        stretches = {column + 1}
+        stretches |= {0} if column == 0 else set()
+        stretches |= {columns + 1} if column == columns - 1 else set()
+        landed = [totals.windows.get(each, WindowTotals()) for each in stretches]
+        holes = {
+            kind.value: sum(totals.window_holes.get(each, {}).get(kind, 0) for each in stretches)
+            for kind in HoleClass
+        }
+        rows = sum(each.rows for each in landed)
+        parts.append(
+            ColumnPart(
+                produced=_produced(sums, column),
+                landed_rows=rows,
+                landed_offsets=rows + sum(holes.values()),
+                holes=holes,
+                batches=sum(each.batches for each in landed),
+            )
+        )
+    return tuple(parts)
+
+
+def _produced(sums: Sequence[LookSums], column: int) -> int | None:
+    """How far the high watermarks moved between the looks around a column."""
+    if not 0 < column < len(sums):
+        return None
+    before, after = sums[column - 1], sums[column]
+    if before.topic_id != after.topic_id or before.leaderless or after.leaderless:
+        return None
+    return max(0, after.high_watermark - before.high_watermark)
+
+
+def _band_parts(
+    places: Sequence[LookPlace],
+    sums: Sequence[LookSums],
+    totals: LandedTotals,
+    generations: Mapping[int, Sequence[GenerationAccount]],
+) -> tuple[BandPart, ...]:
+    """The looks with the frontier that the ledger had then: today's, less what came since."""
+    newest = [accounts[-1] for accounts in generations.values()]
+    living = {each.topic_id for each in newest}
+    stretches = range(len(places), 0, -1)
+    since = list(accumulate(totals.accounted.get(each, 0) for each in stretches))[::-1]
+    frontier = sum(each.frontier for each in newest)
+    return tuple(
+        BandPart(
+            taken_at=place.taken_at,
+            log_start=each.log_start,
+            frontier=frontier - gone if living == {each.topic_id} else None,
+            last_stable=each.last_stable,
+            high_watermark=each.high_watermark,
+            is_whole=not each.leaderless,
+        )
+        for place, each, gone in zip(places, sums, since, strict=True)
+    )
+
+
+def _age_parts(totals: LandedTotals) -> tuple[AgePart, ...]:
+    bounds = (0, *_AGES_SECONDS, None)
+    return tuple(
+        AgePart(
+            level=each.level,
+            from_seconds=None if each.stretch is None else bounds[each.stretch],
+            until_seconds=None if each.stretch is None else bounds[each.stretch + 1],
+            batches=each.batches,
+            rows=each.rows,
+        )
+        for each in totals.ages
+    )

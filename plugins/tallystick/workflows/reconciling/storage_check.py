@@ -1,0 +1,240 @@
+"""Level L2: lists what readers see, reads the manifests, and compares it all with the ledger.
+
+1. Storage is listed first, and the ledger asked again about everything that looks wrong: batches
+   are published, files replaced, and manifests written anew, while this goes on.
+2. A directory that can't be listed is UNKNOWN by its path; what lies below it is not called lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tallystick.domain.batches.batch import BatchPlan, CommittedFile
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.paths import BatchPath
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.manifest_rules import LostManifest, unread_manifests, without_manifest
+from tallystick.domain.rules.storage_rules import (
+    StoredFile,
+    as_far_as_asked,
+    ledger_behind,
+    missing_or_changed,
+    perhaps_forgotten,
+    perhaps_unasked,
+    unlisted,
+)
+from tallystick.domain.rules.stray_rules import (
+    landed_inside,
+    perhaps_in_strays,
+    stray_files,
+    stray_rows_twice,
+    unread_feeds,
+    unread_strays,
+)
+from tallystick.errors import FileMissing, StorageRefused
+from tallystick.ports.file_store import StoredEntry
+from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.workflows.services import Services
+from tallystick.workflows.stored.published_manifests import manifest_at
+from tallystick.workflows.stored.readers_tree import Tree, ask_all, asking, listed_tree
+from tallystick.workflows.stored.stored_files import lost_manifest, stored_file
+from tallystick.workflows.stored.stray_check import look_at_strays
+
+
+def storage_findings(
+    services: Services, directories: Sequence[CommittedDirectory]
+) -> list[Finding]:
+    """Missing, changed and foreign files, and batches that the ledger has never heard of.
+
+    Raises StorageUnavailable when nothing can be said; a part that is refused is a finding.
+    """
+    feed, topic = services.feed_name, services.topic
+    roots = {services.root, *(each.path.root for each in directories)}
+    with asking() as pool:
+        tree = listed_tree(services, sorted(f"{root}/{feed}" for root in roots), pool)
+        seen = [each for each in directories if not tree.hides(str(each.path))]
+        looks = [
+            look for look in ask_all(pool, lambda each: _unlike(services, each, tree), seen) if look
+        ]
+        of_manifests = _manifest_findings(services, directories, tree, pool)
+    unlike = {file for look in looks for file in look.unlike}
+    unasked = {file for look in looks for file in look.unasked}
+    missing = {file: state for look in looks for file, state in look.missing.items()}
+    listed = {CommittedFile(each.batch_id, name) for each in seen for name in each.files}
+    strays = look_at_strays(
+        services,
+        directories,
+        tree,
+        missing,
+        is_kept=lambda batch, file: _is_kept(
+            CommittedFile(batch.plan.batch_id, file.name), unlike, listed - unasked
+        ),
+    )
+    found = [each for look in looks for each in _file_findings(services, look, strays.elsewhere)]
+    plans, unread = _unknown_plans(services, strays.behind)
+    found = perhaps_forgotten(perhaps_in_strays(found, strays.strays), plans)
+    found = perhaps_unasked(found, [*tree.refused, *unread, *strays.unasked])
+    found += [
+        *landed_inside(feed, topic, strays.others.known),
+        *unread_feeds(feed, topic, strays.others.unread),
+        *stray_files(feed, topic, strays.told),
+        *(each for stray in strays.strays for each in stray_rows_twice(feed, topic, stray)),
+        *unread_strays(feed, topic, strays.strays),
+        *ledger_behind(feed, topic, strays.behind, strays.bare),
+    ]
+    found += of_manifests
+    found += unlisted(feed, topic, {**tree.refused, **strays.refused})
+    on_record = [each.finding for each in services.ledger.findings(feed)]
+    return [as_far_as_asked(each, on_record) for each in found]
+
+
+def _is_kept(
+    file: CommittedFile, unlike: Collection[CommittedFile], asked: Collection[CommittedFile]
+) -> bool | None:
+    """True for a file in its place, as it was committed; None where that was not asked."""
+    return file not in unlike if file in asked else None
+
+
+def _manifest_findings(
+    services: Services,
+    directories: Sequence[CommittedDirectory],
+    tree: Tree,
+    pool: ThreadPoolExecutor,
+) -> list[Finding]:
+    """Of a directory that is there; of one that is gone its files are missed, if it had any."""
+    asked = [
+        each
+        for each in directories
+        if each.is_published
+        and (str(each.path) in tree.entries or not (each.files or tree.hides(str(each.path))))
+    ]
+    lost: dict[str, LostManifest] = {}
+    unread: dict[str, str] = {}
+    # A repair or a rebuild may be writing one just now: what looks wrong is read once more.
+    for _ in range(2):
+        answers = ask_all(pool, lambda each: lost_manifest(services, each), asked)
+        wrong = [(each, found) for each, found in zip(asked, answers, strict=True) if found]
+        lost = {str(each.path): found for each, found in wrong if isinstance(found, LostManifest)}
+        unread = {str(each.path): found for each, found in wrong if isinstance(found, str)}
+        asked = [each for each, _ in wrong]
+    feed, topic = services.feed_name, services.topic
+    return [*without_manifest(feed, topic, lost), *unread_manifests(feed, topic, unread)]
+
+
+def _unknown_plans(services: Services, behind: Iterable[str]) -> tuple[list[BatchPlan], list[str]]:
+    """What the batches say they hold that the ledger does not know; and the directories that do not
+    say it, for their manifests can't be read.
+    """
+    plans: list[BatchPlan] = []
+    unread: list[str] = []
+    for each in behind:
+        manifest: Manifest | str = ""
+        with suppress(StorageRefused):
+            manifest = manifest_at(services, BatchPath.parse(each))
+        if isinstance(manifest, Manifest):
+            plans.append(manifest.plan)
+        else:
+            unread.append(each)
+    return plans, unread
+
+
+@dataclass(frozen=True, slots=True)
+class _Unlike:
+    """A batch's directory that is not as it was committed, where most of it lies now."""
+
+    directory: CommittedDirectory
+    place: str
+    stored: Mapping[str, StoredFile]
+
+    @property
+    def unlike(self) -> Mapping[CommittedFile, FileState]:
+        """Its files that are missing, changed, or could not be asked."""
+        return {
+            CommittedFile(self.directory.batch_id, name): file
+            for name, file in self.directory.files.items()
+            if self.stored.get(name) != StoredFile(file.length_bytes, file.checksum)
+        }
+
+    @property
+    def unasked(self) -> Collection[CommittedFile]:
+        """Its files that are there, and could not be asked."""
+        return [each for each in self.unlike if self._is_unasked(each.name)]
+
+    def _is_unasked(self, name: str) -> bool:
+        found = self.stored.get(name)
+        return found is not None and found.trouble is not None
+
+    @property
+    def missing(self) -> Mapping[CommittedFile, FileState]:
+        """Its files that are not there, and held rows."""
+        return {
+            each: file
+            for each, file in self.unlike.items()
+            if each.name not in self.stored and file.record_count
+        }
+
+
+def _unlike(services: Services, directory: CommittedDirectory, tree: Tree) -> _Unlike | None:
+    """What is there instead of what was committed; None when all is well.
+
+    The rename may come between two looks, so the target is looked at again after staging. A
+    published batch is looked at twice too: a file may go between its listing and its checksum.
+    """
+    target, staging = str(directory.path), directory.staging
+    worst: _Unlike | None = None
+    listed = tree.entries.get(target)
+    if listed is not None:
+        worst = _compared(services, directory, target, listed)
+        if worst is None:
+            return None
+    for place in (target,) if directory.is_published else (staging, target):
+        try:
+            look = _compared(services, directory, place, services.store.entries(place))
+        except FileMissing:
+            look = _Unlike(directory, place, {}) if directory.files else None
+        if look is None:
+            return None
+        if worst is None or len(look.stored) > len(worst.stored):
+            worst = look
+    return worst
+
+
+def _compared(
+    services: Services,
+    directory: CommittedDirectory,
+    place: str,
+    entries: Sequence[StoredEntry],
+) -> _Unlike | None:
+    lengths = {each.name: each.length_bytes for each in entries if not each.is_directory}
+    stored: dict[str, StoredFile] = {}
+    for name in directory.files:
+        if name in lengths:
+            found = stored_file(services, f"{place}/{name}", lengths[name])
+            if found is not None:
+                stored[name] = found
+    as_committed = {
+        name: StoredFile(file.length_bytes, file.checksum) for name, file in directory.files.items()
+    }
+    return None if stored == as_committed else _Unlike(directory, place, stored)
+
+
+def _file_findings(
+    services: Services, look: _Unlike, elsewhere: Mapping[CommittedFile, str]
+) -> Iterator[Finding]:
+    """What is wrong with a batch's files, those left out that were replaced in the meantime."""
+    batch = services.ledger.committed_batch(look.directory.batch_id)
+    if batch is None:
+        return
+    replaced = services.ledger.replacements(services.feed_name)
+    standing = {
+        name
+        for name in look.directory.files
+        if CommittedFile(look.directory.batch_id, name) not in replaced
+    }
+    places = {each.name: path for each, path in elsewhere.items() if each in look.missing}
+    for finding in missing_or_changed(batch.manifest, look.place, look.stored, places):
+        if finding.evidence.get("file") in standing:
+            yield finding

@@ -1,0 +1,1 @@
+"""What lies in HDFS: listed and read, nothing changed."""

@@ -1,0 +1,158 @@
+"""Lists the directories in which readers find batches, and which of them the ledger lacks.
+
+Storage is listed first and the ledger asked afterwards: it knows of each batch before readers do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tallystick.domain.batches.paths import BatchPath
+from tallystick.domain.rules.storage_rules import UnknownDirectories, is_read, ledger_behind
+from tallystick.errors import FileMissing, LedgerBehind
+from tallystick.ports.file_store import StoredEntry
+from tallystick.workflows.place import at
+from tallystick.workflows.services import Services
+from tallystick.workflows.stored.readers_tree import listed_files
+from tallystick.workflows.stored.stray_rows import is_news_to_ledger
+
+_LEVELS = ("gen=", "dt=", "hour=", "batch=")
+_HOURS: Final = 2
+# A batch may come into an hour while another hour is listed, and a NameNode that takes over has
+# another clock: what changed this shortly before the newest change seen is listed again.
+_LISTED_AGAIN_MS: Final = 3_600_000
+
+
+def feed_roots(services: Services, more: Collection[str] = ()) -> tuple[str, ...]:
+    """Every directory below which the feed's batches may lie: today's, the ledger's, and `more`."""
+    return tuple(sorted({services.root, *services.ledger.roots(services.feed_name), *more}))
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownBatches:
+    """Directories of batches that the ledger has not committed, sorted."""
+
+    told: Sequence[BatchPath]
+    """With a manifest."""
+    bare: Sequence[BatchPath]
+    """Without one, and with rows, or what may be rows, that the ledger has not committed."""
+
+    def __bool__(self) -> bool:
+        return bool(self.told or self.bare)
+
+
+def unknown_batches(services: Services, roots: Collection[str]) -> UnknownBatches:
+    """The published batches below these roots that the ledger has not committed."""
+    return _unknown(services, [each for root in roots for each in batch_paths(services, root)])
+
+
+def _unknown(services: Services, paths: Collection[BatchPath]) -> UnknownBatches:
+    found = {str(each): each for each in paths}
+    ids = sorted({each.batch_id for each in paths})
+    known = set(services.ledger.committed_among(services.feed_name, ids)) if ids else set()
+    unknown = [path for _, path in sorted(found.items()) if path.batch_id not in known]
+    told = [each for each in unknown if services.store.status(each.manifest) is not None]
+    left = (each for each in unknown if each not in told)
+    return UnknownBatches(told, [each for each in left if _has_news(services, str(each))])
+
+
+def _has_news(services: Services, directory: str) -> bool:
+    """True for a directory with rows that the ledger has not committed."""
+    return any(
+        is_news_to_ledger(services, f"{directory}/{each.name}")
+        for each in _entries(services, directory)
+        if is_read(each.name) and not each.is_directory
+    )
+
+
+def require_ledger_not_behind(services: Services, *, is_dry_run: bool = False) -> None:
+    """Raise LedgerBehind, with its finding on record, for published batches that the ledger lacks.
+
+    A dry run raises the same, and leaves nothing on record.
+
+    Hours in which nothing has changed since they were compared with this very ledger are passed: a
+    ledger that was restored remembers an older look, and one that is new remembers none.
+    """
+    behind: list[BatchPath] = []
+    bare: list[BatchPath] = []
+    looks: dict[str, int] = {}
+    with at(services, "plan"):
+        for root in feed_roots(services):
+            listing = _Listing(services.ledger.newest_look(services.feed_name, root))
+            paths = list(batch_paths(services, root, listing))
+            unknown = _unknown(services, paths)
+            behind += unknown.told
+            bare += unknown.bare
+            if listing.newest_ms is not None:
+                looks[root] = listing.newest_ms
+        if behind or bare:
+            told, untold = (_as_listed(services, paths) for paths in (behind, bare))
+            if not is_dry_run:
+                found = ledger_behind(services.feed_name, services.topic, told, untold)
+                services.ledger.record_findings(services.feed_name, found)
+            raise LedgerBehind(services.feed_name, [*told, *untold])
+        for root, newest_ms in looks.items() if not is_dry_run else ():
+            services.ledger.note_look(services.feed_name, root, newest_ms)
+
+
+def _as_listed(services: Services, paths: Iterable[BatchPath]) -> UnknownDirectories:
+    return {str(each): listed_files(_entries(services, str(each))) for each in paths}
+
+
+def why_behind(services: Services, *, is_dry_run: bool = False) -> LedgerBehind | None:
+    """What `require_ledger_not_behind` raises, for who goes on without what this forbids."""
+    try:
+        require_ledger_not_behind(services, is_dry_run=is_dry_run)
+    except LedgerBehind as error:
+        return error
+    return None
+
+
+@dataclass(slots=True)
+class _Listing:
+    """What a listing may pass, and how far it came."""
+
+    since_ms: int | None = None
+    """The newest change that was compared before; None lists everything."""
+    newest_ms: int | None = None
+
+    def is_due(self, hour: StoredEntry) -> bool:
+        """True for an hour's directory in which something may have changed."""
+        self.newest_ms = max(self.newest_ms or 0, hour.changed_ms)
+        return self.since_ms is None or hour.changed_ms > self.since_ms - _LISTED_AGAIN_MS
+
+
+def batch_paths(
+    services: Services, root: str, listing: _Listing | None = None
+) -> Iterator[BatchPath]:
+    """Every directory of the feed below the root that bears a batch's name."""
+    listing = listing or _Listing()
+    waiting = [(f"{root}/{services.feed_name}", 0)]
+    while waiting:
+        directory, level = waiting.pop()
+        if level == len(_LEVELS):
+            try:
+                yield BatchPath.parse(directory)
+            except ValueError:
+                continue
+        else:
+            waiting += [
+                (f"{directory}/{each.name}", level + 1)
+                for each in _directories(services, directory)
+                if each.name.startswith(_LEVELS[level])
+                and (level != _HOURS or listing.is_due(each))
+            ]
+
+
+def _directories(services: Services, directory: str) -> list[StoredEntry]:
+    return [each for each in _entries(services, directory) if each.is_directory]
+
+
+def _entries(services: Services, directory: str) -> Sequence[StoredEntry]:
+    """None of a directory that is gone."""
+    try:
+        return services.store.entries(directory)
+    except FileMissing:
+        return ()

@@ -1,0 +1,90 @@
+"""Lists the directories that readers step into, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from tallystick.domain.rules.storage_rules import UnknownFile, is_read
+from tallystick.errors import FileMissing, StorageRefused
+from tallystick.ports.file_store import StoredEntry
+from tallystick.workflows.services import Services
+from tallystick.workflows.stored.other_feeds import is_below
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# A NameNode answers each in a millisecond or so; these overlap the waiting, and no more.
+_ASKING_AT_ONCE: Final = 8
+
+
+@dataclass(slots=True)
+class Tree:
+    """The readers' directories as they were listed."""
+
+    entries: dict[str, Sequence[StoredEntry]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Directories that could not be listed, each with the reason."""
+
+    def hides(self, directory: str) -> bool:
+        """True for what lies in, or below, a directory that could not be listed."""
+        return is_below(directory, self.refused)
+
+
+@contextmanager
+def asking() -> Iterator[ThreadPoolExecutor]:
+    """Threads for questions to the file system."""
+    with ThreadPoolExecutor(_ASKING_AT_ONCE, thread_name_prefix="storage-check") as pool:
+        yield pool
+
+
+def ask_all(pool: ThreadPoolExecutor, ask: Callable[[T], R], of: Sequence[T]) -> list[R]:
+    """The answers in order; the first error ends the asking."""
+    asked = [pool.submit(ask, each) for each in of]
+    try:
+        return [each.result() for each in asked]
+    except BaseException:
+        for each in asked:
+            each.cancel()
+        raise
+
+
+def listed_tree(services: Services, tops: Sequence[str], pool: ThreadPoolExecutor) -> Tree:
+    """Every directory at or below `tops` that Spark and Hive would step into."""
+    tree, waiting = Tree(), list(tops)
+
+    def entries_of(directory: str) -> Sequence[StoredEntry] | str | None:
+        try:
+            return services.store.entries(directory)
+        except FileMissing:
+            return None
+        except StorageRefused as error:
+            return error.sentence()
+
+    while waiting:
+        answers = ask_all(pool, entries_of, waiting)
+        listed = dict(zip(waiting, answers, strict=True))
+        waiting = []
+        for directory, answer in listed.items():
+            if isinstance(answer, str):
+                tree.refused[directory] = answer
+            elif answer is not None:
+                tree.entries[directory] = answer
+                waiting += [
+                    f"{directory}/{each.name}"
+                    for each in answer
+                    if each.is_directory and is_read(each.name)
+                ]
+    return tree
+
+
+def listed_files(entries: Iterable[StoredEntry]) -> list[UnknownFile]:
+    """The files of a directory, hidden ones too: what lies there as it was listed."""
+    return [
+        UnknownFile(each.name, each.length_bytes, each.changed_ms)
+        for each in entries
+        if not each.is_directory
+    ]

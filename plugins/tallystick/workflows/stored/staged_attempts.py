@@ -1,0 +1,154 @@
+"""What lies in the staging directories of attempts, whoever made them. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from tallystick.domain.batches.directory_proof import proof_of
+from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.paths import (
+    MANIFEST_NAME,
+    PLAN_NAME,
+    QUARANTINE_NAME,
+    STAGING_NAME,
+    StagingPath,
+)
+from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
+from tallystick.errors import FileMissing, StorageError
+from tallystick.workflows.services import Services
+from tallystick.workflows.stored.published_manifests import directory_look
+
+# Where Spark's committer keeps what is not shown yet: gone when the application has ended well.
+_UNFINISHED = "_temporary"
+_BATCH = "batch="
+
+
+def attempts_in(services: Services, root: str, batch_id: BatchId) -> list[StagingPath]:
+    """The directories of the batch's attempts, also of those that this ledger never saw, sorted."""
+    try:
+        entries = services.store.entries(f"{root}/{STAGING_NAME}/{batch_id}")
+    except FileMissing:
+        return []
+    names = [each.name for each in entries if ID_PATTERN.fullmatch(each.name)]
+    return [StagingPath(root, batch_id, AttemptId(each)) for each in names]
+
+
+def holds_rows(services: Services, staging: StagingPath) -> bool:
+    """True when a file lies there that may hold a row, finished or not."""
+    return any(_files_with_rows(services, staging.data))
+
+
+def _files_with_rows(services: Services, directory: str) -> Iterator[str]:
+    try:
+        entries = services.store.entries(directory)
+    except FileMissing:
+        return
+    for each in entries:
+        path = f"{directory}/{each.name}"
+        if each.is_directory:
+            yield from _files_with_rows(services, path)
+        elif each.length_bytes and each.name != MANIFEST_NAME:
+            yield path
+
+
+def is_whole(services: Services, staging: StagingPath) -> bool:
+    """True when the attempt's application has ended well: nothing of its data is unfinished."""
+    try:
+        names = [each.name for each in services.store.entries(staging.data)]
+    except FileMissing:
+        return False
+    return _UNFINISHED not in names and any(each != MANIFEST_NAME for each in names)
+
+
+def landing_plan(services: Services, staging: StagingPath) -> LandingPlan | None:
+    """What the attempt's application was given; None where there is none that can be read."""
+    return _plan_at(services, staging.plan)
+
+
+def _plan_at(services: Services, path: str) -> LandingPlan | None:
+    try:
+        return LandingPlan.from_json(services.store.read(path).decode())
+    except (FileMissing, ValueError, KeyError, TypeError):
+        return None
+
+
+def epochs_of(services: Services, staging: StagingPath) -> Mapping[int, int | None]:
+    """By partition, the leader epochs just before the attempt read; empty when nobody knows."""
+    plan = landing_plan(services, staging)
+    return plan.leader_epochs if plan else {}
+
+
+def proven_manifest(services: Services, staging: StagingPath) -> Manifest | None:
+    """The proof that lies beside the attempt's files, if these are exactly as it says.
+
+    A manifest is written only after its files were proven, so it is as good for a commit as it was
+    then, if nothing else holds the offsets. It is told as of the batch in whose directory it lies:
+    the files may have been given to that one since.
+    """
+    try:
+        manifest = Manifest.from_json(services.store.read(staging.manifest).decode())
+    except (FileMissing, ValueError):
+        return None
+    plan = manifest.plan
+    known = (plan.feed, plan.topic, plan.root)
+    if known != (services.feed_name, services.topic, staging.root):
+        return None
+    proof = proof_of(manifest, (), directory_look(services, staging.data))
+    # What is renamed must be as it was committed: length and checksum, and no file beside.
+    if not proof.is_proven or proof.notes:
+        return None
+    return replace(manifest, plan=replace(plan, batch_id=staging.batch_id))
+
+
+def put_aside_at(services: Services, staging: StagingPath) -> str:
+    """Where an attempt's directory is kept when nobody will land its offsets again."""
+    kept = put_batch_aside_at(services, staging.root, staging.batch_id)
+    return f"{kept}/attempt={staging.attempt_id}"
+
+
+def put_batch_aside_at(services: Services, root: str, batch_id: BatchId) -> str:
+    """The directory of all such attempts of a batch."""
+    return f"{_unproven(services, root)}/{_BATCH}{batch_id}"
+
+
+def unproven_in(
+    services: Services, root: str
+) -> Iterator[tuple[str, BatchId | None, LandingPlan | None]]:
+    """What was put aside there: each attempt's directory, its batch, and what it was told.
+
+    Where that can't be read it is None, and a directory that can't be listed stands for all in it:
+    it was put aside because nobody could, and no place where files are only kept stops a look.
+    """
+    unproven = _unproven(services, root)
+    try:
+        batches = _directories(services, unproven)
+    except StorageError:
+        yield unproven, None, None
+        return
+    for batch in batches:
+        batch_id = BatchId(batch.removeprefix(_BATCH))
+        try:
+            attempts = _directories(services, f"{unproven}/{batch}")
+        except StorageError:
+            yield f"{unproven}/{batch}", batch_id, None
+            continue
+        for attempt in attempts:
+            place = f"{unproven}/{batch}/{attempt}"
+            landing = None
+            with suppress(StorageError):
+                landing = _plan_at(services, f"{place}/{PLAN_NAME}")
+            yield place, batch_id, landing
+
+
+def _unproven(services: Services, root: str) -> str:
+    return f"{root}/{QUARANTINE_NAME}/{services.feed_name}/unproven"
+
+
+def _directories(services: Services, path: str) -> list[str]:
+    try:
+        return [each.name for each in services.store.entries(path) if each.is_directory]
+    except FileMissing:
+        return []

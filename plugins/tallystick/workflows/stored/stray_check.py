@@ -1,0 +1,233 @@
+"""Which files under the readers' paths no committed batch owns, and what each of them is: a
+committed file that was moved, a batch that the ledger has forgotten, or a stray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.paths import MANIFEST_NAME, QUARANTINE_NAME, BatchPath
+from tallystick.domain.identities import BatchId
+from tallystick.domain.rules.storage_rules import UnknownDirectories, is_read
+from tallystick.domain.rules.stray_rules import StrayFile
+from tallystick.ports.file_store import StoredEntry
+from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.workflows.services import Services
+from tallystick.workflows.stored.other_feeds import OtherFeeds, is_below, other_feeds_among
+from tallystick.workflows.stored.readers_tree import Tree, asking, listed_files, listed_tree
+from tallystick.workflows.stored.stray_rows import IsKept, stray_at, why_not_file
+
+
+@dataclass(frozen=True, slots=True)
+class StraysLook:
+    """What lies under the readers' paths beside the committed files."""
+
+    elsewhere: Mapping[CommittedFile, str]
+    """Where missing committed files lie."""
+    strays: Sequence[StrayFile]
+    behind: UnknownDirectories
+    """Directories of batches that the ledger does not know, with a manifest."""
+    bare: UnknownDirectories
+    """The same without a manifest."""
+    others: OtherFeeds
+    refused: Mapping[str, str]
+    """Where files are kept that were put aside, and that could not be listed, with the reason."""
+    unread_candidates: Sequence[str]
+    """What has the length of a missing file, and could not be asked if it is that file."""
+
+    @property
+    def unasked(self) -> list[str]:
+        """The paths at which missing rows may lie, for all that is known."""
+        unread = [each.path for each in self.strays if each.held is None and each.trouble]
+        return [*self.refused, *self.unread_candidates, *unread]
+
+    @property
+    def told(self) -> list[StrayFile]:
+        """The strays that are none of a bare directory."""
+        return [each for each in self.strays if each.path.rpartition("/")[0] not in self.bare]
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where something lies that no batch of the ledger has there."""
+
+    files: dict[str, StoredEntry] = field(default_factory=dict)
+    """By path."""
+    unknown: set[str] = field(default_factory=set)
+    """Directories of batches that the ledger does not know, without a manifest."""
+    behind: list[str] = field(default_factory=list)
+    others: OtherFeeds = field(default_factory=OtherFeeds)
+
+
+@dataclass(slots=True)
+class _Elsewhere:
+    """Where missing files were looked for."""
+
+    found: dict[CommittedFile, str] = field(default_factory=dict)
+    unasked: dict[str, str] = field(default_factory=dict)
+    """What may be one of them, each with the reason why nobody can tell."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def look_at_strays(
+    services: Services,
+    directories: Sequence[CommittedDirectory],
+    tree: Tree,
+    missing: Mapping[CommittedFile, FileState],
+    is_kept: IsKept | None = None,
+) -> StraysLook:
+    """What each file is that no committed batch owns; `missing` are looked for among them.
+
+    Raises StorageUnavailable.
+    """
+    places = _places(services, directories, tree)
+    elsewhere = _elsewhere(services, missing, places.files)
+    moved = set(elsewhere.found.values())
+    strays = [
+        _stray(services, path, each, elsewhere.unasked.get(path), is_kept)
+        for path, each in places.files.items()
+        if path not in moved
+    ]
+    bare = {
+        directory
+        for each in strays
+        if (directory := each.path.rpartition("/")[0]) in places.unknown and each.is_news_to_ledger
+    }
+    return StraysLook(
+        elsewhere.found,
+        strays,
+        {each: listed_files(tree.entries[each]) for each in places.behind},
+        {each: listed_files(tree.entries[each]) for each in sorted(bare)},
+        places.others,
+        elsewhere.refused,
+        sorted(elsewhere.unasked),
+    )
+
+
+def _stray(
+    services: Services,
+    path: str,
+    entry: StoredEntry,
+    trouble: str | None,
+    is_kept: IsKept | None,
+) -> StrayFile:
+    found = stray_at(services, path, is_kept)
+    return replace(
+        found,
+        trouble=found.trouble or trouble,
+        length_bytes=entry.length_bytes,
+        changed_ms=entry.changed_ms,
+    )
+
+
+def _places(services: Services, directories: Sequence[CommittedDirectory], tree: Tree) -> _Places:
+    owned = {str(each.path): each.files for each in directories}
+    shown = {each.batch_id for each in directories if each.is_published}
+    places = _Places(
+        others=other_feeds_among(
+            services, (each for each in sorted(tree.entries) if each not in owned)
+        )
+    )
+    for directory, entries in sorted(tree.entries.items()):
+        if is_below(directory, places.others.known):
+            continue
+        files = {each.name: each for each in entries if is_read(each.name)}
+        files = {name: each for name, each in files.items() if not each.is_directory}
+        if not files or set(files) <= owned.get(directory, {}).keys():
+            continue
+        known = _names_in_ledger(services, directory, shown)
+        if known is None and _batch_of(directory):
+            if _has_manifest(entries):
+                places.behind.append(directory)
+                continue
+            places.unknown.add(directory)
+        for name, each in files.items():
+            if name not in (known or ()):
+                places.files[f"{directory}/{name}"] = each
+    return places
+
+
+def _names_in_ledger(
+    services: Services, directory: str, shown: Collection[BatchId]
+) -> frozenset[str] | None:
+    """The files that a batch of the ledger has in this directory; None if it knows no such batch.
+
+    Asked for now: since the ledger was read, a batch may have been committed and published, and the
+    ledger knows of each batch before readers do. `shown` were published before storage was listed:
+    a file that any other repair replaces was still in its place then, and the only one to be read.
+    """
+    batch_id = _batch_of(directory)
+    batch = services.ledger.committed_batch(batch_id) if batch_id else None
+    if batch is None:
+        return None
+    if str(BatchPath.of(batch.plan)) != directory:
+        return frozenset()
+    replaced = services.ledger.replacements(services.feed_name)
+    names = (each.name for each in batch.manifest.files)
+    return frozenset(
+        each
+        for each in names
+        if replaced.get(CommittedFile(batch.plan.batch_id, each)) not in shown
+    )
+
+
+def _batch_of(directory: str) -> BatchId | None:
+    try:
+        return BatchPath.parse(directory).batch_id
+    except ValueError:
+        return None
+
+
+def _has_manifest(entries: Iterable[StoredEntry]) -> bool:
+    return any(each.name == MANIFEST_NAME for each in entries)
+
+
+def _elsewhere(
+    services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, StoredEntry]
+) -> _Elsewhere:
+    """Where the missing files lie: under the readers' paths, or put aside before it was known."""
+    elsewhere = _Elsewhere()
+    _look_among(services, missing, files, elsewhere)
+    left = {each: file for each, file in missing.items() if each not in elsewhere.found}
+    if left:
+        roots = {services.root, *services.ledger.roots(services.feed_name)}
+        tops = sorted(f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in roots)
+        with asking() as pool:
+            aside = listed_tree(services, tops, pool)
+        kept = {
+            f"{directory}/{each.name}": each
+            for directory, entries in sorted(aside.entries.items())
+            for each in entries
+            if not each.is_directory
+        }
+        _look_among(services, left, kept, elsewhere)
+        elsewhere.refused = aside.refused
+    return elsewhere
+
+
+def _look_among(
+    services: Services,
+    missing: Mapping[CommittedFile, FileState],
+    files: Mapping[str, StoredEntry],
+    elsewhere: _Elsewhere,
+) -> None:
+    """By length and checksum, whatever the name; under its own name first."""
+    by_length: dict[int, list[str]] = {}
+    for path, each in files.items():
+        by_length.setdefault(each.length_bytes, []).append(path)
+    for lost, file in sorted(missing.items(), key=lambda each: each[0]):
+        taken = elsewhere.found.values()
+        paths = [each for each in by_length.get(file.length_bytes, ()) if each not in taken]
+        for path in _own_name_first(paths, lost.name):
+            why_not = why_not_file(services, path, file)
+            if why_not is None:
+                elsewhere.found[lost] = path
+                break
+            if why_not:
+                elsewhere.unasked[path] = why_not
+
+
+def _own_name_first(paths: Iterable[str], name: str) -> list[str]:
+    return sorted(paths, key=lambda each: (each.rpartition("/")[2] != name, each))

@@ -1,0 +1,151 @@
+"""Is a log still the one that was seen? A table of neighbours one fact apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.sameness import (
+    SAME,
+    UNKNOWN,
+    LogCheck,
+    Sameness,
+    check_log,
+    needs_epoch_end,
+)
+from tallystick.domain.logs.snapshot import EpochEnd, PartitionBounds, RecordEvidence
+from tests.support.builders import ANCHOR_HASH, an_account
+
+# Landed up to 5, seen to reach 9 in leader epoch 3; now epoch 4 leads a log of [0, 12).
+LANDED = replace(
+    an_account(frontier=5, anchor_offset=4, last_seen_until=9), read_until=5, seen_epoch=3
+)
+OTHER_HASH = bytes(15) + b"x"
+
+
+def now(start: int, end: int, epoch: int | None = 4) -> PartitionBounds:
+    return PartitionBounds(start, end, end, epoch)
+
+
+def record(content: bytes) -> RecordEvidence:
+    return RecordEvidence(4, 3, content)
+
+
+@dataclass(frozen=True)
+class Facts:
+    account: GenerationAccount = LANDED
+    bounds: PartitionBounds = field(default_factory=lambda: now(0, 12))
+    end: EpochEnd | None = field(default_factory=lambda: EpochEnd(10, 0))
+    record: RecordEvidence | None = field(default_factory=lambda: record(ANCHOR_HASH))
+
+
+CUT_LANDED = LogCheck(Sameness.CUT, 3, is_overwritten=True)
+RECORD_DIFFERS = LogCheck(Sameness.CUT, None, is_overwritten=True)
+
+ROWS = [
+    ("whole", Facts(), SAME, "the old epoch ends beyond what was seen"),
+    ("ends where it was seen", Facts(end=EpochEnd(9, 0)), SAME, "equal is all of it"),
+    ("cut by one", Facts(end=EpochEnd(8, 0)), LogCheck(Sameness.CUT, 8), "seen, and not landed"),
+    ("cut below the landed end", Facts(end=EpochEnd(3, 0)), CUT_LANDED, "landed rows are others"),
+    ("another record", Facts(record=record(OTHER_HASH)), RECORD_DIFFERS, "one that says no"),
+    (
+        "another record, and the epochs know where",
+        Facts(end=EpochEnd(3, 0), record=record(OTHER_HASH)),
+        CUT_LANDED,
+        "the place comes from the epochs",
+    ),
+    ("record gone", Facts(record=None), SAME, "the epochs cover it"),
+    (
+        "the same term",
+        Facts(bounds=now(0, 12, epoch=3), end=None, record=None),
+        SAME,
+        "a log is cut at a change of leaders only",
+    ),
+    (
+        "the same term, and shorter",
+        Facts(bounds=now(0, 8, epoch=3), end=EpochEnd(8, 0)),
+        LogCheck(Sameness.CUT, 8),
+        "a log that was put back by hand",
+    ),
+    (
+        "a high watermark that lags",
+        Facts(bounds=now(0, 7), end=EpochEnd(9, 0)),
+        SAME,
+        "epochs end where the log ends, replicated or not",
+    ),
+    (
+        "forgotten with its records",
+        Facts(bounds=now(10, 20), end=EpochEnd(10, 10), record=None),
+        UNKNOWN,
+        "the answer is the start of the oldest epoch that is left",
+    ),
+    (
+        "forgotten, and begins below what was seen",
+        Facts(bounds=now(7, 20), end=EpochEnd(7, 7), record=None),
+        LogCheck(Sameness.CUT, 7),
+        "what is there from 7 on is of a later epoch",
+    ),
+    (
+        "expired after the look",
+        Facts(bounds=now(0, 20), end=EpochEnd(10, 10), record=None),
+        UNKNOWN,
+        "the log start of after the answer counts",
+    ),
+    (
+        "idle, and all of it expired",
+        Facts(bounds=now(9, 9), end=EpochEnd(9, 9), record=None),
+        SAME,
+        "it ends where it was seen to end",
+    ),
+    ("the leader knows no such epoch", Facts(end=None), SAME, "the last landed record is there"),
+    ("nobody can tell", Facts(end=None, record=None), UNKNOWN, "never the same by default"),
+    (
+        "shorter, and only the record is there",
+        Facts(bounds=now(0, 8), end=None),
+        UNKNOWN,
+        "what was seen behind it may be cut",
+    ),
+    (
+        "nothing was ever seen",
+        Facts(account=an_account(), end=None, record=None),
+        SAME,
+        "there is nothing to be held against",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in ROWS]
+)
+def test_what_the_witnesses_say(facts: Facts, expected: LogCheck, why: str) -> None:
+    assert check_log(facts.account, facts.bounds, facts.end, facts.record) == expected, why
+
+
+@pytest.mark.parametrize(
+    ("bounds", "is_asked"),
+    [(now(0, 9, epoch=3), False), (now(0, 8, epoch=3), True), (now(0, 9, epoch=4), True)],
+)
+def test_the_broker_is_asked_after_a_change_of_leaders_or_of_the_end(
+    bounds: PartitionBounds, is_asked: bool
+) -> None:
+    assert needs_epoch_end(LANDED, bounds) is is_asked
+
+
+def test_a_log_without_a_witness_is_not_asked_for_one() -> None:
+    assert not needs_epoch_end(an_account(frontier=5), now(0, 9))
+
+
+@pytest.mark.parametrize(
+    ("check", "until", "holds"),
+    [
+        (SAME, 9, True),
+        (UNKNOWN, 1, False),
+        (LogCheck(Sameness.CUT, 9), 9, True),
+        (LogCheck(Sameness.CUT, 8), 9, False),
+        (RECORD_DIFFERS, 1, False),
+    ],
+)
+def test_what_lies_below_a_cut_is_as_it_was(check: LogCheck, until: int, holds: bool) -> None:
+    assert check.holds_below(until) is holds

@@ -1,0 +1,158 @@
+"""What landed rows say by their content, as tables. The numbers are the module's invariants."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.content_rules import (
+    HeldOffsets,
+    Payload,
+    Place,
+    aborted_landed,
+    landed_twice,
+    payloads_twice,
+)
+from tallystick.domain.rules.findings import Finding
+
+PLACE = Place("orders", "orders", 1, 0)
+Pairs = list[tuple[int, int]]
+
+
+def held(batch: str, pairs: Pairs, doubled: Pairs | None = None) -> HeldOffsets:
+    return HeldOffsets(
+        batch, f"{batch}.parquet", OffsetRuns.of(pairs), OffsetRuns.of(doubled or [])
+    )
+
+
+def intervals(findings: tuple[Finding, ...]) -> Pairs:
+    return [(each.from_offset or 0, each.until_offset or 0) for each in findings]
+
+
+TWICE: list[tuple[str, list[HeldOffsets], Pairs, str]] = [
+    ("one file", [held("a", [(0, 9)])], [], "once is right"),
+    ("side by side", [held("a", [(0, 5)]), held("b", [(5, 9)])], [], "they touch"),
+    ("woven", [held("a", [(0, 1), (2, 3)]), held("b", [(1, 2)])], [], "no offset is in both"),
+    ("one offset", [held("a", [(0, 6)]), held("b", [(5, 9)])], [(5, 6)], "one is enough"),
+    ("a copy", [held("a", [(0, 9)]), held("b", [(0, 9)])], [(0, 9)], "every offset"),
+    ("within one file", [held("a", [(0, 9)], [(3, 4)])], [(3, 4)], "two rows of one offset"),
+    (
+        "three files",
+        [held("a", [(0, 4)]), held("b", [(2, 6)]), held("c", [(3, 9)])],
+        [(2, 6)],
+        "an offset is named once, however often it is there",
+    ),
+    (
+        "two places",
+        [held("a", [(0, 3), (7, 9)]), held("b", [(2, 8)])],
+        [(2, 3), (7, 8)],
+        "each run is named",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in TWICE]
+)
+def test_what_is_landed_twice(files: list[HeldOffsets], expected: Pairs, why: str) -> None:
+    found = landed_twice(PLACE, files)
+
+    assert intervals(found) == expected, why
+    assert {each.verdict for each in found} <= {Verdict.PROVEN_DUP}
+
+
+def test_what_is_landed_twice_names_its_places() -> None:
+    (found,) = landed_twice(PLACE, [held("b", [(0, 3)]), held("a", [(2, 5)]), held("c", [(6, 7)])])
+
+    assert found.evidence == {"places": ["a.parquet", "b.parquet"], "more_than_once_in": []}
+
+
+@given(st.lists(st.lists(st.integers(0, 30), max_size=12, unique=True), max_size=4))
+def test_landed_twice_is_what_counting_says(files: list[list[int]]) -> None:
+    # 1
+    counted = [n for n in range(31) if sum(n in each for each in files) > 1]
+    found = landed_twice(
+        PLACE, [held(str(n), [(o, o + 1) for o in each]) for n, each in enumerate(files)]
+    )
+
+    assert [n for a, b in intervals(found) for n in range(a, b)] == counted
+
+
+ABORTED: list[tuple[str, Pairs, Pairs, Pairs, str]] = [
+    ("none aborted", [(0, 9)], [], [], "nothing to see"),
+    ("aborted and left out", [(0, 3), (6, 9)], [(3, 6)], [], "as it should be"),
+    ("aborted and landed", [(0, 9)], [(3, 6)], [(3, 6)], "each of them"),
+    ("in part", [(0, 4), (6, 9)], [(3, 6)], [(3, 4)], "those that are there"),
+    ("two transactions", [(0, 9)], [(1, 2), (5, 6)], [(1, 2), (5, 6)], "each run is named"),
+    ("behind what was landed", [(0, 9)], [(9, 12)], [], "not landed yet"),
+]
+
+
+@pytest.mark.parametrize(
+    ("landed", "aborted", "expected", "why"),
+    [pytest.param(*rest, id=name) for name, *rest in ABORTED],
+)
+def test_which_aborted_rows_are_landed(
+    landed: Pairs, aborted: Pairs, expected: Pairs, why: str
+) -> None:
+    found = aborted_landed(
+        PLACE, OffsetRuns.of(landed), OffsetRuns.of(aborted), batch_id="b1", file="f1"
+    )
+
+    assert intervals(found) == expected, why
+
+
+def sent(*rows: tuple[int, str, int]) -> list[Payload]:
+    """Offset, content, and the second in which it was sent."""
+    return [Payload(offset, second * 1000, content.encode()) for offset, content, second in rows]
+
+
+PAYLOADS: list[tuple[str, list[Payload], Pairs, str]] = [
+    ("all differ", sent((0, "a", 0), (1, "b", 0)), [], "no two are equal"),
+    ("the same at once", sent((0, "a", 0), (1, "a", 0)), [(1, 2)], "the later one is named"),
+    ("at the horizon", sent((0, "a", 0), (1, "a", 60)), [(1, 2)], "the bound is included"),
+    ("past the horizon", sent((0, "a", 0), (1, "a", 61)), [], "a heartbeat is slower"),
+    ("times run backwards", sent((0, "a", 60), (1, "a", 0)), [(1, 2)], "producers' clocks differ"),
+    (
+        "a retried batch",
+        sent((0, "a", 0), (1, "b", 0), (2, "a", 1), (3, "b", 1), (4, "c", 1)),
+        [(2, 4)],
+        "offsets side by side are one run",
+    ),
+    (
+        "a slow chain",
+        sent((0, "a", 0), (1, "a", 50), (2, "a", 100)),
+        [(1, 3)],
+        "each has one shortly before it",
+    ),
+    (
+        "again after a pause",
+        sent((0, "a", 0), (1, "a", 100), (2, "a", 130)),
+        [(2, 3)],
+        "the pause was longer than the horizon",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("payloads", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in PAYLOADS]
+)
+def test_which_payloads_are_there_twice(payloads: list[Payload], expected: Pairs, why: str) -> None:
+    # 2
+    found = payloads_twice(PLACE, payloads, timedelta(seconds=60))
+
+    assert intervals(found) == expected, why
+    assert {each.verdict for each in found} <= {Verdict.SUSPECTED}
+
+
+def test_a_repeated_payload_names_its_first_pair() -> None:
+    rows = sent((3, "a", 0), (5, "b", 0), (8, "a", 1), (9, "b", 1))
+    (found,) = payloads_twice(PLACE, rows, timedelta(seconds=60))
+
+    assert found.evidence["first"] == [3, 8]
+    assert "offset 3 equals offset 8" in found.cause

@@ -1,0 +1,123 @@
+"""Stable offsets that stand still, as a table: a long transaction is legal, a hung one is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from tallystick.domain.batches.states import Isolation, Verdict
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.outlook import Outlook
+from tallystick.domain.logs.snapshot import BatchHead, PartitionBounds, PastBounds
+from tallystick.domain.rules.progress_rules import LONGEST_TRANSACTION, stalled_stable_offsets
+from tallystick.domain.rules.waivers import evidence_digest
+from tests.support.builders import FEED, NOON, a_snapshot, an_account, bounds, by_partition
+
+OPEN_AT_5 = bounds(0, 9, last_stable_offset=5)
+LANDED = an_account(frontier=5)
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A transaction that has been open at offset 5 for sixteen minutes, and one record since."""
+
+    now: PartitionBounds | None = OPEN_AT_5
+    past: tuple[tuple[int, int, int], ...] = ((16, 8, 5),)
+    """Minutes ago, high watermark, last stable offset."""
+    longest: timedelta | None = None
+    isolation: Isolation = Isolation.READ_COMMITTED
+    account: GenerationAccount | None = LANDED
+    topic_id: str = LANDED.topic_id
+
+    def findings(self) -> str:
+        past = [PastBounds(NOON - ago * MINUTE, high, stable) for ago, high, stable in self.past]
+        found = stalled_stable_offsets(
+            FEED,
+            by_partition(self.account) if self.account else {},
+            a_snapshot({0: self.now} if self.now else {}, topic_id=self.topic_id),
+            Outlook(past={0: past}, longest_transaction=self.longest),
+            isolation=self.isolation,
+            now=NOON,
+        )
+        assert all(each.verdict is Verdict.UNKNOWN for each in found)
+        return " ".join(f"[{each.from_offset}, {each.until_offset})" for each in found)
+
+
+STALLED = "[5, 9)"
+ROWS: list[tuple[str, Facts, str, str]] = [
+    ("hung", Facts(), STALLED, "longer than the default allows"),
+    ("a long one", Facts(past=((15, 8, 5),)), "", "fifteen minutes are allowed"),
+    ("a cluster that allows more", Facts(longest=timedelta(hours=1)), "", "legal there"),
+    ("a cluster that allows less", Facts(longest=MINUTE, past=((2, 8, 5),)), STALLED, "its bound"),
+    ("nobody looked before", Facts(past=()), "", "no evidence of how long"),
+    ("another one then", Facts(past=((16, 8, 4),)), "", "the stable offset has moved"),
+    (
+        "another one then, this one since",
+        Facts(past=((30, 8, 4), (10, 8, 5))),
+        "",
+        "this one is young",
+    ),
+    ("nothing open then", Facts(past=((16, 5, 5),)), "", "it was opened later"),
+    ("opened where a look ended", Facts(past=((60, 5, 5), (16, 8, 5))), STALLED, "open since"),
+    ("opened there, and young", Facts(past=((60, 5, 5), (14, 8, 5))), "", "not open for long"),
+    ("nothing has come since", Facts(past=((16, 9, 5),)), "", "nothing is held up"),
+    ("ended", Facts(now=bounds(0, 9)), "", "everything is stable again"),
+    ("uncommitted", Facts(isolation=Isolation.READ_UNCOMMITTED), "", "it reads them all"),
+    ("not in the snapshot", Facts(now=None), "", "another rule's business"),
+    ("unknown to the ledger", Facts(account=None), "", "another rule's business"),
+    ("another log", Facts(topic_id="topic-id-2"), "", "offsets of two logs don't compare"),
+]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in ROWS]
+)
+def test_which_stable_offsets_are_stalled(facts: Facts, expected: str, why: str) -> None:
+    assert facts.findings() == expected, why
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        (BatchHead(5, 6, None, 100, 4711), "a transaction of producer 4711 has been open"),
+        (None, "a transaction of a producer has been open"),
+    ],
+)
+def test_the_producer_is_named_where_the_log_names_it(head: BatchHead | None, words: str) -> None:
+    past = [PastBounds(NOON - LONGEST_TRANSACTION - MINUTE, 8, 5)]
+    (found,) = stalled_stable_offsets(
+        FEED,
+        by_partition(LANDED),
+        a_snapshot({0: OPEN_AT_5}),
+        Outlook(at_stable={0: head} if head else {}, past={0: past}),
+        isolation=Isolation.READ_COMMITTED,
+        now=NOON,
+    )
+
+    assert words in found.cause
+    assert found.evidence["producer_id"] == (head.producer_id if head else None)
+    assert found.evidence["seen_first_at"] == "2026-11-01T11:44:00+00:00"
+
+
+def test_a_stall_stays_the_same_finding_while_headers_cannot_be_read() -> None:
+    """A waiver of it holds: who holds the transaction open, and since when, is only told better."""
+    known = BatchHead(5, 6, None, 100, 4711)
+    digests = {
+        evidence_digest(each.evidence)
+        for minutes, head in ((1, {0: known}), (2, {}))
+        for each in stalled_stable_offsets(
+            FEED,
+            by_partition(LANDED),
+            a_snapshot({0: OPEN_AT_5}),
+            Outlook(
+                at_stable=head,
+                past={0: [PastBounds(NOON - LONGEST_TRANSACTION - minutes * MINUTE, 8, 5)]},
+            ),
+            isolation=Isolation.READ_COMMITTED,
+            now=NOON,
+        )
+    }
+    assert len(digests) == 1

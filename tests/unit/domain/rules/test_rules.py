@@ -1,0 +1,444 @@
+"""Reconciliation as a table: every rule's verdict per row, and why. Neighbours differ in one fact.
+
+A code that a row doesn't name must stay silent there: false alarms are defects of the same rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tallystick.domain.batches.batch import BatchStatus, WaitingBatch
+from tallystick.domain.batches.states import BatchState, Isolation, Verdict
+from tallystick.domain.identities import BatchId
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
+from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
+from tallystick.domain.logs.sameness import UNKNOWN as NOBODY_CAN_TELL
+from tallystick.domain.logs.snapshot import PartitionBounds
+from tallystick.domain.planning.log_changes import (
+    Accounts,
+    EndedGeneration,
+    Observation,
+    log_changes,
+)
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.log_rules import (
+    change_findings,
+    lost_finding,
+    recorded_stops,
+    recorded_unknown_tails,
+    stopped_finding,
+)
+from tallystick.domain.rules.progress_rules import (
+    could_not_tell,
+    frozen_time_index,
+    unfinished_batches,
+    unread_partitions,
+)
+from tests.support.builders import (
+    BATCH,
+    FEED,
+    NOON,
+    TOPIC,
+    TOPIC_ID,
+    a_range,
+    a_snapshot,
+    a_status,
+    an_account,
+    bounds,
+    by_partition,
+    planned,
+)
+
+LANDED = an_account(frontier=5, anchor_offset=4)
+STOPPED = replace(LANDED, state=GenerationState.STOPPED)
+OVERWRITTEN = LogCheck(Sameness.CUT, None, is_overwritten=True)
+CUT_AT_2 = LogCheck(Sameness.CUT, 2, is_overwritten=True)
+CUT = LogCheck(Sameness.CUT)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What ledger and broker say of partition 0, and of a window's end."""
+
+    account: GenerationAccount | None = LANDED
+    now: PartitionBounds | None = field(default_factory=lambda: bounds(0, 9))
+    log: LogCheck = SAME
+    topic_id: str = TOPIC_ID
+    unfinished: tuple[BatchStatus, ...] = ()
+    waiting: tuple[WaitingBatch, ...] = ()
+    recorded: tuple[Finding, ...] = ()
+    cut: int | None = None
+    after_now: int | None = None
+    isolation: Isolation = Isolation.READ_UNCOMMITTED
+
+    def findings(self) -> list[Finding]:
+        """What every rule says."""
+        accounts = Accounts(by_partition(self.account) if self.account else {}, self.unfinished)
+        seen = Observation(
+            a_snapshot({0: self.now} if self.now else {}, topic_id=self.topic_id),
+            {0: self.log} if self.now else {},
+            {0: 0},
+        )
+        changes = log_changes(accounts, seen)
+        known, snapshot = accounts.generations, seen.snapshot
+        return [
+            *change_findings(FEED, known, changes, seen),
+            *recorded_stops(known, self.recorded),
+            *recorded_unknown_tails(self.recorded),
+            *unread_partitions(FEED, known, snapshot),
+            *unfinished_batches(FEED, TOPIC, self.waiting),
+            *frozen_time_index(
+                FEED,
+                known,
+                snapshot,
+                isolation=self.isolation,
+                cuts={0: self.cut},
+                after_now={0: self.after_now},
+            ),
+        ]
+
+
+def _told(findings: Iterable[Finding]) -> dict[str, str]:
+    """Code to verdict and interval."""
+    told: dict[str, str] = {}
+    for each in findings:
+        interval = "" if each.from_offset is None else f" [{each.from_offset}, {each.until_offset})"
+        says = f"{each.verdict.value}{interval}"
+        told[each.code.value] = ", ".join(filter(None, [told.get(each.code.value), says]))
+    return told
+
+
+CLAIMED = an_account(frontier=5, beyond=[(5, 9)])
+LEFT = a_status(planned(5, 9))
+HELD = a_status(planned(5, 9), lease_seconds_left=60.0)
+CUT_AT_4 = stopped_finding(
+    FEED,
+    LANDED,
+    Observation(a_snapshot({0: bounds(0, 4)}), {}, {}),
+    EndedGeneration(LANDED.generation_id, FindingCode.TRUNCATED, "then"),
+)
+GREW_AGAIN = stopped_finding(
+    FEED,
+    LANDED,
+    Observation(a_snapshot({0: bounds(0, 9)}), {}, {}),
+    EndedGeneration(LANDED.generation_id, FindingCode.OVERWRITTEN, "then"),
+)
+NO_ANCHOR = replace(GREW_AGAIN, verdict=Verdict.UNKNOWN, from_offset=None, until_offset=None)
+TAIL = replace(NO_ANCHOR, code=FindingCode.RECREATED)
+SECOND = replace(LANDED, ordinal=2)
+
+
+def left(seconds: float, state: BatchState = BatchState.LANDING) -> tuple[WaitingBatch, ...]:
+    return (WaitingBatch(BATCH, state, seconds),)
+
+
+LOSS, UNKNOWN = Verdict.PROVEN_LOSS.value, Verdict.UNKNOWN.value
+
+ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
+    ("clean", Facts(), {}, "landed up to 5, more to come"),
+    ("all landed", Facts(now=bounds(0, 5)), {}, "nothing behind, nothing ahead"),
+    ("idle and expired", Facts(now=bounds(5, 5)), {}, "everything was landed before it expired"),
+    ("young", Facts(account=an_account(), now=bounds(0, 0)), {}, "an empty topic is no trouble"),
+    (
+        "an open transaction",
+        Facts(now=bounds(0, 9, last_stable_offset=5)),
+        {},
+        "what is not stable yet is not lost",
+    ),
+    # A1
+    ("retention won", Facts(now=bounds(8, 9)), {"A1": f"{LOSS} [5, 8)"}, "log start passed 5"),
+    ("retention just there", Facts(now=bounds(5, 9)), {}, "equal is still readable"),
+    (
+        "middle missing",
+        Facts(account=an_account(frontier=5, beyond=[(8, 9)])),
+        {},
+        "a gap is due, not lost, while it can be read",
+    ),
+    (
+        "middle missing and expired",
+        Facts(account=an_account(frontier=5, beyond=[(8, 9)]), now=bounds(9, 9)),
+        {"A1": f"{LOSS} [5, 8)"},
+        "the largest end hides it from a smaller mind",
+    ),
+    (
+        "expired under a claim nobody holds",
+        Facts(account=CLAIMED, now=bounds(8, 9), unfinished=(LEFT,)),
+        {"A1": f"{LOSS} [5, 8)"},
+        "the claim's rest can still be landed",
+    ),
+    (
+        "expired under a claim that is held",
+        Facts(account=CLAIMED, now=bounds(8, 9), unfinished=(HELD,)),
+        {},
+        "it may have been read in time",
+    ),
+    # A3, A4
+    ("cut", Facts(now=bounds(0, 4), log=CUT), {"A3": f"{LOSS} [4, 5)"}, "the end fell behind"),
+    ("cut to nothing", Facts(now=bounds(0, 0), log=CUT), {"A3": f"{LOSS} [0, 5)"}, "all is gone"),
+    ("a high watermark that lags", Facts(now=bounds(0, 4)), {}, "the epochs show a whole log"),
+    (
+        "cut under a claim",
+        Facts(account=CLAIMED, now=bounds(0, 8), log=CUT, unfinished=(HELD,)),
+        {"A3": f"{LOSS} [8, 9)"},
+        "a claim that is released is no loss",
+    ),
+    (
+        "cut and grown again",
+        Facts(log=OVERWRITTEN),
+        {"A4": f"{LOSS} [4, 5)"},
+        "another record lies where the last landed one was",
+    ),
+    (
+        "cut and grown again, the epochs know where",
+        Facts(log=CUT_AT_2),
+        {"A4": f"{LOSS} [2, 5)"},
+        "all from there on is another log's",
+    ),
+    (
+        "cut, and seen to be",
+        Facts(now=bounds(0, 4), log=CUT_AT_2),
+        {"A3": f"{LOSS} [2, 5)"},
+        "it has grown since, and not yet past what was read",
+    ),
+    (
+        "cut and grown, nothing landed by us",
+        Facts(account=an_account(frontier=5), log=OVERWRITTEN),
+        {"A4": LOSS},
+        "no anchor names the place",
+    ),
+    ("anchor gone", Facts(log=NOBODY_CAN_TELL), {"A4": UNKNOWN}, "no evidence is never OK"),
+    (
+        "seen, not landed, and nobody can tell",
+        Facts(account=an_account(last_seen_until=5), log=NOBODY_CAN_TELL),
+        {"A4": UNKNOWN},
+        "what was seen may be other records now",
+    ),
+    (
+        "seen, not landed, and expired since",
+        Facts(account=an_account(last_seen_until=5), log=NOBODY_CAN_TELL, now=bounds(5, 9)),
+        {"A1": f"{LOSS} [0, 5)"},
+        "all that was seen is lost, cut or not",
+    ),
+    (
+        "stopped before, still cut",
+        Facts(account=STOPPED, now=bounds(0, 4), recorded=(CUT_AT_4,)),
+        {"A3": f"{LOSS} [4, 5)"},
+        "said as long as it lasts",
+    ),
+    (
+        "stopped before, cut further",
+        Facts(account=STOPPED, now=bounds(0, 2), recorded=(CUT_AT_4,)),
+        {"A3": f"{LOSS} [4, 5)"},
+        "what was found then is what was found",
+    ),
+    (
+        "stopped before, grown since",
+        Facts(account=STOPPED, recorded=(CUT_AT_4,)),
+        {"A3": f"{LOSS} [4, 5)"},
+        "the cut can't be seen any more, and is on record",
+    ),
+    (
+        "stopped before, not in the snapshot",
+        Facts(account=STOPPED, now=None, recorded=(GREW_AGAIN,)),
+        {"A4": f"{LOSS} [4, 5)"},
+        "nothing contradicts what was found",
+    ),
+    (
+        "stopped before, its anchor gone",
+        Facts(account=STOPPED, recorded=(NO_ANCHOR, CUT_AT_4)),
+        {"A3": f"{LOSS} [4, 5)"},
+        "an older doubt is answered",
+    ),
+    (
+        "stopped before, waived since",
+        Facts(account=STOPPED),
+        {},
+        "it is not on record as open any more",
+    ),
+    (
+        "an earlier life was stopped",
+        Facts(account=SECOND, recorded=(CUT_AT_4,)),
+        {},
+        "somebody has decided where it goes on",
+    ),
+    (
+        "a doubt that has passed",
+        Facts(recorded=(NO_ANCHOR,)),
+        {},
+        "the anchor can be judged again",
+    ),
+    # A5
+    (
+        "re-created",
+        Facts(topic_id="topic-id-2"),
+        {"A5": UNKNOWN},
+        "what was produced after the last look is not known",
+    ),
+    (
+        "re-created with a tail",
+        Facts(account=replace(LANDED, last_seen_until=7), topic_id="topic-id-2"),
+        {"A5": f"{LOSS} [5, 7), {UNKNOWN}"},
+        "the tail was seen and never landed",
+    ),
+    (
+        "re-created before",
+        Facts(account=SECOND, recorded=(TAIL,)),
+        {"A5": UNKNOWN},
+        "nobody will ever know",
+    ),
+    (
+        "re-created before, the lost tail",
+        Facts(account=SECOND, recorded=(replace(TAIL, verdict=Verdict.PROVEN_LOSS),)),
+        {},
+        "a lost range is told from the ranges",
+    ),
+    # N1
+    ("unread", Facts(account=None), {"N1": f"{UNKNOWN} [0, 9)"}, "nobody has looked yet"),
+    # N3
+    ("left behind", Facts(waiting=left(3601)), {"N3": UNKNOWN}, "more than an hour, no lease"),
+    ("waiting for its turn", Facts(waiting=left(3600)), {}, "others of its run are before it"),
+    (
+        "not shown",
+        Facts(waiting=left(3601, BatchState.COMMITTED)),
+        {"N3": UNKNOWN},
+        "committed, not published",
+    ),
+    ("to be shown", Facts(waiting=left(3600, BatchState.COMMITTED)), {}, "the rename is next"),
+    ("at work", Facts(account=CLAIMED, unfinished=(HELD,)), {}, "slow is not dead"),
+    # Z5
+    (
+        "a record from the future",
+        Facts(cut=5, after_now=5),
+        {"Z5": f"{UNKNOWN} [5, 9)"},
+        "no later window's end will ever pass it",
+    ),
+    ("a window that ends now", Facts(cut=5, after_now=7), {}, "later records are as late as that"),
+    ("the future is not reached", Facts(cut=6, after_now=6), {}, "offset 5 can still be landed"),
+    (
+        "the future is last",
+        Facts(now=bounds(0, 6), cut=5, after_now=5),
+        {},
+        "nothing piles up behind it",
+    ),
+    (
+        "one record behind the future",
+        Facts(now=bounds(0, 7), cut=5, after_now=5),
+        {"Z5": f"{UNKNOWN} [5, 7)"},
+        "offset 6 is readable, and no window reaches it",
+    ),
+    (
+        "an open transaction behind the future",
+        Facts(
+            now=bounds(0, 9, last_stable_offset=6),
+            isolation=Isolation.READ_COMMITTED,
+            cut=5,
+            after_now=5,
+        ),
+        {},
+        "nothing behind it can be read yet",
+    ),
+    (
+        "a part of it is readable",
+        Facts(
+            now=bounds(0, 9, last_stable_offset=7),
+            isolation=Isolation.READ_COMMITTED,
+            cut=5,
+            after_now=5,
+        ),
+        {"Z5": f"{UNKNOWN} [5, 7)"},
+        "the open transaction is another trouble",
+    ),
+    (
+        "the future was landed",
+        Facts(now=bounds(0, 6), cut=4, after_now=4),
+        {"Z5": f"{UNKNOWN} [5, 6)"},
+        "its record is below the frontier, and one is behind it",
+    ),
+    ("no record that late", Facts(cut=None, after_now=None), {}, "then everything is due"),
+    (
+        "a record from the future, stopped",
+        Facts(account=replace(STOPPED, anchor=None), now=bounds(0, 9), cut=5, after_now=5),
+        {},
+        "a stopped partition has another trouble",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in ROWS]
+)
+def test_what_is_found(facts: Facts, expected: Mapping[str, str], why: str) -> None:
+    assert _told(facts.findings()) == expected, why
+
+
+def test_every_row_tells_in_words_what_happened_and_what_next() -> None:
+    findings = [each for _, facts, _, _ in ROWS for each in facts.findings()]
+
+    assert findings
+    assert all(each.cause.endswith(".") for each in findings)
+    assert all(len(each.next_step) > 20 for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (FindingCode.EXPIRED, "the log start passed these offsets"),
+        (FindingCode.PURGED, "deleted on purpose"),
+        (FindingCode.RECREATED, "the topic was re-created"),
+        (FindingCode.TRUNCATED, "can be read nowhere any more"),
+    ],
+)
+def test_a_recorded_loss_names_its_cause(code: FindingCode, words: str) -> None:
+    found = lost_finding(FEED, LANDED, a_range(5, 8), code.value, {"log_start_offset": 8})
+
+    assert (found.code, found.verdict) == (code, Verdict.PROVEN_LOSS)
+    assert words in found.cause
+    assert found.evidence == {"log_start_offset": 8}
+    assert (found.from_offset, found.until_offset) == (5, 8)
+
+
+def test_what_is_on_record_is_told_in_the_words_of_then() -> None:
+    assert recorded_stops(by_partition(STOPPED), [CUT_AT_4]) == (CUT_AT_4,)
+    assert recorded_unknown_tails([TAIL]) == (TAIL,)
+
+
+def test_two_batches_left_behind_are_two_findings() -> None:
+    other = WaitingBatch(BatchId("00000000000000b2"), BatchState.COMMITTED, 7300.0)
+    held, shown = unfinished_batches(FEED, TOPIC, (*left(5400), other))
+
+    assert held.key != shown.key
+    assert (held.subject, shown.subject) == (BATCH, other.batch_id)
+    assert held.cause == f"batch {BATCH} is landing, and for 1.5 h nobody has held it."
+    assert shown.cause.endswith("is committed, and for 2.0 h nobody has published it.")
+
+
+def test_a_silent_witness_is_unknown() -> None:
+    found = could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON)
+
+    assert _told([found]) == {"U1": UNKNOWN}
+    assert found.cause == "HDFS could not be asked: in safe mode."
+    assert found.evidence == {"seen_at": "2026-11-01T12:00:00+00:00"}
+    assert found.next_step == f"Run again when it answers: ./tallystick reconcile {FEED}"
+
+
+def test_a_witness_that_says_no_is_not_waited_for() -> None:
+    found = could_not_tell(
+        FEED, TOPIC, what="Kafka", reason="no.", seen_at=NOON, remedy="Create the topic."
+    )
+
+    assert found.next_step == "Create the topic."
+
+
+def test_the_next_step_of_a_loss_fits_its_cause_and_names_how_to_accept_it() -> None:
+    steps = {
+        code: lost_finding(FEED, LANDED, a_range(5, 8), code.value).next_step
+        for code in (FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.RECREATED)
+    }
+    assert all("Two people may accept it: ./tallystick waive" in each for each in steps.values())
+    assert "Land more often, or lengthen retention.ms" in steps[FindingCode.EXPIRED]
+    assert "Find out who deleted them" in steps[FindingCode.PURGED]
+    assert "retention" not in steps[FindingCode.PURGED]
+    assert "retention" not in steps[FindingCode.RECREATED]

@@ -1,0 +1,266 @@
+"""Level L2: the ledger's files against what storage shows. The numbers are its invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.storage_rules import (
+    StoredFile,
+    UnknownFile,
+    Unlike,
+    as_far_as_asked,
+    is_bare,
+    is_read,
+    ledger_behind,
+    missing_or_changed,
+    perhaps_unasked,
+    unlike_manifest,
+)
+from tallystick.domain.rules.waivers import evidence_digest
+from tests.support.builders import FEED, TOPIC, a_file, a_manifest
+
+ONE = a_file("one.parquet", FileSlice(0, 0, 4, 5), FileSlice(1, 7, 8, 2), length_bytes=1_000)
+TWO = a_file("two.parquet", FileSlice(0, 5, 8, 4), length_bytes=900)
+MANIFEST = a_manifest(files=(ONE, TWO))
+AS_COMMITTED = {
+    "one.parquet": StoredFile(1_000, ONE.checksum),
+    "two.parquet": StoredFile(900, TWO.checksum),
+}
+
+# 1: what storage shows, every finding with its partition and interval, and why.
+ROWS: list[tuple[str, Mapping[str, StoredFile], list[str], str]] = [
+    ("as committed", AS_COMMITTED, [], "length and checksum agree"),
+    (
+        "one missing",
+        {"two.parquet": AS_COMMITTED["two.parquet"]},
+        ["A8 0 [0, 5)", "A8 1 [7, 9)"],
+        "every slice of the file is named",
+    ),
+    ("all missing", {}, ["A8 0 [0, 5)", "A8 1 [7, 9)", "A8 0 [5, 9)"], "the directory is gone"),
+    (
+        "one shorter",
+        AS_COMMITTED | {"two.parquet": StoredFile(899, None)},
+        ["C1 0 [5, 9)"],
+        "whatever the checksum says",
+    ),
+    (
+        "one longer",
+        AS_COMMITTED | {"two.parquet": StoredFile(901, None)},
+        ["C1 0 [5, 9)"],
+        "appended to",
+    ),
+    (
+        "one changed",
+        AS_COMMITTED | {"two.parquet": StoredFile(900, "crc32c:ffffffff")},
+        ["C1 0 [5, 9)"],
+        "same length, other bytes",
+    ),
+    (
+        "one without a checksum",
+        AS_COMMITTED | {"two.parquet": StoredFile(900, None)},
+        ["C1 0 [5, 9)"],
+        "no evidence is never OK",
+    ),
+    (
+        "one more",
+        AS_COMMITTED | {"three.parquet": StoredFile(5, None)},
+        [],
+        "a stray is another rule's business",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in ROWS]
+)
+def test_what_is_missing_or_changed(
+    stored: Mapping[str, StoredFile], expected: list[str], why: str
+) -> None:
+    found = list(missing_or_changed(MANIFEST, "/landing/orders", stored))
+    told = [
+        f"{each.code.value} {each.partition} [{each.from_offset}, {each.until_offset})"
+        for each in found
+    ]
+
+    assert told == expected, why
+    assert all(each.verdict is Verdict.PROVEN_LOSS for each in found)
+    assert all("/landing/orders/" in each.cause for each in found)
+
+
+def test_a_changed_file_names_both_sides() -> None:
+    (length,) = missing_or_changed(
+        MANIFEST, "/d", AS_COMMITTED | {"two.parquet": StoredFile(1, None)}
+    )
+    (checksum,) = missing_or_changed(
+        MANIFEST, "/d", AS_COMMITTED | {"two.parquet": StoredFile(900, "crc32c:ffffffff")}
+    )
+
+    assert length.cause == "/d/two.parquet has 1 bytes, 900 were committed."
+    assert checksum.cause == (
+        "/d/two.parquet has checksum crc32c:ffffffff, crc32c:00000000 was committed."
+    )
+
+
+def test_a_file_that_could_not_be_asked_is_unknown_and_what_its_length_proves_is_told() -> None:
+    unasked = StoredFile(900, None, "no DataNode.")
+    (unknown,) = missing_or_changed(MANIFEST, "/d", AS_COMMITTED | {"two.parquet": unasked})
+    shorter = StoredFile(899, None, "no DataNode.")
+    both = list(missing_or_changed(MANIFEST, "/d", AS_COMMITTED | {"two.parquet": shorter}))
+
+    assert (unknown.code, unknown.verdict) == (FindingCode.COULD_NOT_TELL, Verdict.UNKNOWN)
+    assert [each.code.value for each in both] == ["U1", "C1"]
+    assert both[1].evidence["checksum"] is None
+    assert {each.subject for each in both} == {"two.parquet"}
+
+
+def test_what_could_not_be_asked_is_as_on_record_while_all_else_is() -> None:
+    def changed(length_bytes: int, checksum: str | None) -> Finding:
+        stored = AS_COMMITTED | {"two.parquet": StoredFile(length_bytes, checksum)}
+        (found,) = missing_or_changed(MANIFEST, "/d", stored)
+        return found
+
+    known = changed(899, "crc32c:ffffffff")
+    assert as_far_as_asked(changed(899, None), [known]) == known
+    for now in (changed(898, None), changed(899, "crc32c:eeeeeeee")):
+        assert as_far_as_asked(now, [known]) == now
+    assert as_far_as_asked(changed(899, None), []) == changed(899, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_unknown"),
+    [
+        ("/data/orders/gen=1/dt=2026-11-01", True),
+        ("/data/orders/gen=1", True),
+        ("/data/orders", True),
+        ("/data/_quarantine/orders/strays", True),
+        ("/data/orders/gen=2/dt=2026-11-01", False),
+        ("/data/orders/gen=10", False),
+    ],
+)
+def test_rows_that_may_lie_where_nobody_could_ask_are_unknown(path: str, is_unknown: bool) -> None:
+    # 5, 6
+    [lost] = missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]})
+    [found] = perhaps_unasked([lost], [path])
+    assert (found.verdict is Verdict.UNKNOWN) is is_unknown
+    assert as_far_as_asked(found, [lost]) == lost, "it was lost before, and is so still"
+
+
+def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
+    # 3
+    (found,) = ledger_behind(FEED, TOPIC, {"/landing/orders/gen=1/batch=1": ()}, {})
+
+    assert (found.code, found.verdict) == (FindingCode.LEDGER_BEHIND, Verdict.UNKNOWN)
+    assert found.next_step.startswith("Nothing is landed until this is mended")
+
+
+def test_a_directory_without_a_manifest_stops_landing_and_says_the_way_in() -> None:
+    # 3
+    one, other = ledger_behind(FEED, TOPIC, {"/landing/one": ()}, {"/landing/other": ()})
+
+    assert (one.subject, other.subject) == ("/landing/one", "/landing/other")
+    assert one.key != other.key
+    assert not is_bare(one)
+    assert is_bare(other)
+    assert "--without-manifest" in other.next_step
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [],
+        [UnknownFile("one", 5, 1), UnknownFile("two", 5, 1)],
+        [UnknownFile("one", 6, 1)],
+        [UnknownFile("one", 5, 2)],
+        [UnknownFile("two", 5, 1)],
+    ],
+)
+def test_a_directory_that_the_ledger_does_not_know_is_told_with_its_files(
+    files: list[UnknownFile],
+) -> None:
+    # 3
+    was, now = {"/d": [UnknownFile("one", 5, 1)]}, {"/d": files}
+    for old, new in zip(
+        ledger_behind(FEED, TOPIC, was, was), ledger_behind(FEED, TOPIC, now, now), strict=True
+    ):
+        assert old.key == new.key
+        assert evidence_digest(old.evidence) != evidence_digest(new.evidence)
+
+
+def test_a_missing_file_that_lies_elsewhere_is_no_loss() -> None:
+    # 2
+    stored = {"one.parquet": AS_COMMITTED["one.parquet"]}
+    [found] = missing_or_changed(MANIFEST, "/d", stored, {"two.parquet": "/e/two.parquet"})
+
+    assert (found.code, found.verdict) == (FindingCode.PHANTOM_COMMIT, Verdict.UNKNOWN)
+    assert found.evidence["lies_at"] == "/e/two.parquet"
+    assert "hdfs dfs -mv /e/two.parquet /d/two.parquet" in found.next_step
+
+
+EMPTY = a_file("empty.parquet", length_bytes=100)
+LENGTHS = {"one.parquet": 1_000, "two.parquet": 900, "empty.parquet": 100}
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        pytest.param(LENGTHS, None, id="as committed"),
+        pytest.param(
+            {"one.parquet": 1_000, "two.parquet": 900}, None, id="a file without a row is missing"
+        ),
+        pytest.param(
+            LENGTHS | {"part.parquet": 5},
+            Unlike("part.parquet", "nothing, for the manifest does not name it", "a file"),
+            id="one more",
+        ),
+        pytest.param(
+            LENGTHS | {"two.parquet": 899},
+            Unlike("two.parquet", "900 bytes", "899 bytes"),
+            id="one shorter",
+        ),
+        pytest.param(
+            {"one.parquet": 1_000},
+            Unlike("two.parquet", "900 bytes", "no such file"),
+            id="one missing",
+        ),
+    ],
+)
+def test_what_is_unlike_the_manifest(stored: Mapping[str, int], expected: Unlike | None) -> None:
+    manifest = a_manifest(files=(ONE, TWO, EMPTY))
+
+    assert unlike_manifest(manifest, stored) == expected
+
+
+def test_a_replaced_file_is_not_missed_and_not_welcome() -> None:
+    manifest = a_manifest(files=(a_file("one.parquet"),))
+    assert unlike_manifest(manifest, {}, {"one.parquet"}) is None
+    assert unlike_manifest(manifest, {"one.parquet": 1_000}, {"one.parquet"}) == Unlike(
+        "one.parquet", "nothing, for a repair took its place", "a file"
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["p.parquet", "p.parquet.tmp", "_x=1.parquet", "_day=1", "a_", "p.parquet._COPYING_"],
+)
+def test_readers_read(name: str) -> None:
+    assert is_read(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_SUCCESS",
+        "_tally.json",
+        "_temporary",
+        ".part.crc",
+        ".day=1",
+        "_p.parquet._COPYING_",
+    ],
+)
+def test_readers_skip(name: str) -> None:
+    assert not is_read(name)

@@ -1,0 +1,133 @@
+"""Files that no committed batch owns. The numbers are the invariants of `stray_rules`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.storage_rules import StoredFile, as_far_as_asked, missing_or_changed
+from tallystick.domain.rules.stray_rules import (
+    StrayFile,
+    perhaps_in_strays,
+    stray_files,
+    stray_rows_twice,
+    unread_strays,
+)
+from tests.support.builders import FEED, TOPIC, a_file, a_manifest
+
+PATH = "/landing/orders/gen=1/dt=2026-11-01/hour=07/copy.parquet"
+TEN = OffsetRuns.of([(0, 10)])
+MANIFEST = a_manifest(files=(a_file("one.parquet", FileSlice(0, 0, 9, 10)),))
+
+# Held, committed, kept: may it be the only copy, is it news to the ledger, what is there twice.
+ROWS: list[tuple[str, Mapping[int, OffsetRuns] | None, OffsetRuns, OffsetRuns, bool, bool, int]] = [
+    ("a copy", {0: TEN}, TEN, TEN, False, False, 1),
+    ("a copy of a file that is gone", {0: TEN}, TEN, OffsetRuns(), True, False, 0),
+    ("rows that nobody knows", {0: TEN}, OffsetRuns(), OffsetRuns(), True, True, 0),
+    ("one row more", {0: OffsetRuns.of([(0, 11)])}, TEN, TEN, True, True, 1),
+    ("no Parquet", {}, OffsetRuns(), OffsetRuns(), False, False, 0),
+    ("half a Parquet file", None, OffsetRuns(), OffsetRuns(), True, True, 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("held", "committed", "kept", "is_sole", "is_news", "twice"),
+    [pytest.param(*rest, id=name) for name, *rest in ROWS],
+)
+def test_what_a_stray_is(
+    held: Mapping[int, OffsetRuns] | None,
+    committed: OffsetRuns,
+    kept: OffsetRuns,
+    is_sole: bool,
+    is_news: bool,
+    twice: int,
+) -> None:
+    # 1, 2
+    stray = StrayFile(PATH, held, {0: committed}, {0: kept} if kept else {})
+    assert (stray.may_be_only_copy, stray.is_news_to_ledger) == (is_sole, is_news)
+    assert len(stray_rows_twice(FEED, TOPIC, stray)) == twice
+    assert bool(stray.words) is is_sole
+
+
+def test_a_stray_is_suspected_and_never_deleted() -> None:
+    (found,) = stray_files(FEED, TOPIC, [StrayFile(PATH, {})])
+    assert (found.code, found.verdict) == (FindingCode.STRAY_FILE, Verdict.SUSPECTED)
+    assert "moves it aside, and keeps it" in found.next_step
+    assert found.evidence == {"path": PATH, "length_bytes": 0, "changed_ms": 0}
+
+
+def test_one_that_may_be_the_only_copy_is_moved_by_its_number() -> None:
+    # 2
+    sole, unread = stray_files(
+        FEED, TOPIC, [StrayFile(PATH, {3: TEN}), StrayFile(f"{PATH}.2", None)]
+    )
+    assert sole.evidence["sole_rows"] == [
+        {
+            "partition": 3,
+            "offsets": 10,
+            "runs": 1,
+            "first_runs": [[0, 10]],
+            "runs_sha256": TEN.digest,
+        }
+    ]
+    assert unread.evidence["sole_rows"] == "unreadable"
+    assert all(f"repair {FEED} NUMBER" in each.next_step for each in (sole, unread))
+    assert sole.key != unread.key
+
+
+def test_a_stray_that_could_not_be_asked_is_unknown_and_stays_what_it_was() -> None:
+    """Its rows were read before; or a committed file that may hold them too could not be asked."""
+    [before] = stray_files(FEED, TOPIC, [StrayFile(PATH, {3: TEN}, length_bytes=9)])
+    for held in ({3: TEN}, None):
+        now = StrayFile(PATH, held, trouble="no DataNode.", length_bytes=9)
+        [found], [unread] = stray_files(FEED, TOPIC, [now]), unread_strays(FEED, TOPIC, [now])
+        assert as_far_as_asked(found, [before]) == before
+        assert (unread.code.value, unread.subject) == ("U1", PATH)
+        [anew] = stray_files(FEED, TOPIC, [replace(now, changed_ms=1)])
+        assert as_far_as_asked(anew, [before]) == anew
+
+
+def missing() -> Finding:
+    (found,) = missing_or_changed(MANIFEST, "/d", dict[str, StoredFile]())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("stray", "verdict"),
+    [
+        pytest.param(StrayFile(PATH, {0: OffsetRuns.of([(9, 12)])}), Verdict.UNKNOWN, id="one row"),
+        pytest.param(StrayFile("/above", {0: TEN}), Verdict.UNKNOWN, id="above the generations"),
+        pytest.param(
+            StrayFile(PATH.replace("gen=1", "gen=2"), {0: TEN}),
+            Verdict.PROVEN_LOSS,
+            id="another log",
+        ),
+        pytest.param(StrayFile(PATH, {1: TEN}), Verdict.PROVEN_LOSS, id="another partition"),
+        pytest.param(
+            StrayFile(PATH, {0: OffsetRuns.of([(10, 12)])}), Verdict.PROVEN_LOSS, id="other rows"
+        ),
+        pytest.param(StrayFile(PATH, None), Verdict.PROVEN_LOSS, id="nobody knows what"),
+    ],
+)
+def test_rows_that_a_stray_holds_are_not_proven_to_be_lost(
+    stray: StrayFile, verdict: Verdict
+) -> None:
+    # 3
+    [found] = perhaps_in_strays([missing()], [stray])
+    assert found.verdict is verdict
+    assert found.key == missing().key
+
+
+def test_the_runs_that_a_stray_doubles_are_counted_in_full_and_named_up_to_a_hundred() -> None:
+    held = OffsetRuns.of((first, first + 2) for first in range(9, 9 + 3 * 101, 3))
+    stray = StrayFile("/d/gen=1/copy.parquet", {0: held, 1: held}, kept={0: held})
+    [found] = stray_rows_twice(FEED, TOPIC, stray)
+    assert (found.partition, found.from_offset, found.until_offset) == (0, 9, 311)
+    assert (found.evidence["offsets"], found.evidence["runs"]) == (202, 101)
+    assert found.evidence["first_runs"] == [list(run) for run in held][:100]
