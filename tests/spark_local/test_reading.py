@@ -27,10 +27,10 @@ from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.stored.current_files import current_paths
+from tests.support.command_line import FEED_FILE
 from tests.support.repaired import repaired
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
 from tests.support.story import FEED, Story
-from tests.unit.cli.conftest import FEED_FILE
 
 OWNER = Owner("test")
 SIX = Window(datetime(2026, 11, 1, 6, tzinfo=UTC), datetime(2026, 11, 1, 7, tzinfo=UTC))

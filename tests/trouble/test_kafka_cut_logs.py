@@ -1,7 +1,7 @@
 """A partition's directory is put back as it had been, and producers go on: the log is another one.
 
 The same happens at an unclean leader election. It is done here to a real broker, between two steps
-of a run; `tests/workflows/test_same_log.py` goes through all the others.
+of a run; `tests/workflows/committing/test_same_log.py` goes through all the others.
 """
 
 from __future__ import annotations

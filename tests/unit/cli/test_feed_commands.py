@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tallystick.settings.feeds import load_feed
-from tests.unit.cli.conftest import CommandLine
+from tests.support.command_line import CommandLine
 
 PROBLEM = "feeds/bad.yaml:4: plan.until: 'noww' is not accepted; accepted: now, window_end"
 

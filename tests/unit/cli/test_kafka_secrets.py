@@ -11,7 +11,7 @@ from tallystick.errors import SecretsExposed
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feeds import load_feed
 from tallystick.wiring import open_services, shipped_secrets
-from tests.unit.cli.conftest import CommandLine
+from tests.support.command_line import CommandLine
 
 SASL = {
     "bootstrap.servers": "127.0.0.1:1",

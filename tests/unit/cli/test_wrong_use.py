@@ -11,7 +11,7 @@ import pytest
 
 from tallystick import __version__, errors
 from tallystick.cli.answers import exit_code_of
-from tests.unit.cli.conftest import CommandLine
+from tests.support.command_line import CommandLine
 
 ACCEPTED = "an instant such as 2026-11-01T06:00:00Z, or a date such as 2026-11-01 (midnight UTC)"
 NEXT_WINDOW = "next: Give both ends of the window, or none."

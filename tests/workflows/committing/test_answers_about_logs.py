@@ -19,7 +19,7 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
-from tests.workflows.test_only_copies import (
+from tests.workflows.asking.test_only_copies import (
     ALL,
     FIRST,
     ONE,

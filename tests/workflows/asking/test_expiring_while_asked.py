@@ -18,7 +18,7 @@ from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, unreadable
-from tests.workflows.test_only_copies import ALL, ONE, TWO, lost
+from tests.workflows.asking.test_only_copies import ALL, ONE, TWO, lost
 
 
 class Expiring(ScriptedBroker):

@@ -3,7 +3,7 @@
 One batch, two workers that carry it out under attempts of their own, a finisher, a sweeper, a
 planner that may cut or abandon the batch, a log whose start may pass what is claimed, and a
 database that may still be working on a COMMIT whose client has gone. The steps between states stand
-in `protocol_steps`. It is a model, not the code: it shows that the protocol keeps its promises, and
+in `steps`. It is a model, not the code: it shows that the protocol keeps its promises, and
 which of its rules each promise rests on.
 
 1. Leases don't appear: one may run out at any time, so `begin_attempt` is possible at any time.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import CommandLine
 from tests.support.story import Story
-from tests.unit.cli.conftest import CommandLine
 
 
 @pytest.fixture

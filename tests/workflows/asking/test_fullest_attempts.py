@@ -12,7 +12,7 @@ from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story, a_landed_story
-from tests.workflows.test_only_copies import (
+from tests.workflows.asking.test_only_copies import (
     ALL,
     FIRST,
     ONE,

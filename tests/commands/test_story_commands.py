@@ -23,9 +23,9 @@ from tallystick.ports.spark_runner import LandingOrder
 from tallystick.settings.feed import Feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.services import Services
+from tests.support.command_line import CommandLine
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story
-from tests.unit.cli.conftest import CommandLine
 
 WINDOW = ["--window-start", "2026-11-01T06:00:00Z", "--window-end", "2026-11-01T08:00+01:00"]
 

@@ -18,11 +18,11 @@ from tallystick.workflows.repairing.repair import begin_repair, repair_feed
 from tallystick.workflows.services import Services
 from tests.support.story import Story
 from tests.support.unreadable_store import LISTS, unreadable
-from tests.workflows.test_attempts_nobody_can_ask import of_attempts, staged_at, standing
-from tests.workflows.test_attempts_nobody_can_ask import story as story
-from tests.workflows.test_copies_of_missing_files import FIRST, Twice, known_to_be_missing
-from tests.workflows.test_copies_of_missing_files import twice as twice
-from tests.workflows.test_only_copies import (
+from tests.workflows.asking.test_attempts_nobody_can_ask import of_attempts, staged_at, standing
+from tests.workflows.asking.test_attempts_nobody_can_ask import story as story
+from tests.workflows.asking.test_copies_of_missing_files import FIRST, Twice, known_to_be_missing
+from tests.workflows.asking.test_copies_of_missing_files import twice as twice
+from tests.workflows.asking.test_only_copies import (
     ALL,
     ONE,
     TWO,

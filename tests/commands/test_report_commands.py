@@ -17,14 +17,14 @@ from tallystick.domain.report import document as report_document
 from tallystick.domain.report.coverage_map import CoverageBlock, CoverageMap
 from tallystick.domain.report.document import ReportDocument
 from tallystick.ledger.postgres import PostgresLedger
+from tests.support.command_line import CommandLine
 from tests.support.ledger_story import finding_of
 from tests.support.report_documents import TAKEN_AT, a_document
 from tests.support.scripted_broker import NOW, Kind
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept
-from tests.unit.cli.conftest import CommandLine
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 YEARS_LATER = datetime(2199, 1, 1, tzinfo=UTC)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from tallystick.domain.batches.states import BatchState
-from tests.support.protocol_model import (
+from tests.protocol.model import (
     FOREIGN,
     IDLE,
     NOBODY,

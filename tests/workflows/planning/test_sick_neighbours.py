@@ -16,7 +16,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
-from tests.workflows.test_only_copies import lost, record_proof
+from tests.workflows.asking.test_only_copies import lost, record_proof
 
 LONG = timedelta(minutes=1)
 ONE, TWO = Owner("one"), Owner("two")

@@ -25,8 +25,8 @@ from tallystick.workflows.repairing.repair import dry_repair
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, READS, unreadable
-from tests.workflows.test_copies_of_missing_files import Closed
-from tests.workflows.test_only_copies import (
+from tests.workflows.asking.test_copies_of_missing_files import Closed
+from tests.workflows.asking.test_only_copies import (
     ALL,
     FIRST,
     SECOND,

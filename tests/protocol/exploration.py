@@ -1,6 +1,6 @@
 """Breadth first through every state of the protocol model, so a counterexample is a shortest one.
 
-Decides nothing about the protocol: `protocol_model` holds its promises, `protocol_steps` its steps.
+Decides nothing about the protocol: `model` holds its promises, `steps` its steps.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, KeysView, Mapping
 from dataclasses import dataclass, field
 
 from tallystick.domain.batches.states import BatchState
-from tests.support.protocol_model import (
+from tests.protocol.model import (
     Landing,
     Rules,
     Staging,
@@ -19,7 +19,7 @@ from tests.support.protocol_model import (
     first_state,
     is_settled,
 )
-from tests.support.protocol_steps import Step, steps_from
+from tests.protocol.steps import Step, steps_from
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from tallystick.workflows.repairing.repair import begin_repair
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, unreadable
-from tests.workflows.test_attempts_nobody_can_ask import move_aside, of_attempts
-from tests.workflows.test_only_copies import (
+from tests.workflows.asking.test_attempts_nobody_can_ask import move_aside, of_attempts
+from tests.workflows.asking.test_only_copies import (
     FIRST,
     ONE,
     SECOND,

@@ -16,8 +16,8 @@ from tallystick.ports.broker import BrokerView
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.ledger import Ledger, PlanningSession
 from tallystick.ports.spark_runner import SparkRunner
-from tests.support.protocol_exploration import Exploration, explored, stuck, unsettled
-from tests.support.protocol_model import Log, Rules, is_at_rest, is_settled
+from tests.protocol.exploration import Exploration, explored, stuck, unsettled
+from tests.protocol.model import Log, Rules, is_at_rest, is_settled
 
 SOUND = Rules()
 

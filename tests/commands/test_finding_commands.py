@@ -16,10 +16,10 @@ from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.rules.progress_rules import unfinished_batches
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.workflows.planning.plan import plan_feed
+from tests.support.command_line import CommandLine
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story
 from tests.support.waivers import accept
-from tests.unit.cli.conftest import CommandLine
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import Kind, Log, ScriptedReader, ScriptedSpark
 from tests.support.story import FEED, Story
-from tests.workflows.test_only_copies import record_proof
-from tests.workflows.test_second_reader import (
+from tests.workflows.asking.test_only_copies import record_proof
+from tests.workflows.committing.test_second_reader import (
     C3,
     LOSS,
     OWNER,
