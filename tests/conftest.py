@@ -9,22 +9,17 @@ import pytest
 from tests.support.ledger_server import LedgerServer
 
 pytest_plugins = ["tests.support.sandbox_fixtures"]
-SERVICES = {"ledger_server", "sandbox"}
 # Their tests start Kafka, HDFS, Spark or Airflow.
 STACKS = {"detector", "integration", "spark_local", "trouble"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever needs a service is marked so: `./tallystick test unit` runs the rest.
+    """What needs the sandbox is slow, and goes first; workflows follow.
 
-    What needs the sandbox is slow, and goes first, workflows follow: the many quick tests then fill
-    up whatever time one of the processes has left.
+    The many quick tests then fill up whatever time one of the processes has left.
     """
     for item in items:
-        needed = SERVICES & set(getattr(item, "fixturenames", ()))
-        if needed:
-            item.add_marker("integration")
-        if "sandbox" in needed or STACKS & set(item.path.parts):
+        if "sandbox" in getattr(item, "fixturenames", ()) or STACKS & set(item.path.parts):
             item.add_marker("sandbox")
     items.sort(key=_place)
 

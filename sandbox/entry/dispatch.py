@@ -19,7 +19,8 @@ from sandbox.entry.layout import JARS, ROOT, SPARK_CONF, VENV, connections_file,
 from sandbox.entry.system import ensure_java, java_home
 
 _KINDS: Final = ("unit", "all")
-_NO_SERVICE: Final = "not integration and not sandbox"
+# The folders whose tests need no service.
+UNIT_TESTS: Final = ("tests/unit", "tests/protocol", "tests/repo", "plugins/tallystick/domain")
 # Options with which a command starts no Spark.
 _ONLY_TELLS: Final = {"--help", "-h", "--dry-run"}
 
@@ -89,7 +90,7 @@ def _test(python: str, arguments: list[str]) -> int:
     # was collected, the slow files first. A worker has services of its own, some 2 GB together.
     spread = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
     if which == "unit":
-        steps.append([python, "-m", "pytest", "-m", _NO_SERVICE, *spread, *arguments])
+        steps.append([python, "-m", "pytest", *UNIT_TESTS, *spread, *arguments])
     else:
         ensure_java()
         for service in SERVICES:

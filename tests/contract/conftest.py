@@ -11,7 +11,7 @@ from tests.support.broker_scenes import NOW, BrokerScene, KafkaScene, ScriptedSc
 from tests.support.ledger_story import LedgerStory
 
 # Slow, and so among the first.
-STARTS_KAFKA = [pytest.mark.integration, pytest.mark.sandbox]
+STARTS_KAFKA = pytest.mark.sandbox
 
 
 @pytest.fixture

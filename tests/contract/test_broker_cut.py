@@ -103,12 +103,7 @@ class KafkaScene(CutScene):
         return topic.partitions[0].leader, set(topic.partitions[0].isrs)
 
 
-@pytest.fixture(
-    params=[
-        "scripted",
-        pytest.param("kafka", marks=[pytest.mark.integration, pytest.mark.sandbox]),
-    ]
-)
+@pytest.fixture(params=["scripted", pytest.param("kafka", marks=pytest.mark.sandbox)])
 def scene(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CutScene]:

@@ -17,8 +17,6 @@ from tests.support.store_hdfs import Superuser
 from tests.support.store_server import dead_url
 
 pytest_plugins = ["tests.support.store_fixtures"]
-pytestmark = pytest.mark.integration
-
 MEGABYTE = 1 << 20
 
 

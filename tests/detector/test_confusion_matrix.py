@@ -43,7 +43,7 @@ from tests.support.detector_scene import (
 )
 from tests.support.ledger_server import LedgerServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")

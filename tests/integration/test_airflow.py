@@ -26,7 +26,7 @@ from tests.support.kafka_producers import (
 from tests.support.kafka_topics import ANY_TIME, LARGE, create_topic
 
 # Airflow starts within the first test, and a test clicks through up to five runs after one another.
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 FEEDS = {
     "landed": a_feed("landed"),

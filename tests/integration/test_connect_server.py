@@ -42,8 +42,6 @@ from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.spark_place import JARS, PLACE
 from tests.support.story import FEED, Story
 
-pytestmark = pytest.mark.integration
-
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 LAND_CLIENT = """

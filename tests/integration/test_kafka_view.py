@@ -25,8 +25,6 @@ from tests.support.kafka_topics import (
     recreate_topic,
 )
 
-pytestmark = pytest.mark.integration
-
 NOW = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 

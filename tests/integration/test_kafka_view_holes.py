@@ -28,8 +28,6 @@ from tests.support.kafka_topics import (
     wait_until,
 )
 
-pytestmark = pytest.mark.integration
-
 CONTROL, ABORTED, COMPACTED_AWAY = HoleClass.CONTROL, HoleClass.ABORTED, HoleClass.COMPACTED
 
 

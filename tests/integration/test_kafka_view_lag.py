@@ -14,8 +14,6 @@ from tallystick.sources.broker_view import KafkaBrokerView
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import admin, create_topic, wait_until
 
-pytestmark = pytest.mark.integration
-
 # A follower learns the high watermark with the answer to its next fetch: here that may take 20 s.
 SLOW_TO_TELL = {
     "controlled.shutdown.enable": "false",

@@ -21,8 +21,6 @@ from tests.support.kafka_guarded import GUEST, PASSWORDS, READER, GuardedKafka, 
 from tests.support.kafka_producers import TransactionalProducer, messages
 from tests.support.kafka_topics import create_topic
 
-pytestmark = pytest.mark.integration
-
 NOBODY = "127.0.0.1:9"  # the discard port: nobody listens
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 PLACE = TopicPartition("orders", 0)

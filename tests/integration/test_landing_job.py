@@ -29,7 +29,6 @@ from tests.support.landed_files import put, rows_in
 from tests.support.sasl_kafka import PASSWORD, SaslKafka
 from tests.support.spark_place import APPLICATION, PLACE, ROOT
 
-pytestmark = pytest.mark.integration
 FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 
 

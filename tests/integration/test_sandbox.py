@@ -22,8 +22,6 @@ from sandbox import Sandbox
 from sandbox.entry.layout import ROOT
 from sandbox.errors import SandboxError, ServiceFailed
 
-pytestmark = pytest.mark.integration
-
 LIGHT = ("kafka", "hdfs", "postgres")
 RECORDS = 10
 

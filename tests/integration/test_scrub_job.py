@@ -27,8 +27,6 @@ from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes
 from tests.support.sandbox_fixtures import HdfsPlace
 from tests.support.spark_place import APPLICATION, PLACE
 
-pytestmark = pytest.mark.integration
-
 
 def runner() -> SubmitRunner:
     return SubmitRunner(PLACE, application=APPLICATION, feed_conf={}, kafka_secrets={"a": "s3cr3t"})

@@ -34,8 +34,6 @@ from tests.support.kafka_topics import (
     wait_until,
 )
 
-pytestmark = pytest.mark.integration
-
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 
 

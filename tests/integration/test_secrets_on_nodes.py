@@ -28,8 +28,6 @@ from tests.support.landed_files import put, rows_in
 from tests.support.sasl_kafka import SaslKafka
 from tests.support.spark_place import APPLICATION, JARS, PLACE
 
-pytestmark = pytest.mark.integration
-
 DEPLOY = "org.apache.spark.deploy"
 CONF = {
     "spark.driver.host": "127.0.0.1",

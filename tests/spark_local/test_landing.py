@@ -22,7 +22,6 @@ from tests.support.kafka_records import records_in
 from tests.support.kafka_topics import create_topic, purge
 from tests.support.landed_files import landed_in, names_in, rows_in
 
-pytestmark = pytest.mark.integration
 FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 
 

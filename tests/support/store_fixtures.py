@@ -11,7 +11,7 @@ from tallystick.storage.local_directory import LocalFileStore
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 
 
-@pytest.fixture(params=["local", pytest.param("webhdfs", marks=pytest.mark.integration)])
+@pytest.fixture(params=["local", pytest.param("webhdfs", marks=pytest.mark.sandbox)])
 def store(request: pytest.FixtureRequest) -> FileStore:
     """A local directory, and a real HDFS."""
     if request.param == "local":
