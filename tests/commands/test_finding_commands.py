@@ -74,7 +74,9 @@ def test_a_finding_is_explained_with_its_evidence_and_the_next_command(
     number = listed(missing)[0]["number"]
     told = missing("explain", str(number))
     assert told.code == 0
-    assert told.out.startswith(f"Finding {number} of feed orders: A8 phantom commit, PROVEN_LOSS")
+    assert told.out.startswith(
+        f"Finding {number} of feed orders: A8 committed file missing, PROVEN_LOSS"
+    )
     assert "evidence: file = " in told.out
     assert told.out.rstrip().endswith("./tallystick repair orders")
     document = missing("explain", str(number), "--json").json

@@ -214,7 +214,7 @@ def test_reconcile_names_what_is_gone_to_the_offset(landing: CommandLine, story:
     told = landing("reconcile", "orders", "--json")
     assert told.code == 1
     finding = told.json["findings"][0]
-    assert (finding["code"], finding["name"]) == ("A8", "phantom commit")
+    assert (finding["code"], finding["name"]) == ("A8", "committed file missing")
     assert (finding["generation"], finding["feed"], finding["topic"]) == (1, "orders", "orders")
     assert isinstance(finding["partition"], int)
     assert finding["from_offset"] < finding["until_offset"]
@@ -222,7 +222,7 @@ def test_reconcile_names_what_is_gone_to_the_offset(landing: CommandLine, story:
     assert finding["next_step"]
     text = landing("reconcile", "orders")
     assert text.code == 1
-    assert "A8 phantom commit: " in text.out
+    assert "A8 committed file missing: " in text.out
     assert "\n  next: " in text.out
 
 

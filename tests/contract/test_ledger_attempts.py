@@ -115,7 +115,7 @@ def test_a_batch_that_is_over_takes_no_attempt(
 ) -> None:
     attempt = story.begin(batch)
     if state == "abandoned":
-        closed = EndedGeneration(story.account().generation_id, FindingCode.RECREATED, "gone")
+        closed = EndedGeneration(story.account().generation_id, FindingCode.TOPIC_RECREATED, "gone")
         story.change(LogChanges(closed=[closed]))
     else:
         story.verify(attempt)

@@ -186,7 +186,9 @@ def test_a_re_created_topic_closes_one_generation_and_opens_another(story: Ledge
         LogChanges(
             cuts=[cut(story, live, 10, 20)],
             lost=[lost(story, 20, 100)],
-            closed=[EndedGeneration(old.generation_id, FindingCode.RECREATED, "another topic id")],
+            closed=[
+                EndedGeneration(old.generation_id, FindingCode.TOPIC_RECREATED, "another topic id")
+            ],
             opened=[opened(0, ordinal=2, topic_id="topic-id-2")],
         ),
         {0: (0, 5)},
@@ -207,7 +209,9 @@ def test_batches_of_a_closed_generation_are_abandoned_whatever_their_lease(
     story.open({0: (0, 100), 1: (0, 100)})
     attempt = story.verified((0, 0, 20), (1, 0, 5))
     bystander = story.planned((1, 5, 9))
-    closed = EndedGeneration(story.account().generation_id, FindingCode.RECREATED, "re-created")
+    closed = EndedGeneration(
+        story.account().generation_id, FindingCode.TOPIC_RECREATED, "re-created"
+    )
     story.change(LogChanges(closed=[closed]))
     assert story.status(attempt.batch_id).state is BatchState.ABANDONED
     assert story.status(bystander).state is BatchState.PLANNED

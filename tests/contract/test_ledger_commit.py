@@ -187,7 +187,9 @@ def test_a_manifest_that_proves_less_than_was_claimed_is_not_committed(story: Le
 def test_an_abandoned_batch_is_fenced(story: LedgerStory) -> None:
     story.open({0: (0, 100)})
     attempt = story.verified((0, 0, 20))
-    closed = EndedGeneration(story.account().generation_id, FindingCode.RECREATED, "re-created")
+    closed = EndedGeneration(
+        story.account().generation_id, FindingCode.TOPIC_RECREATED, "re-created"
+    )
     story.change(LogChanges(closed=[closed]))
     with pytest.raises(AttemptFenced):
         story.ledger.commit(attempt)

@@ -12,6 +12,7 @@ from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.identities import BatchId, FeedName
 from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tests.support.ledger_story import (
     FEED,
@@ -124,7 +125,7 @@ def test_the_committing_attempt_is_swept_after_publishing_only(log: LedgerStory)
 
 def test_attempts_of_an_abandoned_batch_are_dead(log: LedgerStory) -> None:
     attempt = log.verified((0, 0, 10))
-    closed = EndedGeneration(log.account().generation_id, FindingCode.RECREATED, "gone")
+    closed = EndedGeneration(log.account().generation_id, FindingCode.TOPIC_RECREATED, "gone")
     log.change(LogChanges(closed=[closed]))
     assert dead(log) == [(attempt.attempt_id, False)]
 
@@ -135,7 +136,7 @@ def test_only_published_and_abandoned_batches_are_over(log: LedgerStory) -> None
     published = log.committed((0, 20, 25)).batch_id
     log.ledger.mark_published(published)
     abandoned = log.planned((1, 0, 5))
-    closed = EndedGeneration(log.account(1).generation_id, FindingCode.RECREATED, "gone")
+    closed = EndedGeneration(log.account(1).generation_id, FindingCode.TOPIC_RECREATED, "gone")
     log.change(LogChanges(closed=[closed]))
     everything = [planned, landing, verified, committed, published, abandoned, BatchId("f" * 16)]
     assert log.ledger.batches_over(FEED, everything) == [published, abandoned]
@@ -211,7 +212,7 @@ def test_a_finding_is_read_back_as_it_was_stated(log: LedgerStory) -> None:
     finding = finding_of(3, 9, log_start_offset=9, seen_at="noon")
     bare = replace(
         finding,
-        code=FindingCode.COULD_NOT_TELL,
+        rule=RULE_OF[FindingCode.COULD_NOT_TELL],
         verdict=Verdict.UNKNOWN,
         generation=None,
         partition=None,
@@ -364,7 +365,7 @@ def test_generations_come_by_partition_oldest_first(log: LedgerStory) -> None:
     old = log.account(0).generation_id
     log.change(
         LogChanges(
-            closed=[EndedGeneration(old, FindingCode.RECREATED, "another topic id")],
+            closed=[EndedGeneration(old, FindingCode.TOPIC_RECREATED, "another topic id")],
             opened=[opened(0, ordinal=2, topic_id="topic-id-2")],
         )
     )

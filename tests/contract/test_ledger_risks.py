@@ -72,7 +72,7 @@ def test_what_was_released_is_at_risk_until_another_batch_commits_it(log: Ledger
 
 def test_the_log_that_was_closed_is_told(log: LedgerStory) -> None:
     attempt = log.verified((0, 0, 10))
-    closed = EndedGeneration(log.account().generation_id, FindingCode.RECREATED, "gone")
+    closed = EndedGeneration(log.account().generation_id, FindingCode.TOPIC_RECREATED, "gone")
     log.change(LogChanges(closed=[closed]))
     [(_, state, _, _)] = risks(log, attempt.batch_id)
     assert state == GenerationState.CLOSED.value

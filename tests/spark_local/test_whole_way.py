@@ -184,7 +184,7 @@ def test_a_recreated_topic_lands_beside_its_first_life(
     recreate_topic(kafka, way.topic)
     produce(kafka, way.topic, messages(count, of="second life "))
     report = way.landed()
-    assert {each.code for each in report.findings} == {FindingCode.RECREATED}
+    assert {each.code for each in report.findings} == {FindingCode.TOPIC_RECREATED}
     assert [each.offset for each in way.rows(generation=1)] == list(range(10))
     assert way.rows(generation=2) == way.produced({0: (0, count)})
     produce(kafka, way.topic, messages(3))

@@ -62,7 +62,7 @@ def start_of(scene: Scene, way: Way, partition: int = 0) -> int:
 class Faulty:
     """One feed with a fault in nearly every partition; each landed file holds one partition."""
 
-    PURGED, NEAR, HUNG, ABORTED, PHANTOM, CHANGED, COPIED, SOUND, ADDED = range(9)
+    PURGED, NEAR, HUNG, ABORTED, MISSING, CHANGED, COPIED, SOUND, ADDED = range(9)
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.way = scene, scene.way("faulty", partitions=8)
@@ -88,7 +88,7 @@ class Faulty:
             runner=SessionRunner(self.scene.spark, told=uncommitted),
             feed=self.way.feed(reconcile={"second_reader": "off"}),
         )
-        for partition, count in ((self.PHANTOM, 6), (self.CHANGED, 7), (self.COPIED, 8)):
+        for partition, count in ((self.MISSING, 6), (self.CHANGED, 7), (self.COPIED, 8)):
             produce(servers, topic, messages(count), partition=partition)
             self.scene.landed(self.way)
 
@@ -116,9 +116,9 @@ class Faulty:
                 for each in placed(services)
                 if len(each.file.slices) == 1
             }
-            services.store.delete(files[self.PHANTOM])
-            name = files[self.PHANTOM].rpartition("/")[2]
-            scene.inject(way, "A8", LOSS, self.PHANTOM, 0, 6, subject=name)
+            services.store.delete(files[self.MISSING])
+            name = files[self.MISSING].rpartition("/")[2]
+            scene.inject(way, "A8", LOSS, self.MISSING, 0, 6, subject=name)
             content = bytearray(services.store.read(files[self.CHANGED]))
             content[len(content) // 3] ^= 1
             services.store.write(files[self.CHANGED], bytes(content))

@@ -22,6 +22,7 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, OpenedGeneration
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.window import Window
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import FrozenPlan
@@ -86,7 +87,7 @@ def finding_of(
 ) -> Finding:
     """A finding of a loss, or one that may have the verdict."""
     return Finding(
-        code=_CODES.get(verdict, FindingCode.EXPIRED),
+        rule=RULE_OF[_CODES.get(verdict, FindingCode.EXPIRED)],
         verdict=verdict,
         level=Level.L1,
         feed=FEED,

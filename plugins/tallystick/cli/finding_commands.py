@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -46,15 +46,12 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.repair.plan import LandAgain
 from tallystick.domain.rules.findings import FAILING_VERDICTS
-from tallystick.domain.rules.rule_table import RULES
 from tallystick.domain.rules.waivers import Waiver
 from tallystick.errors import ConfigurationError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
 from tallystick.workflows.landing.run import BatchOutcome
 from tallystick.workflows.repairing.repair import RepairReport, dry_repair, repair_feed
-
-_RULES: Final = {rule.code: rule for rule in RULES}
 
 
 def findings(
@@ -146,7 +143,7 @@ def _listed(stage: Stage, name: str, *, everything: bool) -> Answer:
 def _explained(stage: Stage, number: int) -> Answer:
     with stage.ledger() as ledger:
         found = _finding(ledger, number)
-    rule = _RULES[found.finding.code]
+    rule = found.finding.rule
     document = ExplainDocument(
         finding=stored_part(found),
         compares=rule.compares,

@@ -10,7 +10,8 @@ from typing import Any
 
 from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import FeedName
-from tallystick.domain.rules.findings import GROWING_CODES, Finding, FindingCode, Level
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.waivers import Waiver, evidence_digest, is_not_asked, shortened
 from tallystick.errors import EvidenceChanged, LedgerRefused
 from tallystick.ledger.connection import Transaction
@@ -71,12 +72,12 @@ def _as_first_stated(
     transaction: Transaction, feed: FeedName, found: Sequence[Finding]
 ) -> list[Finding]:
     """The findings; what stands already while its log grows has the interval that is on record."""
-    if not any(each.code in GROWING_CODES for each in found):
+    if not any(each.rule.grows for each in found):
         return list(found)
     until = {
         each.finding.key: each.finding.until_offset
         for each in reversed(standing_findings(transaction, feed))
-        if each.finding.code in GROWING_CODES
+        if each.finding.rule.grows
     }
     return [replace(each, until_offset=until.get(each.key, each.until_offset)) for each in found]
 
@@ -176,7 +177,7 @@ def _stored(row: Any) -> StoredFinding:
 def _finding(row: Any) -> Finding:
     try:
         return Finding(
-            code=FindingCode(row.code),
+            rule=RULE_OF[FindingCode(row.code)],
             verdict=Verdict(row.verdict),
             level=Level(row.level),
             feed=row.feed,

@@ -151,7 +151,7 @@ def _enter_lost(transaction: Transaction, batch_id: BatchId, lost: _Held) -> Non
         until_offsets=[each.until_offset for _, each in flat],
         states=[RangeState.LOST.value for _ in flat],
         batch_ids=[batch_id for _ in flat],
-        loss_codes=[FindingCode.PHANTOM_COMMIT.value for _ in flat],
+        loss_codes=[FindingCode.COMMITTED_FILE_MISSING.value for _ in flat],
         loss_evidences=[None for _ in flat],
     )
 
@@ -179,7 +179,7 @@ def _tell_lost(
         if places := places_for(kept, accounts[number].topic_id, each):
             evidence["kept"] = list(places)
         found.append(
-            lost_finding(feed, accounts[number], each, FindingCode.PHANTOM_COMMIT, evidence)
+            lost_finding(feed, accounts[number], each, FindingCode.COMMITTED_FILE_MISSING, evidence)
         )
     record_findings(transaction, feed, found)
 

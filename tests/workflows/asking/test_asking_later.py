@@ -211,7 +211,7 @@ def test_a_proof_that_can_not_be_read_when_its_topic_is_made_again_is_committed_
     for _ in range(2):
         [*findings] = land_feed(blocks_missing(story), None, TWO).findings
         assert {(each.code, each.verdict) for each in (*foreseen, *findings)} == {
-            (FindingCode.RECREATED, Verdict.UNKNOWN),
+            (FindingCode.TOPIC_RECREATED, Verdict.UNKNOWN),
             (FindingCode.COULD_NOT_TELL, Verdict.UNKNOWN),
         }
         assert any("before all of them could be asked" in each.cause for each in findings)
@@ -223,7 +223,7 @@ def test_a_proof_that_can_not_be_read_when_its_topic_is_made_again_is_committed_
     assert story.published_offsets() == {0: both_logs, 1: both_logs}
     final = reconcile(story.services())
     assert {(each.code, each.verdict) for each in final.findings} == {
-        (FindingCode.RECREATED, Verdict.UNKNOWN)
+        (FindingCode.TOPIC_RECREATED, Verdict.UNKNOWN)
     }
     assert not any("could be asked" in each.cause for each in final.findings)
 

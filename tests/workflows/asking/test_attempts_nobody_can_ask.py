@@ -41,7 +41,7 @@ from tests.workflows.asking.test_only_copies import (
     record_proof,
 )
 
-A1, A5, U1 = FindingCode.EXPIRED, FindingCode.RECREATED, FindingCode.COULD_NOT_TELL
+A1, A5, U1 = FindingCode.EXPIRED, FindingCode.TOPIC_RECREATED, FindingCode.COULD_NOT_TELL
 ANYWHERE = "/_staging"
 
 

@@ -14,6 +14,7 @@ import pytest
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import StorageRefused
 from tallystick.ports.file_store import FileStore, StoredEntry
 from tallystick.workflows.asking.sweeping import sweep
@@ -201,7 +202,7 @@ def test_a_copy_of_a_file_whose_rows_are_not_the_logs_is_kept(twice: Twice) -> N
         if each.name == twice.committed.name
     ]
     differs = Finding(
-        code=FindingCode.ROWS_DIFFER,
+        rule=RULE_OF[FindingCode.ROWS_DIFFER],
         verdict=Verdict.PROVEN_LOSS,
         level=Level.L4,
         feed=FEED,

@@ -208,7 +208,7 @@ def test_recreated_between_snapshot_and_anchor_is_not_overwritten(story: Story) 
 
     services = replace(story.services(), broker=Afterwards(story.broker, snapshot=recreate))
     findings = land_feed(services, None, OWNER).findings
-    assert {each.code for each in findings} == {FindingCode.RECREATED}
+    assert {each.code for each in findings} == {FindingCode.TOPIC_RECREATED}
 
 
 def test_what_was_read_in_time_waits_for_its_verification(story: Story) -> None:

@@ -98,7 +98,7 @@ def test_a_recreated_topic_opens_a_generation(story: Story, count: int) -> None:
     for log in story.broker.logs.values():
         log.append(Kind.RECORD, count, value=b"second life")
     report = land(story)
-    assert {each.code for each in report.findings} == {FindingCode.RECREATED}
+    assert {each.code for each in report.findings} == {FindingCode.TOPIC_RECREATED}
     assert {each.verdict for each in report.findings} == {Verdict.UNKNOWN}
     accounts = story.services().ledger.accounts(FEED)
     assert {each.ordinal for each in accounts.generations.values()} == {2}
@@ -111,7 +111,7 @@ def test_the_tail_of_a_recreated_topic_is_lost(story: Story) -> None:
     land(story, max_records_per_run=10)
     story.broker.recreate()
     report = land(story)
-    assert (FindingCode.RECREATED, Verdict.PROVEN_LOSS, 0, 5, 10) in intervals(
+    assert (FindingCode.TOPIC_RECREATED, Verdict.PROVEN_LOSS, 0, 5, 10) in intervals(
         list(report.findings)
     )
 
@@ -305,8 +305,8 @@ def test_a_deleted_file_is_named_to_the_offset(story: Story) -> None:
     file.unlink()
     found = intervals(list(reconcile(story.services()).findings))
     assert found == {
-        (FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS, 0, 0, 10),
-        (FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS, 1, 0, 10),
+        (FindingCode.COMMITTED_FILE_MISSING, Verdict.PROVEN_LOSS, 0, 0, 10),
+        (FindingCode.COMMITTED_FILE_MISSING, Verdict.PROVEN_LOSS, 1, 0, 10),
     }
 
 

@@ -93,7 +93,7 @@ def test_what_a_repair_could_not_land_again_is_lost_again(
     assert rebuild(after.services()).is_whole
     assert account_of(after, states=both) == before
     codes = {each.code for each in reconcile(after.services()).findings}
-    assert codes == {FindingCode.PHANTOM_COMMIT}
+    assert codes == {FindingCode.COMMITTED_FILE_MISSING}
 
 
 def test_a_log_that_was_opened_anew_on_the_operators_word(

@@ -67,7 +67,7 @@ def test_rows_that_a_forgotten_batch_may_hold_are_not_called_lost(behind: Story)
     missing = [
         each
         for each in reconcile(behind.services()).findings
-        if each.code is FindingCode.PHANTOM_COMMIT
+        if each.code is FindingCode.COMMITTED_FILE_MISSING
     ]
     assert {each.verdict for each in missing} == {Verdict.UNKNOWN}
     standing = behind.services().ledger.findings(FEED)
@@ -81,7 +81,7 @@ def test_other_rows_that_are_missing_are_lost_all_the_same(behind: Story) -> Non
     known = {each.file.name for each in behind.services().ledger.files(FEED)}
     next(each for each in files(behind) if each.name in known).unlink()
     found = reconcile(behind.services()).findings
-    verdicts = {each.verdict for each in found if each.code is FindingCode.PHANTOM_COMMIT}
+    verdicts = {each.verdict for each in found if each.code is FindingCode.COMMITTED_FILE_MISSING}
     assert verdicts == {Verdict.UNKNOWN, Verdict.PROVEN_LOSS}
 
 

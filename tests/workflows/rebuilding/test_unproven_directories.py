@@ -51,7 +51,7 @@ def test_a_damaged_batch_is_entered_on_the_operators_word(
     assert [each.notes for each in report.entered if each.notes] == [(f"{file.name} is missing",)]
     assert account_of(after) == before
     found = reconcile(after.services()).findings
-    assert {each.code for each in found} == {FindingCode.PHANTOM_COMMIT}
+    assert {each.code for each in found} == {FindingCode.COMMITTED_FILE_MISSING}
 
 
 def test_a_file_that_was_written_anew_with_its_rows_is_told_and_entered(

@@ -143,4 +143,4 @@ def test_a_partition_that_a_new_topic_lacks_is_over_with_the_old_one(story: Stor
     }
     story.broker.recreate(partitions=1)
     land_feed(story.services(), None, OWNER)
-    assert all_of(reconcile(story.services())) == {FindingCode.RECREATED}
+    assert all_of(reconcile(story.services())) == {FindingCode.TOPIC_RECREATED}

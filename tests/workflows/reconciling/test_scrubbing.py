@@ -188,7 +188,7 @@ def test_one_unreadable_file_is_named_and_hides_no_other(story: Story) -> None:
     assert list(report.checked.values()) == [False, False]
 
 
-def test_a_missing_file_is_a_phantom_commit(story: Story) -> None:
+def test_a_missing_file_is_a_committed_file_missing(story: Story) -> None:
     files(story)[1].unlink()
     found = scrubbed(story).findings
     assert told(found, Level.L2) == [("A8", "UNKNOWN", 0, 10, 20)], "it may lie elsewhere"

@@ -30,7 +30,7 @@ from tests.support.waivers import accept
 OWNER = Owner("one")
 C1, A8, A9, B2, U1 = (
     FindingCode.CONTENT_CHANGED,
-    FindingCode.PHANTOM_COMMIT,
+    FindingCode.COMMITTED_FILE_MISSING,
     FindingCode.STRAY_FILE,
     FindingCode.LANDED_TWICE,
     FindingCode.COULD_NOT_TELL,

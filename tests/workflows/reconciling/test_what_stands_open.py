@@ -172,7 +172,7 @@ def test_a_recreated_topic_is_told_once_before_and_after_the_plan(story: Story) 
     reconcile(story.services())
 
     assert sorted(places(standing(story)), key=str) == sorted(foreseen, key=str)
-    assert {each.finding.code for each in standing(story)} == {FindingCode.RECREATED}
+    assert {each.finding.code for each in standing(story)} == {FindingCode.TOPIC_RECREATED}
     assert not any(each.finding.is_foreseen for each in standing(story))
 
 

@@ -91,7 +91,7 @@ def accept_all(story: Story) -> None:
 
 
 def test_a_published_file_that_is_gone_for_good_is_given_up(published: Story) -> None:
-    assert FindingCode.PHANTOM_COMMIT in {
+    assert FindingCode.COMMITTED_FILE_MISSING in {
         each.code for each in reconcile(published.services()).findings
     }
     report = repair_feed(published.services(), list(losses(published)), OWNER)

@@ -57,7 +57,7 @@ def test_a_repair_that_loses_rows_leaves_a_finding_about_them(story: Story, log_
     assert not report.errors
     [loss] = standing(story)
     found = loss.finding
-    assert (found.code, found.verdict) == (FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS)
+    assert (found.code, found.verdict) == (FindingCode.COMMITTED_FILE_MISSING, Verdict.PROVEN_LOSS)
     assert (found.partition, found.from_offset, found.until_offset) == (0, 0, log_start)
     assert [each.finding_id for each in report.plan.not_mended] == [loss.finding_id]
     assert loss.finding_id not in report.closed
@@ -106,7 +106,7 @@ def test_rows_of_a_missing_file_that_the_cleaner_removed_are_told_as_lost(story:
     assert story.published_offsets() == {0: list(range(6, 15)), 1: list(range(15))}
     [loss] = standing(story)
     found = loss.finding
-    assert (found.code, found.verdict) == (FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS)
+    assert (found.code, found.verdict) == (FindingCode.COMMITTED_FILE_MISSING, Verdict.PROVEN_LOSS)
     assert (found.partition, found.from_offset, found.until_offset) == (0, 0, 6)
     assert [each.finding_id for each in report.plan.not_mended] == [loss.finding_id]
     assert proof(story) is not Proof.PROVEN
@@ -172,6 +172,6 @@ def test_a_run_that_takes_a_repair_over_tells_what_it_lost(story: Story) -> None
     begin_repair(story.services(), (), OWNER)  # and dies here
     found = land_feed(story.services(), None, OWNER).findings
     assert [(each.code, each.partition, each.from_offset, each.until_offset) for each in found] == [
-        (FindingCode.PHANTOM_COMMIT, 0, 0, 4)
+        (FindingCode.COMMITTED_FILE_MISSING, 0, 0, 4)
     ]
     assert not land_feed(story.services(), None, Owner("next")).findings

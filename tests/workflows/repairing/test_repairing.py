@@ -139,7 +139,7 @@ def test_of_a_missing_file_the_rest_is_mended_and_the_expired_part_is_lost(story
     repair_feed(story.services(), (), OWNER)
     assert story.published_offsets() == {0: list(range(4, 15)), 1: list(range(15))}
     [lost] = reconcile(story.services()).findings
-    assert (lost.code, lost.verdict) == (FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS)
+    assert (lost.code, lost.verdict) == (FindingCode.COMMITTED_FILE_MISSING, Verdict.PROVEN_LOSS)
     assert (lost.partition, lost.from_offset, lost.until_offset) == (0, 0, 4)
 
 

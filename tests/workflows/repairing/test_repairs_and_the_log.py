@@ -66,7 +66,7 @@ def test_records_of_a_log_that_was_cut_are_not_landed_as_the_old_rows(story: Sto
     assert not report.batches
     assert any("the log of orders-0 was cut" in each.reason for each in report.plan.not_mended)
     assert not [each for each in landed_values(story) if each.startswith(b"other")]
-    assert FindingCode.PHANTOM_COMMIT in standing_codes(story)
+    assert FindingCode.COMMITTED_FILE_MISSING in standing_codes(story)
 
 
 def test_a_repair_left_behind_is_not_taken_over_when_its_log_was_cut(story: Story) -> None:
@@ -82,7 +82,7 @@ def test_a_log_that_ends_within_a_missing_file_makes_nothing_lost(story: Story) 
     story.broker.logs[0].cut(5)
     assert not repair_feed(story.services(), (), OWNER).batches
     assert not story.services().ledger.lost(FEED)
-    assert FindingCode.PHANTOM_COMMIT in standing_codes(story)
+    assert FindingCode.COMMITTED_FILE_MISSING in standing_codes(story)
 
 
 def stop_partition_0(story: Story) -> int:
@@ -179,7 +179,7 @@ def test_offsets_below_a_cut_are_no_loss_while_the_broker_has_them(story: Story)
         "generation 1 of orders-0 is closed" in each.reason for each in report.plan.not_mended
     )
     assert not story.services().ledger.lost(FEED)
-    assert FindingCode.PHANTOM_COMMIT in standing_codes(story)
+    assert FindingCode.COMMITTED_FILE_MISSING in standing_codes(story)
 
 
 def test_offsets_below_a_cut_are_lost_when_they_expire(story: Story) -> None:

@@ -83,7 +83,7 @@ def test_a_repair_that_another_owner_has_taken_is_left_with_its_findings(
     report = repair_feed(story.services(), (), OWNER)
     assert report.has_left_batches
     assert sorted(each.finding_id for each in report.not_mended) == numbers(
-        story, FindingCode.PHANTOM_COMMIT
+        story, FindingCode.COMMITTED_FILE_MISSING
     )
     assert all("another" in each.reason for each in report.not_mended)
 

@@ -28,7 +28,7 @@ from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("test")
-N3, A8 = FindingCode.UNFINISHED_BATCH, FindingCode.PHANTOM_COMMIT
+N3, A8 = FindingCode.UNFINISHED_BATCH, FindingCode.COMMITTED_FILE_MISSING
 STRAY, U1 = FindingCode.STRAY_FILE, FindingCode.COULD_NOT_TELL
 
 

@@ -98,7 +98,7 @@ def lost(story: Story) -> list[tuple[int, int]]:
 def test_a_moved_directory_is_told_as_moved_and_as_nothing_else(story: Story) -> None:
     file, lies_at = moved_to_another_hour(story)
     [found] = reconcile(story.services(), Level.L2).findings
-    assert (found.code, found.verdict) == (FindingCode.PHANTOM_COMMIT, Verdict.UNKNOWN)
+    assert (found.code, found.verdict) == (FindingCode.COMMITTED_FILE_MISSING, Verdict.UNKNOWN)
     assert found.evidence["lies_at"] == stored(story, lies_at)
     assert stored(story, lies_at) in found.cause
     assert f"hdfs dfs -mv {stored(story, lies_at)} {stored(story, file)}" in found.next_step
@@ -161,7 +161,7 @@ def test_a_file_that_was_moved_after_it_was_told_as_missing_is_not_given_up(stor
     hidden = story.directory / "hidden"
     file.rename(hidden)
     reconcile(story.services())
-    assert standing(story) == [(FindingCode.PHANTOM_COMMIT, Verdict.PROVEN_LOSS)]
+    assert standing(story) == [(FindingCode.COMMITTED_FILE_MISSING, Verdict.PROVEN_LOSS)]
     hidden.rename(file.parent.parent / file.name)
     report = repair_feed(story.services(), numbers(story), OWNER)
     assert (list(report.errors), lost(story)) == ([], [])
@@ -176,7 +176,7 @@ def test_rows_of_a_missing_file_that_a_stray_holds_are_not_called_lost(story: St
     file.unlink()
     found = reconcile(story.services()).findings
     assert {(each.code, each.verdict) for each in found} == {
-        (FindingCode.PHANTOM_COMMIT, Verdict.UNKNOWN),
+        (FindingCode.COMMITTED_FILE_MISSING, Verdict.UNKNOWN),
         (FindingCode.STRAY_FILE, Verdict.SUSPECTED),
     }
     for named in ((), numbers(story)[:1]):
@@ -196,7 +196,7 @@ def test_a_stray_that_can_not_be_read_keeps_rows_from_being_called_lost(story: S
     missing = next(
         each.finding_id
         for each in story.services().ledger.findings(FEED)
-        if each.finding.code is FindingCode.PHANTOM_COMMIT
+        if each.finding.code is FindingCode.COMMITTED_FILE_MISSING
     )
     report = repair_feed(story.services(), [missing], OWNER)
     assert [each.finding_id for each in report.not_mended] == [missing]

@@ -17,6 +17,7 @@ from tallystick.domain.identities import BatchId, FencingToken
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange, subtract, union_of
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.u1_could_not_tell import U1
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def unasked_attempts(feed: str, topic: str, unasked: Sequence[Unasked]) -> tuple
     """What is told of directories of attempts that could not be asked (U1)."""
     return tuple(
         Finding(
-            code=FindingCode.COULD_NOT_TELL,
+            rule=U1,
             verdict=Verdict.UNKNOWN,
             level=Level.L1,
             feed=feed,

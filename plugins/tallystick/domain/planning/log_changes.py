@@ -31,7 +31,9 @@ from tallystick.domain.logs.sameness import UNKNOWN, LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, subtract
 
-_NOT_IN_THE_LOG: Final = frozenset({FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.RECREATED})
+_NOT_IN_THE_LOG: Final = frozenset(
+    {FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.TOPIC_RECREATED}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +375,7 @@ class _Collected:
             f"topic id {account.topic_id} of cluster {account.cluster_id} became"
             f" {snapshot.topic_id} of cluster {snapshot.cluster_id}"
         )
-        ended = EndedGeneration(account.generation_id, FindingCode.RECREATED, reason)
+        ended = EndedGeneration(account.generation_id, FindingCode.TOPIC_RECREATED, reason)
         evidence = {
             "topic_id": account.topic_id,
             "topic_id_now": snapshot.topic_id,
@@ -383,13 +385,13 @@ class _Collected:
             "seen_at": snapshot.taken_at.isoformat(),
         }
         until = account.readable_before
-        self._tell_unasked(account, until, FindingCode.RECREATED, evidence)
+        self._tell_unasked(account, until, FindingCode.TOPIC_RECREATED, evidence)
         if self._is_to_be_asked(account):
             self.waiting.append(ended)
             return
         self.closed.append(ended)
         claims = self._claims[account.generation_id]
-        self._lose(account, until, FindingCode.RECREATED, evidence, claims)
+        self._lose(account, until, FindingCode.TOPIC_RECREATED, evidence, claims)
 
     def _is_to_be_asked(self, account: GenerationAccount) -> bool:
         """True where attempts may hold some of it after they were asked: not all could be."""

@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -52,7 +52,7 @@ from tallystick.domain.rules.storage_rules import is_bare
 # Findings about rows of committed files: the file is what can be replaced.
 _OF_FILES: Final = frozenset(
     {
-        FindingCode.PHANTOM_COMMIT,
+        FindingCode.COMMITTED_FILE_MISSING,
         FindingCode.CONTENT_CHANGED,
         FindingCode.ABORTED_LANDED,
         FindingCode.ROWS_DIFFER,
@@ -91,7 +91,6 @@ NOT_MOVED_BACK: Final = (
 )
 NOT_READ: Final = "it was not read this time either, or its batch waits still."
 _BY_NUMBER: Final = "It may be the only copy, so it is moved when this finding is named."
-_CUT: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 
 
 @dataclass
@@ -195,10 +194,10 @@ def _sort(numbered: NumberedFinding, facts: RepairFacts, drafts: _Drafts) -> Non
             drafts.finish.append(number)
         case FindingCode.UNREADABLE_RECORD:
             drafts.put(read_again(numbered, facts))
-        case code if code in _CUT and found.verdict is Verdict.PROVEN_LOSS:
+        case _ if found.rule.is_cut and found.verdict is Verdict.PROVEN_LOSS:
             _reopen(number, found, facts, drafts)
-        case code:
-            drafts.refuse([number], _WHY_NOT.get(code, found.next_step))
+        case _:
+            drafts.refuse([number], found.rule.why_not_mended or found.next_step)
 
 
 def _may_replace(code: FindingCode, facts: RepairFacts) -> bool:
@@ -233,7 +232,9 @@ def _replace_files(numbered: NumberedFinding, facts: RepairFacts, drafts: _Draft
             drafts.files.setdefault(file, []).append(number)
             if numbered.finding.code is FindingCode.ROWS_DIFFER:
                 drafts.with_holes.add(file)
-        elif facts.is_operators_word and numbered.finding.code is FindingCode.PHANTOM_COMMIT:
+        elif (
+            facts.is_operators_word and numbered.finding.code is FindingCode.COMMITTED_FILE_MISSING
+        ):
             drafts.move_back.append(MoveBack(moved.path, moved.target, number))
         else:
             drafts.refuse([number], _MOVED.format(path=moved.path, target=moved.target))
@@ -485,13 +486,3 @@ def _joined(drafts: Sequence[LandAgain], most_partitions: int) -> tuple[LandAgai
         else:
             joined.append(draft)
     return tuple(joined)
-
-
-_WHY_NOT: Final[Mapping[FindingCode, str]] = {
-    FindingCode.EXPIRED: "these offsets can be had nowhere any more; two people may accept it"
-    " (./tallystick waive --help).",
-    FindingCode.PURGED: "these offsets can be had nowhere any more; two people may accept it"
-    " (./tallystick waive --help).",
-    FindingCode.RECREATED: "the old log is gone, with what nobody had read; two people may accept"
-    " it (./tallystick waive --help).",
-}

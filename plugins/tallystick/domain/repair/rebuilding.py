@@ -21,11 +21,13 @@ from tallystick.domain.batches.coverage import Coverage, Held
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import HoleClass, RangeState, Verdict
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import AttemptId, BatchId, GenerationId, Owner
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, subtract, union_of
 from tallystick.domain.planning.log_changes import CutClaim, OpenedGeneration
-from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.b2_landed_twice import B2
+from tallystick.domain.rules.findings import Finding, Level
 
 Logs = Mapping[tuple[int, int], GenerationAccount]
 """By partition and ordinal."""
@@ -324,7 +326,7 @@ def _repair_or_not(plan: BatchPlan, committed: Collection[BatchId]) -> BatchPlan
 def _landed_twice(plan: BatchPlan, held: Held) -> Finding:
     directory = str(BatchPath.of(plan))
     return Finding(
-        code=FindingCode.LANDED_TWICE,
+        rule=B2,
         verdict=Verdict.PROVEN_DUP,
         level=Level.L2,
         feed=plan.feed,

@@ -26,11 +26,10 @@ from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 
 # Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
 CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
-_CUTS: Final = frozenset({FindingCode.TRUNCATED, FindingCode.OVERWRITTEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ def would_hold_back(found: Finding, generations: Mapping[int, Sequence[Generatio
 def _stops(each: Finding, accounts: Sequence[GenerationAccount]) -> bool:
     """True for the cut with which the partition's newest life has stopped, waived or not."""
     return (
-        each.code in _CUTS
+        each.rule.is_cut
         and bool(accounts)
         and accounts[-1].state is GenerationState.STOPPED
         and each.generation == accounts[-1].ordinal
@@ -302,7 +301,7 @@ def completeness_of(
     missing. One that a later life of the topic lacks is complete if all of its logs are.
     """
     logs = clean_prefixes(generations, findings)
-    cut = {each.partition for each in findings if each.code in _CUTS}
+    cut = {each.partition for each in findings if each.rule.is_cut}
     searches = _Searches(
         logs,
         {

@@ -15,7 +15,10 @@ from tallystick.domain.batches.states import Isolation, Verdict
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
-from tallystick.domain.rules.findings import Finding, FindingCode, Level, finding
+from tallystick.domain.rules.findings import Finding, Level, finding
+from tallystick.domain.rules.n3_unfinished_batch import N3
+from tallystick.domain.rules.n4_failing_batch import N4
+from tallystick.domain.rules.n5_no_run import N5
 
 FAILING_AFTER: Final = 3
 _RUNS_MISSED: Final = 3
@@ -30,7 +33,7 @@ def held_too_long(
     limit = longest + _BESIDE_SPARK
     return tuple(
         Finding(
-            code=FindingCode.UNFINISHED_BATCH,
+            rule=N3,
             verdict=Verdict.UNKNOWN,
             level=Level.L1,
             feed=feed,
@@ -68,7 +71,7 @@ def _failing(feed: str, topic: str, tried: TriedBatch) -> Finding:
     alone = ranges[0] if len(ranges) == 1 else None
     said = f"The last reason: {tried.last_failure}" if tried.last_failure else "None said why."
     return Finding(
-        code=FindingCode.FAILING_BATCH,
+        rule=N4,
         verdict=Verdict.UNKNOWN,
         level=Level.L1,
         feed=feed,
@@ -124,7 +127,7 @@ def missed_runs(
                 feed,
                 account,
                 waiting,
-                FindingCode.NO_RUN,
+                N5,
                 Verdict.UNKNOWN,
                 level=Level.L1,
                 cause=(

@@ -13,20 +13,25 @@ from typing import Final
 from tallystick.domain.batches.states import HoleClass, Verdict
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.rules.findings import Finding, FindingCode, Level, finding
+from tallystick.domain.rules.findings import Finding, Level, finding
+from tallystick.domain.rules.rule import Rule
+from tallystick.domain.rules.z1_control_marker import Z1
+from tallystick.domain.rules.z2_aborted_record import Z2
+from tallystick.domain.rules.z3_compacted_record import Z3
+from tallystick.domain.rules.z4_nothing_there import Z4
 
 _NOTHING_TO_DO: Final = "Nothing: this is as it should be."
-_REASONS: Final[Mapping[HoleClass, tuple[FindingCode, str]]] = {
+_REASONS: Final[Mapping[HoleClass, tuple[Rule, str]]] = {
     HoleClass.CONTROL: (
-        FindingCode.CONTROL_MARKER,
+        Z1,
         "each transaction ends with a marker, which has an offset and is no record",
     ),
     HoleClass.ABORTED: (
-        FindingCode.ABORTED_RECORD,
+        Z2,
         "their transactions were aborted, and the feed reads committed records only",
     ),
     HoleClass.COMPACTED: (
-        FindingCode.COMPACTED_RECORD,
+        Z3,
         "a newer record of the same key has taken their place: the topic is compacted",
     ),
 }
@@ -51,7 +56,7 @@ def benign_holes(feed: str, topic: str, counts: Iterable[HoleCount]) -> tuple[Fi
     """One finding for each class of holes in each log; it reaches from the first to the last."""
     return tuple(
         Finding(
-            code=_REASONS[each.kind][0],
+            rule=_REASONS[each.kind][0],
             verdict=Verdict.BENIGN_HOLE,
             level=Level.L0,
             feed=feed,
@@ -77,7 +82,7 @@ def nothing_there(
             feed,
             generations[partition],
             None,
-            FindingCode.NOTHING_THERE,
+            Z4,
             Verdict.BENIGN_HOLE,
             level=Level.L1,
             cause=(

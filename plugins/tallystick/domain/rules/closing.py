@@ -25,7 +25,7 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.log_rules import has_lost_unlanded
 from tallystick.domain.rules.offset_rules import is_of_rows
-from tallystick.domain.rules.rule_table import RULE_OF, Ending
+from tallystick.domain.rules.rule import Ending
 from tallystick.domain.rules.second_read_rules import (
     ComparedPlace,
     is_lost_whole,
@@ -165,7 +165,7 @@ def _reason(
         return f"A repair took the place of {file[1]}."
     gone = f"It was looked for at {heard.taken_at.isoformat(timespec='seconds')}, and is gone."
     account = generations.get(-1 if each.partition is None else each.partition)
-    match RULE_OF[each.code].endings[each.level]:
+    match each.rule.endings[each.level]:
         case Ending.LEDGER:
             return gone
         case Ending.BROKER:
@@ -222,8 +222,7 @@ def _passed(each: Finding, account: GenerationAccount | None) -> str | None:
 
 def ended_by_reopening(each: Finding, account: GenerationAccount | None) -> str | None:
     """What a new generation says of a cut before it; None where that leaves the cut standing."""
-    is_cut = each.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
-    if account is None or not is_cut or each.generation is None:
+    if account is None or not each.rule.is_cut or each.generation is None:
         return None
     if account.ordinal <= each.generation or has_lost_unlanded(each):
         return None

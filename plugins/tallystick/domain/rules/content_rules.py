@@ -13,7 +13,11 @@ from datetime import timedelta
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.b2_landed_twice import B2
+from tallystick.domain.rules.b3_payload_twice import B3
+from tallystick.domain.rules.c2_aborted_landed import C2
+from tallystick.domain.rules.findings import Finding, Level
+from tallystick.domain.rules.rule import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def landed_twice(place: Place, held: Sequence[HeldOffsets]) -> tuple[Finding, ..
             _finding(
                 place,
                 (from_offset, until_offset),
-                FindingCode.LANDED_TWICE,
+                B2,
                 Verdict.PROVEN_DUP,
                 Level.L2,
                 cause=(
@@ -94,7 +98,7 @@ def aborted_landed(
         _finding(
             place,
             run,
-            FindingCode.ABORTED_LANDED,
+            C2,
             Verdict.PROVEN_DUP,
             Level.L1,
             cause=(
@@ -125,7 +129,7 @@ def payloads_twice(
         _finding(
             place,
             run,
-            FindingCode.PAYLOAD_TWICE,
+            B3,
             Verdict.SUSPECTED,
             Level.L3,
             cause=(
@@ -155,7 +159,7 @@ def _repeated(payloads: Iterable[Payload], horizon_ms: int) -> Iterator[tuple[in
 def _finding(
     place: Place,
     run: tuple[int, int],
-    code: FindingCode,
+    rule: Rule,
     verdict: Verdict,
     level: Level,
     *,
@@ -164,7 +168,7 @@ def _finding(
     evidence: Mapping[str, object],
 ) -> Finding:
     return Finding(
-        code=code,
+        rule=rule,
         verdict=verdict,
         level=level,
         feed=place.feed,

@@ -16,7 +16,7 @@ from tallystick.domain.finding_codes import Level as Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.rules.rule_table import RULE_OF
+from tallystick.domain.rules.rule import Rule
 
 _FORESEEN: Final = "foreseen"
 
@@ -25,7 +25,7 @@ _FORESEEN: Final = "foreseen"
 class Finding:
     """One trouble, named to the offset."""
 
-    code: FindingCode
+    rule: Rule
     verdict: Verdict
     level: Level
     feed: str
@@ -45,7 +45,12 @@ class Finding:
     path, a batch."""
 
     def __post_init__(self) -> None:
-        RULE_OF[self.code].require(self.verdict, self.level)
+        self.rule.require(self.verdict, self.level)
+
+    @property
+    def code(self) -> FindingCode:
+        """Its rule's."""
+        return self.rule.code
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -59,7 +64,7 @@ class Finding:
             self.generation,
             self.partition,
             self.from_offset,
-            None if self.code in GROWING_CODES else self.until_offset,
+            None if self.rule.grows else self.until_offset,
             self.subject,
         )
 
@@ -79,7 +84,7 @@ def finding(
     feed: str,
     account: GenerationAccount,
     offsets: OffsetRange | None,
-    code: FindingCode,
+    rule: Rule,
     verdict: Verdict,
     *,
     level: Level,
@@ -89,7 +94,7 @@ def finding(
 ) -> Finding:
     """A finding about one generation; the interval is empty where the rule can't bound it."""
     return Finding(
-        code=code,
+        rule=rule,
         verdict=verdict,
         level=level,
         feed=feed,
@@ -107,7 +112,7 @@ def finding(
 def finding_in_batch(
     plan: BatchPlan,
     offsets: OffsetRange,
-    code: FindingCode,
+    rule: Rule,
     verdict: Verdict,
     *,
     level: Level,
@@ -117,7 +122,7 @@ def finding_in_batch(
 ) -> Finding:
     """A finding about offsets that a batch has planned."""
     return Finding(
-        code=code,
+        rule=rule,
         verdict=verdict,
         level=level,
         feed=plan.feed,
@@ -146,33 +151,6 @@ def batches_in_trouble(standing: Iterable[Finding]) -> frozenset[BatchId]:
 # Everything above what is harmless or accepted: a run's check fails on it, and so does reconcile.
 FAILING_VERDICTS: Final = frozenset(
     {Verdict.SUSPECTED, Verdict.UNKNOWN, Verdict.PROVEN_DUP, Verdict.PROVEN_LOSS}
-)
-
-# States that last while the log grows behind them.
-GROWING_CODES: Final = frozenset(
-    {
-        FindingCode.UNREAD_PARTITION,
-        FindingCode.STALLED_STABLE_OFFSET,
-        FindingCode.LOSS_NEAR,
-        FindingCode.NO_RUN,
-        FindingCode.NO_PROGRESS,
-    }
-)
-
-# What a run records: its plan with the change that it describes, its batches with what is missing
-# in them. The other codes are reconcile's: no news of a run, however lately they were seen.
-PLANNING_CODES: Final = frozenset(
-    {
-        FindingCode.EXPIRED,
-        FindingCode.PURGED,
-        FindingCode.TRUNCATED,
-        FindingCode.OVERWRITTEN,
-        FindingCode.RECREATED,
-        FindingCode.SHORT_READ,
-        FindingCode.UNREADABLE_RECORD,
-        FindingCode.NO_PROGRESS,
-        FindingCode.COULD_NOT_TELL,
-    }
 )
 
 

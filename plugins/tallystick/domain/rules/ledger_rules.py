@@ -14,6 +14,10 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange, offset_range, overlaps_in, subtract
+from tallystick.domain.rules.a6_offsets_skipped import A6
+from tallystick.domain.rules.a7_short_read import A7
+from tallystick.domain.rules.a11_unreadable_record import A11
+from tallystick.domain.rules.b1_ledger_overlap import B1
 from tallystick.domain.rules.findings import (
     Finding,
     FindingCode,
@@ -33,7 +37,7 @@ def overlaps_in_ledger(
             feed,
             account,
             each,
-            FindingCode.LEDGER_OVERLAP,
+            B1,
             Verdict.PROVEN_DUP,
             level=Level.L1,
             cause=f"{count} ranges of the ledger hold these offsets, which its schema refuses.",
@@ -56,7 +60,7 @@ def landed_in_two_lives(
         feed,
         account,
         offsets,
-        FindingCode.LEDGER_OVERLAP,
+        B1,
         Verdict.PROVEN_DUP,
         level=Level.L1,
         cause=(
@@ -86,7 +90,7 @@ def skips_in_ledger(
             feed,
             account,
             each,
-            FindingCode.RESET_SKIP,
+            A6,
             Verdict.PROVEN_LOSS,
             level=Level.L1,
             cause=(
@@ -108,7 +112,7 @@ def left_unread(feed: str, account: GenerationAccount, offsets: OffsetRange) -> 
         feed,
         account,
         offsets,
-        FindingCode.RESET_SKIP,
+        A6,
         Verdict.UNKNOWN,
         level=Level.L1,
         cause=(
@@ -131,7 +135,7 @@ def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
     return finding_in_batch(
         plan,
         missing,
-        FindingCode.SHORT_READ,
+        A7,
         Verdict.UNKNOWN,
         level=Level.L0,
         cause=(
@@ -155,7 +159,7 @@ def unreadable_record(
     return finding_in_batch(
         plan,
         offsets,
-        FindingCode.UNREADABLE_RECORD,
+        A11,
         Verdict.UNKNOWN,
         level=Level.L0,
         cause=(

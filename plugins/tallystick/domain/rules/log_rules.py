@@ -23,7 +23,11 @@ from tallystick.domain.planning.log_changes import (
     Observation,
     OpenedGeneration,
 )
+from tallystick.domain.rules.a1_expired import A1
+from tallystick.domain.rules.a4_overwritten import A4
+from tallystick.domain.rules.a5_topic_recreated import A5
 from tallystick.domain.rules.findings import Finding, FindingCode, Level, finding, foreseen, kept_in
+from tallystick.domain.rules.registry import RULE_OF
 
 OF_LOST: Final = "recorded as lost"
 """The subject of findings about landed rows that a repair could not land again: the same offsets
@@ -45,8 +49,8 @@ def lost_finding(
             "these offsets were deleted on purpose before they were read: the log begins within a"
             " batch, and retention deletes whole segments"
         ),
-        FindingCode.RECREATED: "the topic was re-created before these offsets were read",
-        FindingCode.PHANTOM_COMMIT: (
+        FindingCode.TOPIC_RECREATED: "the topic was re-created before these offsets were read",
+        FindingCode.COMMITTED_FILE_MISSING: (
             "the file with these rows is gone, and the log had them no more when a repair took its"
             " place"
         ),
@@ -57,10 +61,10 @@ def lost_finding(
             " Land more often, or lengthen retention.ms, and tell the producers' owners."
         ),
         FindingCode.PURGED: " Find out who deleted them, and why.",
-        FindingCode.RECREATED: " Find out who re-created the topic, and why.",
+        FindingCode.TOPIC_RECREATED: " Find out who re-created the topic, and why.",
     }
     kind = FindingCode(code)
-    was_landed = kind is FindingCode.PHANTOM_COMMIT
+    was_landed = kind is FindingCode.COMMITTED_FILE_MISSING
     was_there = kind is FindingCode.UNREADABLE_RECORD
     kept = kept_in(evidence)
     cause = causes.get(kind, "these offsets can be read nowhere any more")
@@ -68,7 +72,7 @@ def lost_finding(
         feed,
         account,
         offsets,
-        kind,
+        RULE_OF[kind],
         Verdict.UNKNOWN if was_there else Verdict.PROVEN_LOSS,
         level=Level.L0 if was_there else Level.L1,
         cause=(
@@ -154,7 +158,7 @@ def _recreated(
         feed,
         account,
         None,
-        FindingCode.RECREATED,
+        A5,
         Verdict.UNKNOWN,
         level=Level.L1,
         cause=(
@@ -187,7 +191,7 @@ def _unseen_beginning(feed: str, opened: OpenedGeneration) -> Finding:
         feed,
         opened.account(GenerationId(-1)),
         OffsetRange(opened.partition, 0, opened.first_offset),
-        FindingCode.EXPIRED,
+        A1,
         Verdict.UNKNOWN,
         level=Level.L1,
         cause=(
@@ -241,7 +245,7 @@ def stopped_finding(
         feed,
         account,
         interval,
-        code,
+        RULE_OF[code],
         Verdict.PROVEN_LOSS,
         level=Level.L1,
         cause=f"the log was cut: {stopped.reason}.",
@@ -279,7 +283,7 @@ def _doubted(
             feed,
             account,
             None,
-            FindingCode.OVERWRITTEN,
+            A4,
             Verdict.UNKNOWN,
             level=Level.L1,
             cause=(
@@ -326,7 +330,7 @@ def recorded_unknown_tails(recorded: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(
         each
         for each in recorded
-        if each.code is FindingCode.RECREATED
+        if each.code is FindingCode.TOPIC_RECREATED
         and each.verdict is Verdict.UNKNOWN
         and not each.is_foreseen
     )

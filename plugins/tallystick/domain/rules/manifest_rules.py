@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import Verdict
-from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.n3_unfinished_batch import N3
 from tallystick.domain.rules.storage_rules import of_path
+from tallystick.domain.rules.u1_could_not_tell import U1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def without_manifest(
             feed,
             topic,
             f"{each}/{MANIFEST_NAME}",
-            FindingCode.UNFINISHED_BATCH,
+            N3,
             Verdict.UNKNOWN,
             f"{each} is published, and its {MANIFEST_NAME} {lost}: readers miss nothing, but"
             " a ledger rebuilt from the storage would not know this batch as it was committed.",
@@ -60,7 +62,7 @@ def unread_manifests(feed: str, topic: str, refused: Mapping[str, str]) -> tuple
             feed,
             topic,
             f"{each}/{MANIFEST_NAME}",
-            FindingCode.COULD_NOT_TELL,
+            U1,
             Verdict.UNKNOWN,
             f"{each}/{MANIFEST_NAME} could not be read: {reason}",
             f"Let our user read it, then: ./tallystick reconcile {feed}. If its blocks are lost,"

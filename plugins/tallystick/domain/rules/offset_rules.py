@@ -13,7 +13,11 @@ from tallystick.domain.batches.landed import ReadBack
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.a8_committed_file_missing import A8
+from tallystick.domain.rules.b2_landed_twice import B2
+from tallystick.domain.rules.c1_content_changed import C1
+from tallystick.domain.rules.findings import Finding, Level
+from tallystick.domain.rules.rule import Rule
 
 OF_ROWS: Final = "rows of batch "
 """Begins the subject of these findings: the same offsets may be told of for their file, too."""
@@ -44,7 +48,7 @@ def _findings(manifest: Manifest, gone: Collection[str], found: ReadBack) -> Ite
                 manifest,
                 partition,
                 run,
-                FindingCode.PHANTOM_COMMIT,
+                A8,
                 Verdict.PROVEN_LOSS,
                 "the batch's files hold no row of these committed offsets.",
             )
@@ -53,7 +57,7 @@ def _findings(manifest: Manifest, gone: Collection[str], found: ReadBack) -> Ite
                 manifest,
                 partition,
                 run,
-                FindingCode.LANDED_TWICE,
+                B2,
                 Verdict.PROVEN_DUP,
                 "the batch's files hold more than one row of each of these offsets.",
             )
@@ -62,7 +66,7 @@ def _findings(manifest: Manifest, gone: Collection[str], found: ReadBack) -> Ite
                 manifest,
                 partition,
                 run,
-                FindingCode.CONTENT_CHANGED,
+                C1,
                 Verdict.PROVEN_LOSS,
                 "the batch's files hold rows of offsets that it has not committed.",
             )
@@ -72,7 +76,7 @@ def _finding(
     manifest: Manifest,
     partition: int,
     run: tuple[int, int],
-    code: FindingCode,
+    rule: Rule,
     verdict: Verdict,
     cause: str,
 ) -> Finding:
@@ -81,7 +85,7 @@ def _finding(
     if file:
         evidence["file"] = file
     return Finding(
-        code=code,
+        rule=rule,
         verdict=verdict,
         level=Level.L2,
         feed=manifest.plan.feed,

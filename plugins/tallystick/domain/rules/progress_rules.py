@@ -15,7 +15,12 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.offsets.ranges import OffsetRange, offset_range
-from tallystick.domain.rules.findings import Finding, FindingCode, Level, finding
+from tallystick.domain.rules.findings import Finding, Level, finding
+from tallystick.domain.rules.n1_unread_partition import N1
+from tallystick.domain.rules.n2_stalled_stable_offset import N2
+from tallystick.domain.rules.n3_unfinished_batch import N3
+from tallystick.domain.rules.u1_could_not_tell import U1
+from tallystick.domain.rules.z5_no_progress import Z5
 
 # A batch may wait: for its turn behind the others of its run, or for a worker that publishes it.
 # Feeds run hourly or more often as a rule, and every run takes up what waits: what is still there
@@ -31,7 +36,7 @@ def unread_partitions(
     """Partitions with records that the broker has and the ledger doesn't know."""
     return tuple(
         Finding(
-            code=FindingCode.UNREAD_PARTITION,
+            rule=N1,
             verdict=Verdict.UNKNOWN,
             level=Level.L1,
             feed=feed,
@@ -54,7 +59,7 @@ def unheard_partitions(
     """Partitions of which the broker said nothing: unknown as long as it lasts; others go on."""
     leaderless = (
         Finding(
-            code=FindingCode.COULD_NOT_TELL,
+            rule=U1,
             verdict=Verdict.UNKNOWN,
             level=Level.L1,
             feed=feed,
@@ -85,7 +90,7 @@ def _unlisted(feed: str, account: GenerationAccount, snapshot: BrokerSnapshot) -
         feed,
         account,
         unread,
-        FindingCode.COULD_NOT_TELL,
+        U1,
         Verdict.UNKNOWN,
         level=Level.L1,
         cause=f"the broker does not list this partition any more, under the same topic id; {seen}.",
@@ -124,7 +129,7 @@ def frozen_time_index(
                     feed,
                     account,
                     interval,
-                    FindingCode.NO_PROGRESS,
+                    Z5,
                     Verdict.UNKNOWN,
                     level=Level.L1,
                     cause=(
@@ -195,7 +200,7 @@ def stalled_stable_offsets(
                 feed,
                 account,
                 held_up,
-                FindingCode.STALLED_STABLE_OFFSET,
+                N2,
                 Verdict.UNKNOWN,
                 level=Level.L1,
                 cause=(
@@ -225,7 +230,7 @@ def unfinished_batches(
     """Batches that somebody left behind: nobody has held, or published, them for long."""
     return tuple(
         Finding(
-            code=FindingCode.UNFINISHED_BATCH,
+            rule=N3,
             verdict=Verdict.UNKNOWN,
             level=Level.L1,
             feed=feed,
@@ -259,7 +264,7 @@ def could_not_tell(
     `remedy` is for what waiting alone does not mend.
     """
     return Finding(
-        code=FindingCode.COULD_NOT_TELL,
+        rule=U1,
         verdict=Verdict.UNKNOWN,
         level=Level.L1,
         feed=feed,

@@ -16,7 +16,8 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.outlook import Outlook, TimeToLoss, bytes_behind, time_to_loss
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
-from tallystick.domain.rules.findings import Finding, FindingCode, Level, finding
+from tallystick.domain.rules.findings import Finding, Level, finding
+from tallystick.domain.rules.w1_loss_near import W1
 
 # A run may fail, and the next one must come in time.
 _RUNS_IN_TIME: Final = 2
@@ -53,7 +54,7 @@ def losses_near(
                 feed,
                 account,
                 unread,
-                FindingCode.LOSS_NEAR,
+                W1,
                 Verdict.SUSPECTED,
                 level=Level.L1,
                 cause=_cause(account.frontier, shortest),

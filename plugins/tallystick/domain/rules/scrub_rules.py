@@ -26,8 +26,13 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import BoundedRuns, ExpectedSlice, ReadFile, ReadSlice, ScrubFile
-from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.a8_committed_file_missing import A8
+from tallystick.domain.rules.b2_landed_twice import B2
+from tallystick.domain.rules.c1_content_changed import C1
+from tallystick.domain.rules.findings import Finding, Level
+from tallystick.domain.rules.rule import Rule
 from tallystick.domain.rules.storage_rules import StoredFile, missing_or_changed
+from tallystick.domain.rules.u1_could_not_tell import U1
 
 
 class SliceKey(NamedTuple):
@@ -189,7 +194,7 @@ def _of_offsets(manifest: Manifest, file: LandedFile, read: ReadSlice) -> Iterat
         file,
         read,
         read.missing,
-        FindingCode.PHANTOM_COMMIT,
+        A8,
         Verdict.PROVEN_LOSS,
         f"committed rows are not in storage: {place} has no row of these offsets.",
     )
@@ -198,7 +203,7 @@ def _of_offsets(manifest: Manifest, file: LandedFile, read: ReadSlice) -> Iterat
         file,
         read,
         read.doubled,
-        FindingCode.LANDED_TWICE,
+        B2,
         Verdict.PROVEN_DUP,
         f"{place} has more than one row of each of these offsets.",
     )
@@ -207,7 +212,7 @@ def _of_offsets(manifest: Manifest, file: LandedFile, read: ReadSlice) -> Iterat
         file,
         read,
         read.foreign,
-        FindingCode.LANDED_TWICE,
+        B2,
         Verdict.SUSPECTED,
         f"{place} has rows of these offsets, which were not committed with it: another file holds"
         " them too, or nobody has ever proven them.",
@@ -252,7 +257,7 @@ def _of_content(
                 file,
                 read.partition,
                 (committed.first_offset, committed.last_offset + 1),
-                FindingCode.CONTENT_CHANGED,
+                C1,
                 Verdict.UNKNOWN if is_as_committed else Verdict.PROVEN_LOSS,
                 cause,
                 {
@@ -271,7 +276,7 @@ def _of_runs(
     file: LandedFile,
     read: ReadSlice,
     offsets: BoundedRuns,
-    code: FindingCode,
+    rule: Rule,
     verdict: Verdict,
     cause: str,
     among: str = "",
@@ -281,12 +286,12 @@ def _of_runs(
     place = (manifest, file, read.partition)
     if offsets.are_all_named:
         for run in offsets.runs:
-            yield _finding(*place, run, code, verdict, cause, evidence, among)
+            yield _finding(*place, run, rule, verdict, cause, evidence, among)
     elif offsets.first_offset is not None and offsets.last_offset is not None:
         reach = (offsets.first_offset, offsets.last_offset + 1)
         told = f"{cause} It is {offsets.count} of them, in {offsets.run_count} runs."
         evidence = {**offsets.as_evidence(), **evidence}
-        yield _finding(*place, reach, code, verdict, told, evidence, among)
+        yield _finding(*place, reach, rule, verdict, told, evidence, among)
 
 
 def _of_unread_file(
@@ -304,7 +309,7 @@ def _of_unread_file(
             file,
             each.partition,
             (each.first_offset, each.last_offset + 1),
-            FindingCode.CONTENT_CHANGED,
+            C1,
             Verdict.PROVEN_LOSS,
             f"{place} can't be read any more: {reason}.",
             # Not the reason: whoever reads the same bytes may stumble over another page.
@@ -324,7 +329,7 @@ def _not_told(
                 file,
                 each.partition,
                 (each.first_offset, each.last_offset + 1),
-                FindingCode.COULD_NOT_TELL,
+                U1,
                 Verdict.UNKNOWN,
                 f"{place} {doubt}: {reason}.",
                 {"said": reason},
@@ -336,16 +341,16 @@ def _finding(
     file: LandedFile,
     partition: int,
     run: tuple[int, int],
-    code: FindingCode,
+    rule: Rule,
     verdict: Verdict,
     cause: str,
     evidence: Mapping[str, object],
     among: str = "",
 ) -> Finding:
     plan = manifest.plan
-    next_step = _WITNESSES_DIFFER if (code, verdict) == _UNDECIDED else _NEXT_STEPS[verdict]
+    next_step = _WITNESSES_DIFFER if (rule, verdict) == _UNDECIDED else _NEXT_STEPS[verdict]
     return Finding(
-        code=code,
+        rule=rule,
         verdict=verdict,
         level=Level.L3,
         feed=plan.feed,
@@ -362,7 +367,7 @@ def _finding(
     )
 
 
-_UNDECIDED: Final = (FindingCode.CONTENT_CHANGED, Verdict.UNKNOWN)
+_UNDECIDED: Final = (C1, Verdict.UNKNOWN)
 _WITNESSES_DIFFER: Final = (
     "Compare its rows with the broker's while it has them: ./tallystick reconcile {feed} --level 4;"
     " or land them again: ./tallystick repair {feed} --dry-run"

@@ -24,6 +24,7 @@ from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range
 from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.c3_rows_differ import C3
 from tallystick.domain.rules.difference_evidence import ComparedSlice as ComparedSlice
 from tallystick.domain.rules.difference_evidence import (
     evidence_of,
@@ -33,6 +34,7 @@ from tallystick.domain.rules.difference_evidence import (
 )
 from tallystick.domain.rules.findings import Finding, FindingCode, Level, finding_in_batch
 from tallystick.domain.rules.scrub_rules import StandingBatch
+from tallystick.domain.rules.u1_could_not_tell import U1
 
 
 class ComparedPlace(NamedTuple):
@@ -269,7 +271,7 @@ def differing_attempt(
                 finding_in_batch(
                     plan,
                     offsets,
-                    FindingCode.ROWS_DIFFER,
+                    C3,
                     Verdict.UNKNOWN,
                     level=Level.L4,
                     cause=(
@@ -297,7 +299,7 @@ def differing_attempt(
 def could_not_compare(feed: str, topic: str, reason: str) -> Finding:
     """The second reader, or what it is compared with, gave no answer."""
     return Finding(
-        code=FindingCode.COULD_NOT_TELL,
+        rule=U1,
         verdict=Verdict.UNKNOWN,
         level=Level.L4,
         feed=feed,
@@ -332,7 +334,7 @@ def _of_committed(
     span = _span(manifest, spans, name, partition)
     place = f"{BatchPath.of(plan)}/{name}" if name else f"batch {plan.batch_id}"
     return Finding(
-        code=FindingCode.ROWS_DIFFER,
+        rule=C3,
         verdict=Verdict.PROVEN_LOSS,
         level=Level.L4,
         feed=plan.feed,

@@ -24,7 +24,12 @@ from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.a8_committed_file_missing import A8
+from tallystick.domain.rules.a10_ledger_behind import A10
+from tallystick.domain.rules.c1_content_changed import C1
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.rule import Rule
+from tallystick.domain.rules.u1_could_not_tell import U1
 
 SOLE_ROWS: Final = "sole_rows"
 _UNASKED_IF_NONE: Final = ("checksum", SOLE_ROWS)
@@ -113,7 +118,7 @@ def missing_or_changed(
             yield from _moved(manifest, file, path, moved)
         elif found is None:
             cause = f"committed rows are not in storage: {path} is missing."
-            yield from _per_slice(manifest, file, FindingCode.PHANTOM_COMMIT, cause)
+            yield from _per_slice(manifest, file, A8, cause)
         else:
             yield from _changed(manifest, file, path, found)
 
@@ -124,14 +129,14 @@ def _changed(
     if found.trouble is not None:
         cause = f"{path} is there and can't be read: {found.trouble}"
         said = {"length_bytes": found.length_bytes, "said": found.trouble}
-        yield from _per_slice(manifest, file, FindingCode.COULD_NOT_TELL, cause, said)
+        yield from _per_slice(manifest, file, U1, cause, said)
     if found.length_bytes != file.length_bytes:
         cause = f"{path} has {found.length_bytes} bytes, {file.length_bytes} were committed."
     elif found.trouble is None and found.checksum != file.checksum:
         cause = f"{path} has checksum {found.checksum}, {file.checksum} was committed."
     else:
         return
-    yield from _per_slice(manifest, file, FindingCode.CONTENT_CHANGED, cause, found.as_evidence())
+    yield from _per_slice(manifest, file, C1, cause, found.as_evidence())
 
 
 def _moved(manifest: Manifest, file: LandedFile, path: str, lies_at: str) -> Iterator[Finding]:
@@ -143,7 +148,7 @@ def _moved(manifest: Manifest, file: LandedFile, path: str, lies_at: str) -> Ite
         f"committed rows are not where readers are sent: {path} is missing, and {lies_at} is that"
         " file, by length and checksum."
     )
-    missing, evidence = FindingCode.PHANTOM_COMMIT, {"lies_at": lies_at}
+    missing, evidence = A8, {"lies_at": lies_at}
     for each in _per_slice(manifest, file, missing, cause, evidence):
         yield replace(each, verdict=Verdict.UNKNOWN, next_step=step)
 
@@ -151,14 +156,14 @@ def _moved(manifest: Manifest, file: LandedFile, path: str, lies_at: str) -> Ite
 def _per_slice(
     manifest: Manifest,
     file: LandedFile,
-    code: FindingCode,
+    rule: Rule,
     cause: str,
     evidence: Mapping[str, object] | None = None,
 ) -> Iterator[Finding]:
-    feed, is_known = manifest.plan.feed, code is not FindingCode.COULD_NOT_TELL
+    feed, is_known = manifest.plan.feed, rule != U1
     for each in file.slices:
         yield Finding(
-            code=code,
+            rule=rule,
             verdict=Verdict.PROVEN_LOSS if is_known else Verdict.UNKNOWN,
             level=Level.L2,
             feed=feed,
@@ -217,7 +222,7 @@ def ledger_behind(
             feed,
             topic,
             path,
-            FindingCode.LEDGER_BEHIND,
+            A10,
             Verdict.UNKNOWN,
             f"{path} names a commit that the ledger does not know: it is behind the storage.",
             f"Nothing is landed until this is mended: ./tallystick ledger rebuild {feed}",
@@ -229,7 +234,7 @@ def ledger_behind(
             feed,
             topic,
             path,
-            FindingCode.LEDGER_BEHIND,
+            A10,
             Verdict.UNKNOWN,
             f"{path} has no {MANIFEST_NAME}, and holds rows that the ledger does not know: a batch"
             " that it has forgotten, or files that were put there.",
@@ -290,7 +295,7 @@ def not_yet_asked(found: Iterable[Finding], path: str) -> list[Finding]:
 
 
 def _may_lie(ordinal: int | None, found: Finding) -> bool:
-    is_missing = found.code is FindingCode.PHANTOM_COMMIT and found.level is Level.L2
+    is_missing = found.code is FindingCode.COMMITTED_FILE_MISSING and found.level is Level.L2
     is_lost = is_missing and found.verdict is Verdict.PROVEN_LOSS
     return is_lost and ordinal in (None, found.generation)
 
@@ -332,25 +337,14 @@ def perhaps_landed(found: Iterable[Finding]) -> list[Finding]:
             ),
             next_step=f"Let the ledger catch up first: ./tallystick ledger rebuild {each.feed}",
         )
-        if each.code in _OF_FRONTIER and each.verdict is Verdict.PROVEN_LOSS
+        if each.rule.rests_on_frontier and each.verdict is Verdict.PROVEN_LOSS
         else each
         for each in found
     ]
 
 
-# Losses of what lies beyond the ledger's frontier, or is in none of its ranges.
-_OF_FRONTIER: Final = frozenset(
-    {
-        FindingCode.EXPIRED,
-        FindingCode.PURGED,
-        FindingCode.RECREATED,
-        FindingCode.RESET_SKIP,
-    }
-)
-
-
 def _may_hold(plan: BatchPlan, found: Finding) -> bool:
-    if found.code is not FindingCode.PHANTOM_COMMIT or plan.ordinal != found.generation:
+    if found.code is not FindingCode.COMMITTED_FILE_MISSING or plan.ordinal != found.generation:
         return False
     from_offset, until_offset = found.from_offset, found.until_offset
     return any(
@@ -375,7 +369,7 @@ def of_path(
     feed: str,
     topic: str,
     path: str,
-    code: FindingCode,
+    rule: Rule,
     verdict: Verdict,
     cause: str,
     next_step: str,
@@ -384,7 +378,7 @@ def of_path(
 ) -> Finding:
     """A finding about a file or a directory of the feed."""
     return Finding(
-        code=code,
+        rule=rule,
         verdict=verdict,
         level=Level.L2,
         feed=feed,
@@ -403,7 +397,7 @@ def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding
             feed,
             topic,
             path,
-            FindingCode.COULD_NOT_TELL,
+            U1,
             Verdict.UNKNOWN,
             f"{path} could not be listed: {reason}",
             f"Let our user read it, then: ./tallystick reconcile {feed}",

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field, replace
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import BoundedRuns
+from tallystick.domain.rules.a9_stray_file import A9
+from tallystick.domain.rules.b2_landed_twice import B2
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.storage_rules import SOLE_ROWS, generation_in, of_path
+from tallystick.domain.rules.u1_could_not_tell import U1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
         feed,
         topic,
         stray.path,
-        FindingCode.STRAY_FILE,
+        A9,
         Verdict.SUSPECTED,
         cause,
         step,
@@ -131,7 +134,7 @@ def unread_strays(feed: str, topic: str, strays: Iterable[StrayFile]) -> tuple[F
             feed,
             topic,
             each.path,
-            FindingCode.COULD_NOT_TELL,
+            U1,
             Verdict.UNKNOWN,
             f"nobody can tell which committed rows are in the stray file {each.path} too:"
             f" {each.trouble}",
@@ -152,7 +155,7 @@ def landed_inside(feed: str, topic: str, others: Mapping[str, str]) -> tuple[Fin
                 feed,
                 topic,
                 directory,
-                FindingCode.STRAY_FILE,
+                A9,
                 Verdict.SUSPECTED,
                 f"feed {other} lands in {directory}, under a path that readers of feed {feed} read:"
                 " they find its rows too.",
@@ -173,7 +176,7 @@ def unread_feeds(feed: str, topic: str, unread: Mapping[str, str]) -> tuple[Find
             feed,
             topic,
             directory,
-            FindingCode.COULD_NOT_TELL,
+            U1,
             Verdict.UNKNOWN,
             f"nobody can tell if another feed lands in {directory}: {reason}",
             f"Let our user read the manifests below it, then: ./tallystick reconcile {feed}",
@@ -205,7 +208,7 @@ def stray_rows_twice(feed: str, topic: str, stray: StrayFile) -> tuple[Finding, 
             cause += f" It is {both.count} of them, in {both.run_count} runs."
         found.append(
             Finding(
-                code=FindingCode.LANDED_TWICE,
+                rule=B2,
                 verdict=Verdict.PROVEN_DUP,
                 level=Level.L2,
                 feed=feed,
@@ -236,7 +239,9 @@ def perhaps_in_strays(found: Iterable[Finding], strays: Iterable[StrayFile]) -> 
 
 
 def _holds(stray: StrayFile, found: Finding) -> bool:
-    is_loss = found.code is FindingCode.PHANTOM_COMMIT and found.verdict is Verdict.PROVEN_LOSS
+    is_loss = (
+        found.code is FindingCode.COMMITTED_FILE_MISSING and found.verdict is Verdict.PROVEN_LOSS
+    )
     if not is_loss or found.generation is None or found.partition is None:
         return False
     if found.from_offset is None or found.until_offset is None:

@@ -13,8 +13,6 @@ from tallystick.domain.batches.states import FindingState
 from tallystick.domain.rules.closing import Heard, ended_findings
 from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
-    GROWING_CODES,
-    PLANNING_CODES,
     Finding,
     FindingCode,
 )
@@ -110,7 +108,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
 
 def _is_of_a_run(finding: Finding) -> bool:
     """True for what runs record; the rest is reconcile's, and no news of a run."""
-    is_planned = finding.code in PLANNING_CODES or finding.subject == OF_LOST
+    is_planned = finding.rule.is_of_plans or finding.subject == OF_LOST
     return is_planned or finding.code is FindingCode.SHORT_READ or is_refusal(finding)
 
 
@@ -160,7 +158,7 @@ def numbered(found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> li
 
 def _told_at(stored: StoredFinding) -> datetime:
     """When the finding was news: a partition that stands still is, to every plan that sees it."""
-    is_lasting = stored.finding.code in GROWING_CODES
+    is_lasting = stored.finding.rule.grows
     return stored.last_confirmed_at if is_lasting else stored.first_seen_at
 
 

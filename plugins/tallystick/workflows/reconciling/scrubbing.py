@@ -28,6 +28,7 @@ from tallystick.domain.rules.scrub_rules import (
     within_budget,
 )
 from tallystick.domain.rules.storage_rules import StoredFile, as_far_as_asked, not_yet_asked
+from tallystick.domain.rules.u1_could_not_tell import U1
 from tallystick.errors import FileMissing, ManifestMismatch, SparkError, StorageError
 from tallystick.ports.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
@@ -203,7 +204,7 @@ def _stored(services: Services, batches: Sequence[StandingBatch]) -> Mapping[str
 
 def _could_not_scrub(services: Services, batches: Sequence[StandingBatch], reason: str) -> Finding:
     return Finding(
-        code=FindingCode.COULD_NOT_TELL,
+        rule=U1,
         verdict=Verdict.UNKNOWN,
         level=Level.L3,
         feed=services.feed_name,

@@ -34,7 +34,7 @@ def moved_back(
     asked: dict[CommittedFile, list[int]] = {}
     for each in standing:
         batch, name = (each.finding.evidence.get(key) for key in ("batch", "file"))
-        if each.finding.code is FindingCode.PHANTOM_COMMIT and batch and name:
+        if each.finding.code is FindingCode.COMMITTED_FILE_MISSING and batch and name:
             file = CommittedFile(BatchId(str(batch)), str(name))
             asked.setdefault(file, []).append(each.finding_id)
     ids = sorted({each.batch_id for each in asked})

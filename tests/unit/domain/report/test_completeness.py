@@ -14,6 +14,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.report.completeness import Completeness, Look, Proof, completeness_of
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.registry import RULE_OF
 from tests.support.builders import NOON, TOPIC_ID, an_account
 from tests.support.ledger_story import finding_of
 
@@ -180,7 +181,7 @@ def test_a_new_log_counts_only_behind_an_old_one_in_order(
     assert found.up_to == (None if up_to is None else minute(up_to)), why
 
 
-CUT = replace(finding_of(12, 20), code=FindingCode.TRUNCATED)
+CUT = replace(finding_of(12, 20), rule=RULE_OF[FindingCode.TRUNCATED])
 STOPPED = an_account(frontier=15, last_seen_until=20, state=GenerationState.STOPPED)
 
 

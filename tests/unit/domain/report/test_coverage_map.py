@@ -22,6 +22,7 @@ from tallystick.domain.report.coverage_map import (
     step_of,
 )
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.registry import RULE_OF
 from tests.support.builders import NOON, TOPIC_ID, an_account
 from tests.support.ledger_story import finding_of
 
@@ -78,7 +79,9 @@ def test_a_cell(frontier: int, findings: list[Finding], cells: list[Verdict], wh
 
 
 def test_without_a_witness_nothing_is_in_order_and_a_loss_is_still_a_loss() -> None:
-    silent = replace(NO_INTERVAL, code=FindingCode.COULD_NOT_TELL, partition=None, generation=None)
+    silent = replace(
+        NO_INTERVAL, rule=RULE_OF[FindingCode.COULD_NOT_TELL], partition=None, generation=None
+    )
 
     found = row(an_account(frontier=30), findings=[silent, finding_of(20, 21)])
 

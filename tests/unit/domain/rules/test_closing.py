@@ -17,7 +17,7 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, FindingCode, Level, foreseen
 from tallystick.domain.rules.offset_rules import OF_ROWS
-from tallystick.domain.rules.rule_table import RULE_OF
+from tallystick.domain.rules.registry import RULE_OF
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SHOWN = BrokerSnapshot(
@@ -30,7 +30,7 @@ BATCH = BatchId("b" * 16)
 def found(code: FindingCode, level: Level = Level.L2, **changed: object) -> Finding:
     """A finding about offsets [0, 5) of partition 0, generation 1."""
     known = Finding(
-        code=code,
+        rule=RULE_OF[code],
         verdict=RULE_OF[code].verdicts[0],
         level=level,
         feed="orders",
@@ -78,7 +78,7 @@ def account(
 
 
 A8, C1, A3, Z5, A1, B3 = (
-    FindingCode.PHANTOM_COMMIT,
+    FindingCode.COMMITTED_FILE_MISSING,
     FindingCode.CONTENT_CHANGED,
     FindingCode.TRUNCATED,
     FindingCode.NO_PROGRESS,

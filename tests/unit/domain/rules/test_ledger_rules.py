@@ -15,6 +15,7 @@ from tallystick.domain.rules.ledger_rules import (
     skips_in_ledger,
     standing_short_reads,
 )
+from tallystick.domain.rules.registry import RULE_OF
 from tests.support.builders import BATCH, FEED, a_batch, a_range, an_account, by_partition, planned
 
 Pairs = list[tuple[int, int]]
@@ -72,7 +73,7 @@ def test_a_feed_answers_for_nothing_before_its_first_offset() -> None:
 
 
 SHORT = short_read(a_batch(planned(5, 9)), a_range(5, 8))
-EXPIRED = replace(SHORT, code=FindingCode.EXPIRED, level=Level.L1)
+EXPIRED = replace(SHORT, rule=RULE_OF[FindingCode.EXPIRED], level=Level.L1)
 
 
 def test_a_short_read_is_not_lost_yet() -> None:
@@ -93,7 +94,11 @@ def test_a_short_read_is_not_lost_yet() -> None:
         pytest.param(SHORT, 5, 2, False, id="the log is another one"),
         pytest.param(replace(SHORT, partition=1), 5, 1, False, id="nobody knows the partition"),
         pytest.param(
-            replace(SHORT, code=FindingCode.EXPIRED, level=Level.L1), 5, 1, False, id="another code"
+            replace(SHORT, rule=RULE_OF[FindingCode.EXPIRED], level=Level.L1),
+            5,
+            1,
+            False,
+            id="another code",
         ),
     ],
 )

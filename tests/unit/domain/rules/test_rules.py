@@ -37,6 +37,7 @@ from tallystick.domain.rules.progress_rules import (
     unfinished_batches,
     unread_partitions,
 )
+from tallystick.domain.rules.registry import RULE_OF
 from tests.support.builders import (
     BATCH,
     FEED,
@@ -127,7 +128,7 @@ GREW_AGAIN = stopped_finding(
     EndedGeneration(LANDED.generation_id, FindingCode.OVERWRITTEN, "then"),
 )
 NO_ANCHOR = replace(GREW_AGAIN, verdict=Verdict.UNKNOWN, from_offset=None, until_offset=None)
-TAIL = replace(NO_ANCHOR, code=FindingCode.RECREATED)
+TAIL = replace(NO_ANCHOR, rule=RULE_OF[FindingCode.TOPIC_RECREATED])
 SECOND = replace(LANDED, ordinal=2)
 
 
@@ -387,7 +388,7 @@ def test_every_row_tells_in_words_what_happened_and_what_next() -> None:
     [
         (FindingCode.EXPIRED, "the log start passed these offsets"),
         (FindingCode.PURGED, "deleted on purpose"),
-        (FindingCode.RECREATED, "the topic was re-created"),
+        (FindingCode.TOPIC_RECREATED, "the topic was re-created"),
         (FindingCode.TRUNCATED, "can be read nowhere any more"),
     ],
 )
@@ -435,10 +436,10 @@ def test_a_witness_that_says_no_is_not_waited_for() -> None:
 def test_the_next_step_of_a_loss_fits_its_cause_and_names_how_to_accept_it() -> None:
     steps = {
         code: lost_finding(FEED, LANDED, a_range(5, 8), code.value).next_step
-        for code in (FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.RECREATED)
+        for code in (FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.TOPIC_RECREATED)
     }
     assert all("Two people may accept it: ./tallystick waive" in each for each in steps.values())
     assert "Land more often, or lengthen retention.ms" in steps[FindingCode.EXPIRED]
     assert "Find out who deleted them" in steps[FindingCode.PURGED]
     assert "retention" not in steps[FindingCode.PURGED]
-    assert "retention" not in steps[FindingCode.RECREATED]
+    assert "retention" not in steps[FindingCode.TOPIC_RECREATED]

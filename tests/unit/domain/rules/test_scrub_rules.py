@@ -113,7 +113,7 @@ def test_a_later_read_that_says_the_same_takes_nothing() -> None:
 
 
 A8, B2, C1, U1 = (
-    FindingCode.PHANTOM_COMMIT,
+    FindingCode.COMMITTED_FILE_MISSING,
     FindingCode.LANDED_TWICE,
     FindingCode.CONTENT_CHANGED,
     FindingCode.COULD_NOT_TELL,
@@ -239,7 +239,7 @@ def test_wrong_offsets_are_not_told_as_other_content_too() -> None:
     assert told(found.findings) == [(A8, LOSS, "a.parquet", (0, 1, 2))]
 
 
-def test_a_file_that_storage_says_is_gone_is_a_phantom_commit() -> None:
+def test_a_file_that_storage_says_is_gone_is_a_committed_file_missing() -> None:
     read = ReadFile("b.parquet", failure="PATH_NOT_FOUND")
     here = {"a.parquet": STORED["a.parquet"]}
     found = judged(standing(), {"a.parquet": a_read(), "b.parquet": read}, here)

@@ -196,7 +196,7 @@ def test_a_missing_file_that_lies_elsewhere_is_no_loss() -> None:
     stored = {"one.parquet": AS_COMMITTED["one.parquet"]}
     [found] = missing_or_changed(MANIFEST, "/d", stored, {"two.parquet": "/e/two.parquet"})
 
-    assert (found.code, found.verdict) == (FindingCode.PHANTOM_COMMIT, Verdict.UNKNOWN)
+    assert (found.code, found.verdict) == (FindingCode.COMMITTED_FILE_MISSING, Verdict.UNKNOWN)
     assert found.evidence["lies_at"] == "/e/two.parquet"
     assert "hdfs dfs -mv /e/two.parquet /d/two.parquet" in found.next_step
 

@@ -48,8 +48,9 @@ from tallystick.domain.rules.progress_rules import (
     unheard_partitions,
     unread_partitions,
 )
+from tallystick.domain.rules.registry import RULES
 from tallystick.domain.rules.retention_rules import losses_near
-from tallystick.domain.rules.rule_table import RULES, Ending
+from tallystick.domain.rules.rule import Ending
 from tallystick.domain.rules.scrub_rules import SliceKey, StandingBatch, judged
 from tallystick.domain.rules.second_read_rules import (
     ComparedSlice,
@@ -487,11 +488,7 @@ def test_every_code_that_is_recorded_is_asked_what_could_make_it_worse() -> None
         pytest.param(lambda: unread(0), lambda: unread(0, until=99), id="N1"),
         pytest.param(lambda: tried(), lambda: tried(seconds=99 * 3600), id="N3 N4"),
         pytest.param(lambda: waiting(LANDING), lambda: waiting(LANDING, 9 * 3600), id="N3"),
-        pytest.param(
-            lambda: stored(1_000, None, "no DataNode."),
-            lambda: stored(1_000, None, "10.0.0.7 refused."),
-            id="U1",
-        ),
+        pytest.param(lambda: stored(9, None, "none."), lambda: stored(9, None, "no."), id="U1"),
     ],
 )
 def test_time_and_a_growing_log_alone_make_it_no_other_one(

@@ -49,8 +49,9 @@ from tallystick.domain.rules.progress_rules import (
     unfinished_batches,
     unread_partitions,
 )
+from tallystick.domain.rules.registry import RULES
 from tallystick.domain.rules.retention_rules import losses_near
-from tallystick.domain.rules.rule_table import RULES, Ending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass
 from tallystick.domain.rules.scrub_rules import SliceKey, StandingBatch, judged
 from tallystick.domain.rules.second_read_rules import (
     ComparedSlice,
