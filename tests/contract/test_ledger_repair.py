@@ -12,7 +12,8 @@ from tallystick.domain.batches.batch import BatchPlan, CommittedFile
 from tallystick.domain.batches.landed import FileSlice, LandedFile
 from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.planning.log_changes import Observation, log_changes
+from tallystick.domain.planning.log_changes import Observation
+from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, LedgerRefused
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, manifest_of, snapshot_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tallystick.domain.batches.manifest import TailAnchor
@@ -50,6 +50,22 @@ class GenerationAccount:
     witness. None if unknown."""
     unreadable: tuple[OffsetRange, ...] = ()
     """Those of `beyond` that Spark can't read: set aside until a person asks for them again."""
+
+    def with_tail(
+        self,
+        claimed: Iterable[OffsetRange],
+        settled: Iterable[OffsetRange],
+        unreadable: Iterable[OffsetRange],
+    ) -> GenerationAccount:
+        """The account with this beyond its frontier, which moves to the end of what is settled:
+        committed or lost.
+        """
+        frontier, settled, aside = self.frontier, sorted(settled), tuple(sorted(unreadable))
+        for each in settled:
+            if each.from_offset <= frontier:
+                frontier = max(frontier, each.until_offset)
+        beyond = [each for each in (*claimed, *settled, *aside) if each.until_offset > frontier]
+        return replace(self, frontier=frontier, beyond=tuple(sorted(beyond)), unreadable=aside)
 
     def verdict_of_none(self, readable_until: int | None) -> Verdict:
         """What may be said when nothing was found: of nothing, while records wait, nothing."""

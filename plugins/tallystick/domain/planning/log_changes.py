@@ -1,39 +1,28 @@
-"""What a broker snapshot means for the generations that the ledger knows.
+"""What a look at the broker changes in the ledger, as values: what opens, ends, is lost or cut.
 
-Decides which generations open, close or stop, which offsets are lost, and which claims shrink.
-Performs nothing. The rules are the table "Logs that change under us" in docs/design.md.
-
-1. One sick partition never holds up, resets or repeats another one.
-2. A lost range never overlaps a committed range, nor a claim that is left standing.
-3. The start policy is asked for the feed's very first plan only.
-4. A repair is carried out whole or not at all: what can't be read any more ends it, and what was
-   committed before stays as it was.
-5. No claim becomes lost, and no repair ends for what expired, before the batch's attempts were
-   asked what they hold: they may have read these offsets in time. No generation is closed before,
-   for nobody asks for the offsets of a closed one again.
-6. What may be in files that could not be asked is told, and not lost.
+`log_judgement` decides the changes, the ledger performs them, and `accounts_after` says what it
+holds then.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from tallystick.domain.attempts.asked import Asked
 from tallystick.domain.batches.batch import BatchStatus, PlannedRange
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.logs.sameness import UNKNOWN, LogCheck, Sameness
+from tallystick.domain.logs.sameness import LogCheck
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, subtract
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 
-_NOT_IN_THE_LOG: Final = frozenset(
+NOT_IN_THE_LOG: Final = frozenset(
     {FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.TOPIC_RECREATED}
 )
+"""Of offsets that nobody can read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,29 +111,7 @@ class LogChanges:
     @property
     def in_danger(self) -> frozenset[BatchId]:
         """The batches that lose claims because nobody can read these offsets again."""
-        return frozenset(each.batch_id for each in self.cuts if each.code in _NOT_IN_THE_LOG)
-
-    def foreseen(self, accounts: Accounts) -> Accounts:
-        """The accounts as the ledger would have them after these changes: for a dry run.
-
-        An opened generation has no id yet: it is given the negative of its place in the list.
-        """
-        ended = {each.generation_id: GenerationState.CLOSED for each in self.closed}
-        ended |= {each.generation_id: GenerationState.STOPPED for each in self.stopped}
-        generations = {
-            partition: replace(account, state=ended.get(account.generation_id, account.state))
-            for partition, account in accounts.generations.items()
-        }
-        for number, opened in enumerate(self.opened, start=1):
-            generations[opened.partition.partition] = opened.account(GenerationId(-number))
-        closed = {each.generation_id for each in self.closed}
-        unfinished = [
-            batch
-            for batch in accounts.unfinished
-            if not any(each.generation_id in closed for each in batch.plan.ranges)
-            and not (batch.plan.is_give_up and batch.lease_seconds_left <= 0)
-        ]
-        return Accounts(generations, unfinished, accounts.retired_topic_ids)
+        return frozenset(each.batch_id for each in self.cuts if each.code in NOT_IN_THE_LOG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,315 +153,3 @@ class Observation:
     """By partition: where the start policy begins. Read on the feed's very first plan only."""
     first_batches: Mapping[int, BatchHead] = field(default_factory=dict)
     """By partition, where the log start has passed the frontier: the batch it begins with now."""
-
-
-def log_changes(accounts: Accounts, seen: Observation, asked: Asked | None = None) -> LogChanges:
-    """What the ledger must change before it plans, partition by partition.
-
-    `asked` is what the attempts have answered. None: what would change if none held anything.
-    """
-    changes = _Collected(accounts, seen, asked)
-    is_first_plan = not accounts.generations
-    identity = (seen.snapshot.cluster_id, seen.snapshot.topic_id)
-    ordinal = _ordinal_of(identity, accounts)
-    for account in accounts.generations.values():
-        changes.look_at(account)
-    for partition, bounds in seen.snapshot.partitions.items():
-        known = accounts.generations.get(partition)
-        is_waiting = known and known.generation_id in {e.generation_id for e in changes.waiting}
-        if known and (is_waiting or not _is_another_log(known, seen.snapshot)):
-            continue
-        first = seen.start_offsets[partition] if is_first_plan else bounds.log_start_offset
-        changes.opened.append(
-            OpenedGeneration(
-                TopicPartition(seen.snapshot.topic, partition),
-                *identity,
-                ordinal=ordinal,
-                first_offset=first,
-                reason=_reason_to_open(is_first_plan, known),
-            )
-        )
-    return changes.frozen()
-
-
-def _ordinal_of(identity: tuple[str, str], accounts: Accounts) -> int:
-    """The number of this life of the topic: the one it has, or one more than any before."""
-    known = accounts.generations.values()
-    same = [each.ordinal for each in known if (each.cluster_id, each.topic_id) == identity]
-    return max(same) if same else max((each.ordinal for each in known), default=0) + 1
-
-
-def _reason_to_open(is_first_plan: bool, account: GenerationAccount | None) -> str:
-    if is_first_plan:
-        return "the feed's first plan"
-    return "the topic was re-created" if account else "the partition was added"
-
-
-def _is_another_log(account: GenerationAccount, snapshot: BrokerSnapshot) -> bool:
-    return (account.cluster_id, account.topic_id) != (snapshot.cluster_id, snapshot.topic_id)
-
-
-class _Collected:
-    """The changes while they are gathered, one generation after the other."""
-
-    def __init__(self, accounts: Accounts, seen: Observation, asked: Asked | None) -> None:
-        self.seen = seen
-        self._was_asked = asked is not None
-        self._asked = asked or Asked()
-        self.opened: list[OpenedGeneration] = []
-        self.closed: list[EndedGeneration] = []
-        self.waiting: list[EndedGeneration] = []
-        self.stopped: list[EndedGeneration] = []
-        self.lost: list[LostRange] = []
-        self.not_lost: list[LostRange] = []
-        self.cuts: list[CutClaim] = []
-        self._claims: defaultdict[GenerationId, list[_Claim]] = defaultdict(list)
-        self._repairs = [each for each in accounts.unfinished if each.plan.is_repair]
-        for batch in accounts.unfinished:
-            if batch.plan.is_repair:
-                continue
-            for planned in batch.plan.ranges:
-                claim = _Claim(
-                    batch.plan.batch_id,
-                    planned.offsets,
-                    is_living=batch.lease_seconds_left > 0,
-                    may_be_held=self._may_hold(batch),
-                )
-                self._claims[planned.generation_id].append(claim)
-
-    def _may_hold(self, batch: BatchStatus) -> bool:
-        """True while an attempt may hold what it claims: it lives, or was not asked."""
-        if batch.lease_seconds_left > 0:
-            return True
-        return self._was_asked and not self._asked.is_answer_of(batch)
-
-    def _may_land(self, account: GenerationAccount, offsets: OffsetRange) -> bool:
-        """True when files of whatever batch may still be committed for some of the offsets."""
-        return bool(self._held(account, offsets))
-
-    def _held(self, account: GenerationAccount, offsets: OffsetRange) -> list[OffsetRange]:
-        """For which of the offsets that is so."""
-        may_land = [each.intersection(offsets) for each in self._asked.may_land]
-        return [*filter(None, may_land), *self._asked.not_to_be_lost(account, offsets)]
-
-    def frozen(self) -> LogChanges:
-        """The changes as a value."""
-        return LogChanges(
-            tuple(self.opened),
-            tuple(self.closed),
-            tuple(self.waiting),
-            tuple(self.stopped),
-            tuple(self.lost),
-            tuple(self.not_lost),
-            (*self.cuts, *self._ended_repairs()),
-        )
-
-    def _ended_repairs(self) -> Iterator[CutClaim]:
-        """Every claim of the repairs that can't be carried out any more."""
-        ended = {each.generation_id: each.code for each in (*self.closed, *self.stopped)}
-        for repair in self._repairs:
-            codes = [self._why_unreadable(each, ended) for each in repair.plan.ranges]
-            code = next((each for each in codes if each), None)
-            # An attempt may have read the records in time: its verification will tell.
-            if code is None or (code in _NOT_IN_THE_LOG and self._may_hold(repair)):
-                continue
-            for planned in repair.plan.ranges:
-                yield CutClaim(
-                    repair.plan.batch_id,
-                    planned.generation_id,
-                    planned.offsets,
-                    RangeState.RELEASED,
-                    code,
-                )
-
-    def _why_unreadable(
-        self, planned: PlannedRange, ended: Mapping[GenerationId, FindingCode]
-    ) -> FindingCode | None:
-        bounds = self.seen.snapshot.partitions.get(planned.offsets.partition.partition)
-        is_expired = bounds and bounds.log_start_offset > planned.offsets.from_offset
-        return ended.get(planned.generation_id) or (FindingCode.EXPIRED if is_expired else None)
-
-    def look_at(self, account: GenerationAccount) -> None:
-        """Gather what the snapshot means for one generation."""
-        if account.state is GenerationState.CLOSED:
-            return
-        if _is_another_log(account, self.seen.snapshot):
-            self._close(account)
-            return
-        partition = account.partition.partition
-        bounds = self.seen.snapshot.partitions.get(partition)
-        if bounds is None or account.state is GenerationState.STOPPED:
-            return
-        readable_before = account.readable_before
-        check = self.seen.logs.get(partition, UNKNOWN)
-        # Right after a change of leaders the high watermark may lag behind for minutes: where the
-        # epochs show that the log is whole, nothing was cut.
-        is_shorter = bounds.high_watermark < readable_before
-        if is_shorter and check.sameness is not Sameness.SAME:
-            reason = (
-                f"the log ends at {bounds.high_watermark}, but offsets up to {readable_before}"
-                " were readable before"
-            )
-            self._stop(account, FindingCode.TRUNCATED, reason)
-        elif check.is_overwritten:
-            offset = account.anchor.offset if account.anchor else account.frontier
-            reason = f"the record landed from offset {offset} is not there any more as it was"
-            self._stop(account, FindingCode.OVERWRITTEN, reason)
-        elif check.sameness is Sameness.CUT:
-            reason = (
-                f"it ended at {check.cut_at} and has grown again, but offsets up to"
-                f" {readable_before} were readable before"
-            )
-            self._stop(account, FindingCode.TRUNCATED, reason)
-        elif bounds.log_start_offset > account.frontier:
-            self._expire(account, bounds.log_start_offset)
-
-    def _expire(self, account: GenerationAccount, log_start_offset: int) -> None:
-        first = self.seen.first_batches.get(account.partition.partition)
-        evidence = {
-            "log_start_offset": log_start_offset,
-            "frontier": account.frontier,
-            "topic_id": account.topic_id,
-            "seen_at": self.seen.snapshot.taken_at.isoformat(),
-            "first_batch": [first.base_offset, first.until_offset] if first else None,
-        }
-        # Retention deletes whole segments, and a segment begins with a batch: a log that begins
-        # within a batch was shortened on purpose. At a batch's border the two look alike.
-        is_purged = first is not None and first.base_offset < log_start_offset
-        code = FindingCode.PURGED if is_purged else FindingCode.EXPIRED
-        # Such a claim is left alone: its attempt may have read the records in time. If it did not,
-        # its verification fails, and the next plan cuts the claim.
-        claims = self._claims[account.generation_id]
-        cuttable = [each for each in claims if not each.may_be_held]
-        self._tell_unasked(account, log_start_offset, code, evidence)
-        self._lose(account, log_start_offset, code, evidence, cuttable)
-
-    def _close(self, account: GenerationAccount) -> None:
-        snapshot = self.seen.snapshot
-        reason = (
-            f"topic id {account.topic_id} of cluster {account.cluster_id} became"
-            f" {snapshot.topic_id} of cluster {snapshot.cluster_id}"
-        )
-        ended = EndedGeneration(account.generation_id, FindingCode.TOPIC_RECREATED, reason)
-        evidence = {
-            "topic_id": account.topic_id,
-            "topic_id_now": snapshot.topic_id,
-            "cluster_id": account.cluster_id,
-            "cluster_id_now": snapshot.cluster_id,
-            "last_seen_until": account.last_seen_until,
-            "seen_at": snapshot.taken_at.isoformat(),
-        }
-        until = account.readable_before
-        self._tell_unasked(account, until, FindingCode.TOPIC_RECREATED, evidence)
-        if self._is_to_be_asked(account):
-            self.waiting.append(ended)
-            return
-        self.closed.append(ended)
-        claims = self._claims[account.generation_id]
-        self._lose(account, until, FindingCode.TOPIC_RECREATED, evidence, claims)
-
-    def _is_to_be_asked(self, account: GenerationAccount) -> bool:
-        """True where attempts may hold some of it after they were asked: not all could be."""
-        if not self._was_asked:
-            return False
-        unread = offset_range(account.partition, account.frontier, account.readable_before)
-        is_held = any(each.may_be_held for each in self._claims[account.generation_id])
-        is_repaired = any(
-            planned.generation_id == account.generation_id
-            for repair in self._repairs
-            if self._may_hold(repair)
-            for planned in repair.plan.ranges
-        )
-        return is_held or is_repaired or bool(unread and self._may_land(account, unread))
-
-    def _stop(self, account: GenerationAccount, code: FindingCode, reason: str) -> None:
-        number = account.partition.partition
-        bounds, check = self.seen.snapshot.partitions[number], self.seen.logs.get(number, UNKNOWN)
-        ends = [account.frontier, bounds.high_watermark]
-        first = min(ends if check.cut_at is None else [*ends, check.cut_at])
-        gone = offset_range(account.partition, first, account.readable_before)
-        kept = self._asked.kept_for(account, gone) if gone else ()
-        self.stopped.append(EndedGeneration(account.generation_id, code, reason, kept))
-        for claim in self._claims[account.generation_id]:
-            self.cuts.append(claim.cut(account, claim.offsets, RangeState.RELEASED, code))
-
-    def _lose(
-        self,
-        account: GenerationAccount,
-        until_offset: int,
-        code: FindingCode,
-        evidence: Mapping[str, object],
-        cuttable: Sequence[_Claim],
-    ) -> None:
-        """Everything below `until_offset` that no commit and no standing claim holds is lost.
-
-        What could not be read is gone with the rest of the log.
-        """
-        for claim in cuttable:
-            gone = claim.offsets.clipped(0, until_offset)
-            stays = claim.standing(until_offset, self._held(account, gone)) if gone else ()
-            for each in subtract(gone, stays) if gone else ():
-                cut = claim.cut(account, each, RangeState.LOST, code)
-                self.cuts.append(replace(cut, kept=self._asked.kept_for(account, each)))
-        for unclaimed in self._unclaimed(account, until_offset):
-            for each in subtract(unclaimed, self._asked.not_to_be_lost(account, unclaimed)):
-                kept = self._asked.kept_for(account, each)
-                told = {**evidence, "kept": list(kept)} if kept else evidence
-                self.lost.append(LostRange(account.generation_id, each, code, told))
-
-    def _unclaimed(self, account: GenerationAccount, until_offset: int) -> tuple[OffsetRange, ...]:
-        """Everything below `until_offset` that nothing holds, and no files will land."""
-        whole = offset_range(account.partition, account.frontier, until_offset)
-        standing = set(account.beyond).difference(account.unreadable)
-        return subtract(whole, [*standing, *self._asked.may_land]) if whole else ()
-
-    def _tell_unasked(
-        self,
-        account: GenerationAccount,
-        until_offset: int,
-        code: FindingCode,
-        evidence: Mapping[str, object],
-    ) -> None:
-        """What would be lost below `until_offset`, if files of it could be asked and held nothing.
-
-        Not what a living attempt holds: it may commit.
-        """
-        dead = [each for each in self._claims[account.generation_id] if not each.is_living]
-        perhaps: list[OffsetRange] = []
-        for claim in dead:
-            if gone := claim.offsets.clipped(0, until_offset):
-                unasked = self._asked.not_to_be_lost(account, gone)
-                perhaps += claim.standing(until_offset, unasked)
-        for each in self._unclaimed(account, until_offset):
-            perhaps += self._asked.not_to_be_lost(account, each)
-        for each in perhaps:
-            told = {**evidence, "not_asked": self._asked.reasons_for(account, each)}
-            self.not_lost.append(LostRange(account.generation_id, each, code, told))
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """An unfinished batch's claim on one generation."""
-
-    batch_id: BatchId
-    offsets: OffsetRange
-    is_living: bool
-    """True while an attempt holds its lease."""
-    may_be_held: bool
-    """True while an attempt may hold these offsets."""
-
-    def standing(self, until_offset: int, held: Sequence[OffsetRange]) -> list[OffsetRange]:
-        """What stays below `until_offset` of a claim that is held in part: it stays one range."""
-        has_rest = self.offsets.until_offset > until_offset
-        ends = [until_offset] if has_rest else [each.until_offset for each in held]
-        first = min((each.from_offset for each in held), default=until_offset)
-        return [OffsetRange(self.offsets.partition, first, max(ends))] if held else []
-
-    def cut(
-        self,
-        account: GenerationAccount,
-        offsets: OffsetRange,
-        becomes: RangeState,
-        code: FindingCode,
-    ) -> CutClaim:
-        return CutClaim(self.batch_id, account.generation_id, offsets, becomes, code)

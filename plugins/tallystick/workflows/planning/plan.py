@@ -15,9 +15,11 @@ from tallystick.domain.attempts.asked import Asked, unasked_attempts
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, Owner, PlanId
+from tallystick.domain.planning.accounts_after import accounts_after
 from tallystick.domain.planning.due import PlanLimits, RunPlan, due_offsets, plan_run
 from tallystick.domain.planning.isolating import TakenApart, taken_apart
-from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation, log_changes
+from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
+from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_rules import change_findings
 from tallystick.domain.rules.progress_rules import unheard_partitions
@@ -213,7 +215,7 @@ def dry_run(services: Services, window: Window | None) -> PlanReport:
         asked = foresee(services, danger) if danger.is_to_be_asked() else None
         changes = log_changes(accounts, seen, asked)
         cuts = ends_of(services, window, seen.snapshot)
-        after = changes.foreseen(accounts)
+        after = accounts_after(accounts, changes, seen.snapshot)
         findings = (
             *_findings(services, danger, changes, asked),
             *frozen_findings(services, after.generations, seen.snapshot, cuts),

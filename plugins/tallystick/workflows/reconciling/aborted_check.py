@@ -17,7 +17,8 @@ from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.logs.sameness import UNKNOWN, Sameness
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.planning.log_changes import Accounts, Observation, log_changes
+from tallystick.domain.planning.log_changes import Accounts, Observation
+from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.content_rules import Place, aborted_landed
 from tallystick.domain.rules.findings import Finding
 from tallystick.ports.proofs import CommittedDirectory

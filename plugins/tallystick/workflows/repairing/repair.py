@@ -19,7 +19,8 @@ from tallystick.domain.batches.states import BatchState, FindingState
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.planning.due import MOST_BATCHES
-from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation, log_changes
+from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
+from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.repair.deciding import (
     BESIDE_STRAY,
     LATER,
@@ -39,12 +40,7 @@ from tallystick.domain.repair.plan import (
     RepairPlan,
 )
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.errors import (
-    FileMissing,
-    IngestionError,
-    RepairRefused,
-    SourceRefused,
-)
+from tallystick.errors import FileMissing, IngestionError, RepairRefused, SourceRefused
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import CommittedBatch, Ledger
 from tallystick.workflows.asking.sweeping import sweep

@@ -14,12 +14,8 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import SAME, UNKNOWN, LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, PartitionBounds
-from tallystick.domain.planning.log_changes import (
-    Accounts,
-    LogChanges,
-    Observation,
-    log_changes,
-)
+from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
+from tallystick.domain.planning.log_judgement import log_changes
 from tests.support.builders import (
     CLUSTER,
     TOPIC_ID,

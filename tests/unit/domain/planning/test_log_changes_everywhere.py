@@ -12,7 +12,9 @@ from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import SAME, UNKNOWN, LogCheck, Sameness
-from tallystick.domain.planning.log_changes import Accounts, Observation, log_changes
+from tallystick.domain.planning.accounts_after import accounts_after
+from tallystick.domain.planning.log_changes import Accounts, Observation
+from tallystick.domain.planning.log_judgement import log_changes
 from tests.support.builders import (
     TOPIC_ID,
     a_snapshot,
@@ -152,7 +154,7 @@ def test_a_dry_run_foresees_what_the_ledger_would_say() -> None:
         a_snapshot({0: bounds(0, 9), 1: bounds(0, 4), 2: bounds(1, 9), 3: bounds(2, 9)}), {}, {}
     )
 
-    foreseen = log_changes(accounts, seen).foreseen(accounts)
+    foreseen = accounts_after(accounts, log_changes(accounts, seen), seen.snapshot)
 
     assert {p: (each.state, each.frontier) for p, each in foreseen.generations.items()} == {
         0: (GenerationState.OPEN, 5),

@@ -15,7 +15,8 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import FencingToken
 from tallystick.domain.logs.sameness import SAME
 from tallystick.domain.offsets.ranges import OffsetRange, union_of
-from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation, log_changes
+from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
+from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_rules import change_findings
 from tests.support.builders import (

@@ -18,7 +18,8 @@ from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.sameness import LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.planning.log_changes import Accounts, Observation, log_changes
+from tallystick.domain.planning.log_changes import Accounts, Observation
+from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rows.second_read import Difference, SeenRecord, SliceRead

@@ -17,12 +17,8 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.logs.sameness import UNKNOWN as NOBODY_CAN_TELL
 from tallystick.domain.logs.snapshot import PartitionBounds
-from tallystick.domain.planning.log_changes import (
-    Accounts,
-    EndedGeneration,
-    Observation,
-    log_changes,
-)
+from tallystick.domain.planning.log_changes import Accounts, EndedGeneration, Observation
+from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.log_rules import (
     change_findings,
