@@ -1,11 +1,13 @@
 """Frozen dataclasses as JSON and back: `from_plain(T, to_plain(x)) == x`.
 
 Knows the kinds that documents are made of: numbers, texts, instants, enumerations, tuples,
-mappings, and dataclasses of these. Drops and invents nothing; what does not fit is a ValueError.
+mappings, sets of offsets, and dataclasses of these. Drops and invents nothing; what does not fit is
+a ValueError.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -15,7 +17,10 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from tallystick.domain.offsets.runs import OffsetRuns
+
 T = TypeVar("T")
+_RUNS = tuple[tuple[int, int], ...]
 
 
 def to_plain(value: object) -> Any:
@@ -39,7 +44,7 @@ def to_plain(value: object) -> Any:
             return value.astimezone(UTC).isoformat()
         case Mapping():
             return {str(to_plain(key)): to_plain(each) for key, each in value.items()}
-        case list() | tuple():
+        case list() | tuple() | OffsetRuns():
             return [to_plain(each) for each in value]
         case set() | frozenset():
             return sorted((to_plain(each) for each in value), key=str)
@@ -53,8 +58,22 @@ def from_plain(kind: type[T], plain: object) -> T:
     """The value that `to_plain` made this of; raises ValueError where it doesn't fit."""
     try:
         return cast("T", _read(kind, plain))
-    except (TypeError, KeyError, AttributeError) as error:
+    except (TypeError, KeyError, AttributeError, OverflowError) as error:
         raise ValueError(f"no {kind.__name__}: {error}") from error
+
+
+def to_line(version: str, value: object) -> str:
+    """The value as JSON on one line, which names the version of its format."""
+    return json.dumps({"format": version} | to_plain(value), separators=(",", ":"))
+
+
+def from_line(kind: type[T], version: str, text: str) -> T:
+    """The value that `to_line` made this of; raises ValueError for another version, or no JSON."""
+    document = json.loads(text)
+    found = document.get("format") if isinstance(document, dict) else None
+    if found != version:
+        raise ValueError(f"no {kind.__name__}: format {found!r} is not {version!r}")
+    return from_plain(kind, document)
 
 
 @cache
@@ -68,12 +87,15 @@ def _read(kind: Any, plain: Any) -> Any:
     if origin in (Union, UnionType):
         return _read_option(inner, plain)
     if origin is tuple:
-        return tuple(_read(inner[0], each) for each in plain)
+        kinds = inner[:1] * len(plain) if inner[-1] is Ellipsis else inner
+        return tuple(_read(kind, each) for kind, each in zip(kinds, plain, strict=True))
     if origin is not None and issubclass(origin, Mapping):
         return {_read_key(inner[0], key): _read(inner[1], each) for key, each in plain.items()}
+    if kind is OffsetRuns:
+        return OffsetRuns.of(_read(_RUNS, plain))
     if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
-        read = {name: _read(hint, plain[name]) for name, hint in hints.items() if name in plain}
+        read = {name: _read(hints[name], each) for name, each in plain.items() if name in hints}
         return cast("Any", kind)(**read)
     return _read_value(kind, plain)
 

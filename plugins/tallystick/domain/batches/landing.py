@@ -8,14 +8,13 @@ write.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import OffsetRange, union_of
-from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.plain_json import from_line, to_line
 
 FORMAT: Final = "tallystick-landing-2"
 
@@ -70,12 +69,9 @@ class LandingPlan:
 
     def to_json(self) -> str:
         """The plan as text, on one line."""
-        return json.dumps({"format": FORMAT} | to_plain(self), separators=(",", ":"))
+        return to_line(FORMAT, self)
 
     @classmethod
     def from_json(cls, text: str) -> LandingPlan:
         """The plan again; ValueError when the text is none."""
-        document = json.loads(text)
-        if document.get("format") != FORMAT:
-            raise ValueError(f"no landing plan: format is not {FORMAT!r}")
-        return from_plain(cls, document)
+        return from_line(cls, FORMAT, text)

@@ -7,16 +7,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rows.fingerprint import Fingerprint, quarters_of
+from tallystick.domain.plain_json import from_line, to_line
+from tallystick.domain.rows.fingerprint import Fingerprint
 
-PLAN_FORMAT: Final = "tallystick-scrub-1"
-RESULT_FORMAT: Final = "tallystick-scrub-result-2"
+PLAN_FORMAT: Final = "tallystick-scrub-2"
+RESULT_FORMAT: Final = "tallystick-scrub-result-3"
 MOST_RUNS: Final = 100
 
 
@@ -74,23 +74,12 @@ class ScrubPlan:
 
     def to_json(self) -> str:
         """The plan as text, on one line."""
-        document = {
-            "format": PLAN_FORMAT,
-            "scrub_id": self.scrub_id,
-            "output": self.output,
-            "replication": self.replication,
-            "files": [_file_to_json(each) for each in self.files],
-        }
-        return json.dumps(document, separators=(",", ":"))
+        return to_line(PLAN_FORMAT, self)
 
     @classmethod
     def from_json(cls, text: str) -> ScrubPlan:
         """The plan again; ValueError when the text is none."""
-        document: dict[str, Any] = json.loads(text)
-        if document.pop("format", None) != PLAN_FORMAT:
-            raise ValueError(f"no scrub plan: format is not {PLAN_FORMAT!r}")
-        document["files"] = tuple(_file_from(each) for each in document["files"])
-        return cls(**document)
+        return from_line(cls, PLAN_FORMAT, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,19 +168,12 @@ class ScrubResult:
 
     def to_json(self) -> str:
         """The result as text, on one line."""
-        document = asdict(self) | {"format": RESULT_FORMAT}
-        return json.dumps(document, separators=(",", ":"))
+        return to_line(RESULT_FORMAT, self)
 
     @classmethod
     def from_json(cls, text: str) -> ScrubResult:
         """The result again; ValueError when the text is none."""
-        try:
-            document = json.loads(text)
-            if document["format"] != RESULT_FORMAT:
-                raise ValueError(f"format {document['format']!r} is not {RESULT_FORMAT!r}")
-            return cls(document["scrub_id"], tuple(_read_file(each) for each in document["files"]))
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"no result of a scrub: {error!r}") from error
+        return from_line(cls, RESULT_FORMAT, text)
 
 
 def compared(
@@ -229,54 +211,3 @@ def is_proven_by_sums(
         and fingerprint.first_offset == expected.first_offset
         and fingerprint.last_offset == expected.last_offset
     )
-
-
-def _file_to_json(file: ScrubFile) -> dict[str, Any]:
-    slices = [
-        [
-            each.partition,
-            each.first_offset,
-            each.last_offset,
-            [list(run) for run in each.holes],
-            asdict(each.fingerprint) if each.fingerprint else None,
-        ]
-        for each in file.slices
-    ]
-    return {"name": file.name, "uri": file.uri, "bytes": file.length_bytes, "slices": slices}
-
-
-def _file_from(document: Mapping[str, Any]) -> ScrubFile:
-    slices = tuple(
-        ExpectedSlice(
-            partition,
-            first,
-            last,
-            OffsetRuns.of((run[0], run[1]) for run in holes),
-            _fingerprint(taken) if taken else None,
-        )
-        for partition, first, last, holes, taken in document["slices"]
-    )
-    return ScrubFile(document["name"], document["uri"], document["bytes"], slices)
-
-
-def _read_file(document: Mapping[str, Any]) -> ReadFile:
-    slices = tuple(_read_slice(each) for each in document["slices"])
-    return ReadFile(document["name"], slices, document["failure"], document["is_damaged"])
-
-
-def _read_slice(document: Mapping[str, Any]) -> ReadSlice:
-    return ReadSlice(
-        document["partition"],
-        _fingerprint(document["fingerprint"]),
-        *(_bounded(document[name]) for name in ("missing", "doubled", "foreign")),
-    )
-
-
-def _fingerprint(document: Mapping[str, Any]) -> Fingerprint:
-    hash_sums = quarters_of(document["hash_sums"])
-    return Fingerprint(**(dict(document) | {"hash_sums": hash_sums}))
-
-
-def _bounded(document: Mapping[str, Any]) -> BoundedRuns:
-    runs = tuple((run[0], run[1]) for run in document["runs"])
-    return BoundedRuns(**(dict(document) | {"runs": runs}))

@@ -49,7 +49,7 @@ def test_a_landing_plan_is_read_again_as_it_was_written(plan: LandingPlan) -> No
 
 @pytest.mark.parametrize("text", ['{"format": "tallystick-landing-1"}', "{}"])
 def test_another_format_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no landing plan"):
+    with pytest.raises(ValueError, match="no LandingPlan: format"):
         LandingPlan.from_json(text)
 
 

@@ -51,7 +51,7 @@ def test_another_text_is_no_result(text: str) -> None:
 
 
 def test_another_text_is_no_plan() -> None:
-    with pytest.raises(ValueError, match="no scrub plan"):
+    with pytest.raises(ValueError, match="no ScrubPlan: format"):
         ScrubPlan.from_json("{}")
 
 

@@ -1,0 +1,56 @@
+"""What documents are made of, as JSON and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.plain_json import from_line, from_plain, to_line, to_plain
+
+
+@dataclass(frozen=True)
+class Measured:
+    pair: tuple[int, str] = (1, "a")
+    sizes: tuple[float, ...] = ()
+    offsets: OffsetRuns = field(default_factory=OffsetRuns)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Measured(),
+        Measured((2**70, ""), (0.5, 1.0), OffsetRuns.of([(0, 3), (9, 2**63 - 1)])),
+    ],
+)
+def test_a_value_is_read_again_as_it_was_written(value: Measured) -> None:
+    assert from_plain(Measured, to_plain(value)) == value
+    line = to_line("measured-1", value)
+    assert from_line(Measured, "measured-1", line) == value
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {"pair": [1]},
+        {"pair": [1, "a", "b"]},
+        {"pair": ["a", 1]},
+        {"pair": None},
+        {"sizes": ["1"]},
+        {"offsets": [[0]]},
+        {"offsets": [[0, 0.5]]},
+        {"offsets": [[0, 2**63]]},
+        [],
+    ],
+)
+def test_what_does_not_fit_is_refused(plain: object) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - its words are Python's
+        from_plain(Measured, plain)
+
+
+@pytest.mark.parametrize("text", ['{"format": "measured-2"}', "{}", "[]", "7"])
+def test_a_line_of_another_format_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no Measured: format"):
+        from_line(Measured, "measured-1", text)
