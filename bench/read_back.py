@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
 from tallystick.storage.local_directory import LocalFileStore
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 
 Columns = tuple[np.ndarray, np.ndarray]
@@ -38,7 +39,7 @@ def main() -> None:
     arguments = _arguments()
     with tempfile.TemporaryDirectory() as scratch:
         store = (
-            WebHdfsFileStore([arguments.webhdfs], arguments.fs)
+            WebHdfsFileStore(NameNodes([arguments.webhdfs]), arguments.fs)
             if arguments.webhdfs
             else LocalFileStore(Path(scratch))
         )

@@ -9,6 +9,7 @@ import pytest
 
 from sandbox import Sandbox
 from tallystick.errors import ManifestMismatch, StorageRefused, StorageUnavailable
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.landed_files import write_once
 from tests.support.sandbox_fixtures import HdfsPlace
@@ -27,7 +28,7 @@ def superuser(sandbox: Sandbox, hdfs: HdfsPlace) -> Superuser:
 
 def store_of(hdfs: HdfsPlace, **options: object) -> WebHdfsFileStore:
     settings = {"user": hdfs.user, "answer_seconds": 2.0, "retry_seconds": 1.0, **options}
-    return WebHdfsFileStore([hdfs.webhdfs_url], hdfs.hdfs_url, **settings)  # type: ignore[arg-type]
+    return WebHdfsFileStore(NameNodes([hdfs.webhdfs_url], **settings), hdfs.hdfs_url)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -133,7 +134,8 @@ def test_a_frozen_name_node_is_unavailable_within_bounds(
 
 
 def test_a_dead_name_node_beside_a_live_one_costs_nothing(hdfs: HdfsPlace, root: str) -> None:
-    store = WebHdfsFileStore([dead_url(), hdfs.webhdfs_url], hdfs.hdfs_url, user=hdfs.user)
+    name_nodes = NameNodes([dead_url(), hdfs.webhdfs_url], user=hdfs.user)
+    store = WebHdfsFileStore(name_nodes, hdfs.hdfs_url)
     store.write(f"{root}/staging/f", b"x")
     store.rename_exclusive(f"{root}/staging", f"{root}/target")
     assert store.read(f"{root}/target/f") == b"x"

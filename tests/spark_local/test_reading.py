@@ -20,6 +20,7 @@ from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.window import Window
 from tallystick.settings.connections import Connection
 from tallystick.spark.reading import LANDED_SCHEMA, landed_frame
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.wiring.reading import read_feed
 from tallystick.workflows.committing.verification import verify_and_commit
@@ -147,7 +148,7 @@ def test_a_file_that_is_gone_is_an_error_and_no_missing_rows(
 def test_a_feed_is_read_from_hdfs_by_its_connections(
     spark: SparkSession, story: Story, hdfs: Any, tmp_path: Path
 ) -> None:
-    store = WebHdfsFileStore([hdfs.webhdfs_url], hdfs.hdfs_url, user=hdfs.user)
+    store = WebHdfsFileStore(NameNodes([hdfs.webhdfs_url], user=hdfs.user), hdfs.hdfs_url)
     services = story.services()
     root = f"/reading/{services.new_id()}"
     target = services.feed.target.model_copy(update={"root": root})

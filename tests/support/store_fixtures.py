@@ -8,6 +8,7 @@ import pytest
 
 from tallystick.ports.file_store import FileStore
 from tallystick.storage.local_directory import LocalFileStore
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 
 
@@ -17,7 +18,7 @@ def store(request: pytest.FixtureRequest) -> FileStore:
     if request.param == "local":
         return LocalFileStore(request.getfixturevalue("tmp_path") / "store")
     hdfs = request.getfixturevalue("hdfs")
-    return WebHdfsFileStore([hdfs.webhdfs_url], hdfs.hdfs_url, user=hdfs.user)
+    return WebHdfsFileStore(NameNodes([hdfs.webhdfs_url], user=hdfs.user), hdfs.hdfs_url)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from tallystick.ports.spark_runner import LandingOrder
 from tallystick.settings.feed import Feed
 from tallystick.sources.broker_view import KafkaBrokerView
 from tallystick.spark.causes import failure_of
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.services import Services
@@ -60,12 +61,12 @@ class Scene(Way):
     ) -> Iterator[Services]:
         """The real ones, less patient. A change may be a function of the service it replaces."""
         servers = {"bootstrap.servers": self.environ["KAFKA_BOOTSTRAP_SERVERS"]}
-        store = WebHdfsFileStore(
+        name_nodes = NameNodes(
             [self.environ["WEBHDFS_URL"]],
-            self.environ["HDFS_URL"],
             answer_seconds=PATIENCE_SECONDS,
             retry_seconds=PATIENCE_SECONDS / 2,
         )
+        store = WebHdfsFileStore(name_nodes, self.environ["HDFS_URL"])
         with (
             super().services(runner or Runner(self.spark), feed) as services,
             KafkaBrokerView(

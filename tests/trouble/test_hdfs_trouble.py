@@ -15,6 +15,7 @@ from tallystick.errors import (
     StorageRefused,
     StorageUnavailable,
 )
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.kafka_producers import messages, produce
 from tests.support.landed_files import write_once
@@ -229,7 +230,7 @@ def test_over_the_name_quota_at_publish(scene: Scene, admin: Admin) -> None:
 def test_a_directory_that_may_not_be_written(scene: Scene, admin: Admin) -> None:
     admin.make(scene.root, mode="555")
     stranger = WebHdfsFileStore(
-        [scene.environ["WEBHDFS_URL"]], scene.environ["HDFS_URL"], user="stranger"
+        NameNodes([scene.environ["WEBHDFS_URL"]], user="stranger"), scene.environ["HDFS_URL"]
     )
     error = scene.fails(store=stranger)
     stranger.close()

@@ -10,6 +10,7 @@ import pytest
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import Finding
 from tallystick.errors import LedgerUnavailable
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
 from tests.support.store_hdfs import Superuser
@@ -54,7 +55,7 @@ def test_half_of_the_listing_is_refused(scene: Scene) -> None:
     [day] = scene._names(generation)
     admin.make(f"{generation}/{day}", mode="700")
     stranger = WebHdfsFileStore(
-        [scene.environ["WEBHDFS_URL"]], scene.environ["HDFS_URL"], user="stranger"
+        NameNodes([scene.environ["WEBHDFS_URL"]], user="stranger"), scene.environ["HDFS_URL"]
     )
     report = reconciled(scene, store=stranger)
     stranger.close()

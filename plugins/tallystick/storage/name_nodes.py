@@ -1,32 +1,36 @@
-"""Asking the NameNodes of one file system: which of them answers, and what may be asked twice.
+"""What the public clients of the `hdfs` package leave open; all else is asked by their own verbs.
 
-Each NameNode has a client of its own. The `hdfs` package's client for several sends a request to
-the next one after a time-out, whatever the request; a rename that happened would then be answered
-with "no such file".
+1. Fail-over. A client with several URLs sends a request to the next NameNode after a time-out,
+   whatever the request; a rename that happened would then be answered with "no such file". So each
+   NameNode has a client of its own, and what may be asked twice is decided here.
+2. Refusals. The package's error has no HTTP status, and the package fails on an error that is not
+   WebHDFS's. The session below a client raises `Refusal` before the client sees the answer.
+3. The exclusive rename. `rename` nests into a directory that is there, and says that all went well.
+   It can't be told `renameoptions=NONE`: one NameNode transaction, which refuses such a target.
+4. Paths. Clients normalise them and expand '#LATEST' in them; ours are final.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlsplit
 
 import requests
-from hdfs import HdfsError, InsecureClient, TokenClient
+from hdfs import InsecureClient, TokenClient
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from tallystick.errors import ConfigurationError, StorageRefused, StorageUnavailable
-from tallystick.storage.refusals import COME_BACK, Refusal, was_sent, why_no_answer
+from tallystick.storage.refusals import Refusal, was_sent, why_no_answer
 
 CONNECT_SECONDS: Final = 3.0
 ANSWER_SECONDS: Final = 8.0
 # No try begins later than this after the first one: with one NameNode all is over in 16 seconds.
 RETRY_SECONDS: Final = 5.0
 
-# What is asked of one client of the `hdfs` package; the raw verbs with strict=False, so that a
-# refusal comes back as a response, with its HTTP status.
-Ask = Callable[[Any], requests.Response]
+T = TypeVar("T")
 
 
 class NoAnswer(Exception):
@@ -41,6 +45,34 @@ class NoAnswer(Exception):
         self.may_have_happened = may_have_happened
 
 
+@dataclass(frozen=True, slots=True)
+class NameNode:
+    """One NameNode, asked with the credentials that its client has put into the session."""
+
+    hdfs: Any
+    """A client of the package, for its public verbs."""
+    session: requests.Session
+    timeout: tuple[float, float]
+    proxy_user: str | None
+
+    def rename_exclusive(self, source: str, target: str) -> bool | None:
+        """None when the rename is done; else what a server says that has ignored the option."""
+        answer = self.session.put(
+            f"{self.hdfs.url.rstrip('/')}/webhdfs/v1{quote(source)}",
+            params={
+                "op": "RENAME",
+                "destination": target,
+                "renameoptions": "NONE",
+                "doas": self.proxy_user,
+            },
+            timeout=self.timeout,
+        )
+        return bool(answer.json()["boolean"]) if answer.content else None
+
+
+Ask = Callable[[NameNode], T]
+
+
 class NameNodes:
     """The NameNodes of one file system; the one that answered last is asked first."""
 
@@ -48,54 +80,48 @@ class NameNodes:
         self,
         urls: Sequence[str],
         *,
-        user: str | None,
-        password: str | None,
-        token: str | None,
-        kerberos: bool,
-        proxy_user: str | None,
-        verify: bool | str,
-        connect_seconds: float,
-        answer_seconds: float,
-        retry_seconds: float,
+        user: str | None = None,
+        password: str | None = None,
+        token: str | None = None,
+        kerberos: bool = False,
+        proxy_user: str | None = None,
+        verify: bool | str = True,
+        connect_seconds: float = CONNECT_SECONDS,
+        answer_seconds: float = ANSWER_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
     ) -> None:
+        """`urls`: one per NameNode. A token beats Kerberos, and both beat the plain user name."""
         # It tells each client that is made, by its address.
         logging.getLogger("hdfs").setLevel(logging.WARNING)
         self._retry_seconds = retry_seconds
         self._first = 0
-        self._clients = []
-        self._sessions: list[requests.Session] = []
+        self._nodes: list[NameNode] = []
+        timeout = (connect_seconds, answer_seconds)
         for url in _checked(urls):
-            session = requests.Session()
+            session = _Session()
             # No proxy, no .netrc: the cluster is addressed directly, with the given credentials.
             session.trust_env = False
             session.verify = verify
             if user and password:
                 session.auth = (user, password)
-            options = {
-                "proxy": proxy_user,
-                "timeout": (connect_seconds, answer_seconds),
-                "session": session,
-            }
+            options = {"proxy": proxy_user, "timeout": timeout, "session": session}
             client = _client(url, user, token, kerberos, options)
-            # The package normalises paths and expands '#LATEST' in them; ours are final.
-            client.resolve = _as_it_is
-            self._clients.append(client)
-            self._sessions.append(session)
+            self._nodes.append(NameNode(client, session, timeout, proxy_user))
 
     def close(self) -> None:
         """Close the connections; a later request opens new ones."""
-        for session in self._sessions:
-            session.close()
+        for each in self._nodes:
+            each.session.close()
 
-    def ask(self, path: str, action: Ask) -> requests.Response:
+    def ask(self, path: str, action: Ask[T]) -> T:
         """The answer to a request that may be made twice; raises our error for a refusal."""
-        response = self.answer(path, action, once=False)
-        if response.status_code >= 400:
-            raise Refusal.of(response).error(path)
-        return response
+        try:
+            return self.answer(path, action, once=False)
+        except Refusal as refusal:
+            raise refusal.error(path) from None
 
-    def answer(self, path: str, action: Ask, *, once: bool) -> requests.Response:
-        """The response, a refusal too; raises StorageUnavailable when there is none.
+    def answer(self, path: str, action: Ask[T], *, once: bool) -> T:
+        """The answer; raises Refusal, and StorageUnavailable when there is none.
 
         What must be carried out once at most isn't asked again after it may have been: NoAnswer.
         """
@@ -114,55 +140,85 @@ class NameNodes:
                 raise
             raise StorageUnavailable(path, error.reason) from error
 
-    def _round(self, path: str, action: Ask, *, once: bool) -> requests.Response:
-        """The answer of the first NameNode that gives one; raises NoAnswer if none does."""
+    def _round(self, path: str, action: Ask[T], *, once: bool) -> T:
+        """What the first NameNode says that answers; raises NoAnswer if none does."""
         last: NoAnswer | None = None
-        for turn in range(len(self._clients)):
-            place = (self._first + turn) % len(self._clients)
+        for turn in range(len(self._nodes)):
+            place = (self._first + turn) % len(self._nodes)
             try:
-                response = _answer(path, action, self._clients[place])
+                found = _answer(path, action, self._nodes[place])
             except NoAnswer as error:
                 if once and error.may_have_happened:
                     raise
                 last = error
-            else:
+                continue
+            except Refusal:
                 self._first = place
-                return response
+                raise
+            self._first = place
+            return found
         raise last or NoAnswer("there is no NameNode to ask", may_have_happened=False)
 
 
-def _answer(path: str, action: Ask, client: Any) -> requests.Response:
-    """The response of this NameNode; raises NoAnswer where there is none, or "come back later"."""
+def _answer(path: str, action: Ask[T], node: NameNode) -> T:
+    """What this NameNode says; raises NoAnswer where it says nothing, or "come back later"."""
     try:
-        return action(client)
+        return action(node)
+    except Refusal as refusal:
+        if not refusal.is_come_back:
+            raise
+        reason = f"{refusal.exception}: {refusal.words}"
+        raise NoAnswer(reason, may_have_happened=False) from None
+    except (requests.JSONDecodeError, KeyError, TypeError) as error:
+        # A success in which the package looks in vain for what WebHDFS answers.
+        raise StorageRefused(path, "the answer is not WebHDFS's: is the URL right?") from error
     except requests.RequestException as error:
         raise NoAnswer(why_no_answer(error), may_have_happened=was_sent(error)) from None
-    except HdfsError as error:
-        if error.exception in COME_BACK:
-            refusal = Refusal(503, error.exception, str(error.message))
-            raise NoAnswer(
-                f"{refusal.exception}: {refusal.words}", may_have_happened=False
-            ) from None
-        raise StorageRefused(path, "HDFS does not accept this authentication") from error
-    except KeyError as error:
-        # The package looks for RemoteException in whatever JSON an error comes with.
-        raise StorageRefused(path, "the answer is not WebHDFS's: is the URL right?") from error
+
+
+class _Session(requests.Session):
+    """Raises `Refusal` for each answer that is no success."""
+
+    def request(self, *args: Any, **options: Any) -> requests.Response:
+        response = super().request(*args, **options)
+        if response.status_code >= 400:
+            raise Refusal.of(response)
+        return response
+
+
+class _PathsAsTheyAre:
+    """Comes before a client of the package; see 4."""
+
+    def resolve(self, hdfs_path: str) -> str:
+        return hdfs_path
+
+
+class _InsecureClient(_PathsAsTheyAre, InsecureClient):
+    pass
+
+
+class _TokenClient(_PathsAsTheyAre, TokenClient):
+    pass
 
 
 def _client(
     url: str, user: str | None, token: str | None, kerberos: bool, options: dict[str, Any]
 ) -> Any:
     if token:
-        return TokenClient(url, token, **options)
+        return _TokenClient(url, token, **options)
     if not kerberos:
-        return InsecureClient(url, user=user, **options)
+        return _InsecureClient(url, user=user, **options)
     try:
         from hdfs.ext.kerberos import KerberosClient
     except ImportError as error:
         raise ConfigurationError(
             "kerberos", True, "False, or True with the package hdfs[kerberos] installed"
         ) from error
-    return KerberosClient(url, **options)
+
+    class _KerberosClient(_PathsAsTheyAre, KerberosClient):
+        pass
+
+    return _KerberosClient(url, **options)
 
 
 def _checked(urls: Sequence[str]) -> Sequence[str]:
@@ -176,7 +232,3 @@ def _checked(urls: Sequence[str]) -> Sequence[str]:
             shown = url.rpartition("@")[2]
             raise ConfigurationError("WebHDFS URL", shown, accepted)
     return urls
-
-
-def _as_it_is(path: str) -> str:
-    return path

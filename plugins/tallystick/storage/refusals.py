@@ -6,7 +6,6 @@ nothing of a request but its host: a URL may carry a delegation token.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -22,12 +21,12 @@ from tallystick.errors import (
 )
 
 # "Ask again": the NameNode did nothing, and says so.
-COME_BACK: Final = frozenset({"RetriableException", "StandbyException"})
+_COME_BACK: Final = frozenset({"RetriableException", "StandbyException"})
 
 _UNAVAILABLE: Final = frozenset(
     {
         "SafeModeException",
-        *COME_BACK,
+        *_COME_BACK,
         "ConnectException",
         "ConnectTimeoutException",
         "SocketTimeoutException",
@@ -78,14 +77,13 @@ _REFUSED_WORDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What an answer that isn't a success says."""
+class Refusal(Exception):
+    """What an answer says that is no success; it never leaves this package."""
 
-    status: int
-    exception: str | None
-    """HDFS's name for it; None where the answer isn't WebHDFS's."""
-    message: str
+    def __init__(self, status: int, exception: str | None, message: str) -> None:
+        """`exception`: HDFS's name for it; None where the answer isn't WebHDFS's."""
+        super().__init__(status, exception, message)
+        self.status, self.exception, self.message = status, exception, message
 
     @classmethod
     def of(cls, response: requests.Response) -> Refusal:
@@ -105,10 +103,12 @@ class Refusal:
     @property
     def is_come_back(self) -> bool:
         """True if the same request may be made again, whatever it is."""
-        return self.exception in COME_BACK
+        return self.exception in _COME_BACK
 
     def error(self, path: str) -> StorageError:
         """The refusal as one of our errors."""
+        if self.status in (401, 407):
+            return StorageRefused(path, "HDFS does not accept this authentication")
         if self.exception is None:
             return self._of_a_stranger(path)
         reason = _PREFACE.get(self.exception, "") + self.words
@@ -126,9 +126,7 @@ class Refusal:
         return StorageUnavailable(path, f"{self.exception}: {reason}")
 
     def _of_a_stranger(self, path: str) -> StorageError:
-        """A gateway, a wrong URL, or the NameNode's authentication filter."""
-        if self.status in (401, 407):
-            return StorageRefused(path, "the NameNode does not accept this authentication")
+        """A gateway, or a wrong URL."""
         if self.status >= 500 or self.status in (408, 429):
             return StorageUnavailable(path, f"the server answered {self.words}")
         return StorageRefused(path, f"the server answered {self.words}: is this WebHDFS?")

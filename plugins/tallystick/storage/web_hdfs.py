@@ -6,69 +6,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-import requests
+from hdfs import HdfsError
 
 from tallystick.errors import (
     ConfigurationError,
     FileMissing,
     RenameOutcomeUnknown,
+    StorageError,
     StorageRefused,
     StorageUnavailable,
     TargetOccupied,
 )
 from tallystick.ports.file_store import StoredEntry
-from tallystick.storage.name_nodes import (
-    ANSWER_SECONDS,
-    CONNECT_SECONDS,
-    RETRY_SECONDS,
-    NameNodes,
-    NoAnswer,
-)
+from tallystick.storage.name_nodes import NameNode, NameNodes, NoAnswer
 from tallystick.storage.paths import checked, parent_of
 from tallystick.storage.probe import prove_writable
 from tallystick.storage.refusals import Refusal
 from tallystick.storage.row_answers import RowAnswers
 
-_NOT_WEBHDFS: Final = "the answer is not WebHDFS's: is the URL right?"
+_CHUNK_BYTES: Final = 1 << 20
 
 
 class WebHdfsFileStore(RowAnswers):
     """One HDFS, through its NameNodes' WebHDFS; fulfils `FileStore`. Safe to use from threads."""
 
-    def __init__(
-        self,
-        urls: Sequence[str],
-        file_system: str,
-        *,
-        user: str | None = None,
-        password: str | None = None,
-        token: str | None = None,
-        kerberos: bool = False,
-        proxy_user: str | None = None,
-        verify: bool | str = True,
-        connect_seconds: float = CONNECT_SECONDS,
-        answer_seconds: float = ANSWER_SECONDS,
-        retry_seconds: float = RETRY_SECONDS,
-    ) -> None:
-        """`urls`: one per NameNode. `file_system`: what Spark calls it, as hdfs://host:port.
-
-        A token beats Kerberos, and both beat the plain user name.
-        """
+    def __init__(self, name_nodes: NameNodes, file_system: str) -> None:
+        """`file_system`: what Spark calls it, as hdfs://host:port."""
         if "://" not in file_system:
             raise ConfigurationError("fs", file_system, "a URI such as hdfs://namenode:8020")
         self._file_system = file_system.rstrip("/")
-        self._name_nodes = NameNodes(
-            urls,
-            user=user,
-            password=password,
-            token=token,
-            kerberos=kerberos,
-            proxy_user=proxy_user,
-            verify=verify,
-            connect_seconds=connect_seconds,
-            answer_seconds=answer_seconds,
-            retry_seconds=retry_seconds,
-        )
+        self._name_nodes = name_nodes
 
     def close(self) -> None:
         """Close the connections; a later verb opens new ones."""
@@ -85,121 +52,92 @@ class WebHdfsFileStore(RowAnswers):
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file; after an error it may be missing, whole, or cut short."""
         path = checked(path)
-
-        def create(client: Any) -> requests.Response:
-            redirect: requests.Response = client._create(path, overwrite=True, strict=False)
-            if redirect.status_code >= 400:
-                return redirect
-            answer: requests.Response = client._request(
-                "PUT", redirect.headers["location"], data=content
-            )
-            return answer
-
-        self._name_nodes.ask(path, create)
+        self._name_nodes.ask(path, lambda node: node.hdfs.write(path, content, overwrite=True))
 
     def read(self, path: str) -> bytes:
         """A whole small file."""
-        path = checked(path)
-        return self._open(path)
+        return self._content(checked(path))
 
     def read_range(self, path: str, position: int, length: int) -> bytes:
         """Exactly these bytes; StorageUnavailable when the answer is short."""
         path = checked(path)
-        content = self._open(path, offset=position, length=length)
+        content = self._content(path, offset=position, length=length)
         if len(content) != length:
             raise StorageUnavailable(
                 path, f"{len(content)} bytes came at {position} where {length} were asked for"
             )
         return content
 
-    def _open(self, path: str, **bounds: int) -> bytes:
-        def read(client: Any) -> requests.Response:
-            with client._open(path, strict=False, **bounds) as response:
-                _ = response.content  # inside: a body that breaks off is an answer that was lost
-                found: requests.Response = response
-                return found
+    def _content(self, path: str, **bounds: int) -> bytes:
+        def read(node: NameNode) -> bytes:
+            with node.hdfs.read(path, chunk_size=_CHUNK_BYTES, **bounds) as chunks:
+                # Inside: a body that breaks off is an answer that was lost.
+                return b"".join(chunks)
 
-        return self._name_nodes.ask(path, read).content
+        return self._name_nodes.ask(path, read)
 
     def status(self, path: str) -> StoredEntry | None:
         """The entry at the path; None if there is none."""
         path = checked(path)
         try:
-            answer = self._name_nodes.ask(
-                path, lambda client: client._get_file_status(path, strict=False)
-            )
+            found = self._name_nodes.ask(path, lambda node: node.hdfs.status(path))
         except FileMissing:
             return None
-        return _entry(path.rpartition("/")[2], _field(path, answer, "FileStatus"))
+        return _entry(path.rpartition("/")[2], found)
 
     def entries(self, path: str) -> Sequence[StoredEntry]:
         """The entries of a directory, sorted by name; the NameNode pages through them itself."""
         path = checked(path)
-        answer = self._name_nodes.ask(path, lambda client: client._list_status(path, strict=False))
-        listed = _field(path, answer, "FileStatuses")["FileStatus"]
-        if len(listed) == 1 and not listed[0]["pathSuffix"]:
-            raise StorageRefused(path, "it is a file, not a directory")
-        return sorted(
-            (_entry(each["pathSuffix"], each) for each in listed), key=lambda entry: entry.name
-        )
+        try:
+            listed = self._name_nodes.ask(path, lambda node: node.hdfs.list(path, status=True))
+        except HdfsError as error:
+            raise StorageRefused(path, "it is a file, not a directory") from error
+        return sorted((_entry(*each) for each in listed), key=lambda entry: entry.name)
 
     def checksum(self, path: str) -> str:
         """HDFS's own checksum, which depends on block size; ManifestMismatch for an open file."""
         path = checked(path)
-        answer = self._name_nodes.ask(
-            path, lambda client: client._get_file_checksum(path, strict=False)
-        )
-        found = _field(path, answer, "FileChecksum")
+        found = self._name_nodes.ask(path, lambda node: node.hdfs.checksum(path))
         return f"{found['algorithm']}:{found['bytes']}"
 
     def rename_exclusive(self, source: str, target: str) -> None:
-        """One NameNode transaction (`renameoptions=NONE`): plain RENAME nests, and says true."""
+        """One NameNode transaction: a plain rename nests, and says true."""
         source, target = checked(source), checked(target)
         parent = parent_of(target)
-        self._name_nodes.ask(parent, lambda client: client._mkdirs(parent, strict=False))
+        self._name_nodes.ask(parent, lambda node: node.hdfs.makedirs(parent))
         try:
-            answer = self._name_nodes.answer(
-                source,
-                lambda client: client._rename(
-                    source, destination=target, renameoptions="NONE", strict=False
-                ),
-                once=True,
+            plainly = self._name_nodes.answer(
+                source, lambda node: node.rename_exclusive(source, target), once=True
             )
         except NoAnswer as error:
             raise RenameOutcomeUnknown(source, target, error.reason) from error
-        if answer.status_code >= 400:
-            self._refuse_rename(source, target, Refusal.of(answer))
-        if answer.content:
-            self._refuse_gateway(source, target, answer)
+        except Refusal as refusal:
+            raise self._rename_error(source, target, refusal) from None
+        if plainly is None:
+            return
+        reason = "the server does not know renameoptions=NONE: use a NameNode's WebHDFS, not HttpFS"
+        if plainly:
+            raise RenameOutcomeUnknown(source, target, reason)
+        raise StorageRefused(source, reason)
 
-    def _refuse_rename(self, source: str, target: str, refusal: Refusal) -> None:
-        """Always raises. Nothing was done, so what HDFS's words leave open can be looked up.
+    def _rename_error(self, source: str, target: str, refusal: Refusal) -> StorageError:
+        """The refusal of a rename. Nothing was done, so what HDFS's words leave open is looked up.
 
         A missing source and a missing parent have one name; a file in a directory's way has none.
         """
         if refusal.exception == "FileAlreadyExistsException":
-            raise TargetOccupied(source, target)
+            return TargetOccupied(source, target)
         if refusal.exception == "IOException" and self.status(target) is not None:
-            raise TargetOccupied(source, target)
+            return TargetOccupied(source, target)
         error = refusal.error(source)
         if isinstance(error, FileMissing) and self.status(source) is not None:
-            raise StorageUnavailable(target, refusal.words)
-        raise error
-
-    def _refuse_gateway(self, source: str, target: str, answer: requests.Response) -> None:
-        """Always raises: an answer with content comes from a server that ignored the option."""
-        reason = "the server does not know renameoptions=NONE: use a NameNode's WebHDFS, not HttpFS"
-        if _field(source, answer, "boolean"):
-            raise RenameOutcomeUnknown(source, target, reason)
-        raise StorageRefused(source, reason)
+            return StorageUnavailable(target, refusal.words)
+        return error
 
     def delete(self, path: str) -> bool:
         """Delete the path and all below it; False if it wasn't there when the last try came."""
         path = checked(path)
-        answer = self._name_nodes.ask(
-            path, lambda client: client._delete(path, recursive=True, strict=False)
-        )
-        return bool(_field(path, answer, "boolean"))
+        return self._name_nodes.ask(path, lambda node: node.hdfs.delete(path, recursive=True))
 
     def delete_empty(self, directory: str) -> bool:
         """Delete the directory; False if it holds something, or isn't there."""
@@ -207,26 +145,15 @@ class WebHdfsFileStore(RowAnswers):
         found = self.status(path)
         if found is not None and not found.is_directory:
             raise StorageRefused(path, "it is a file, not a directory")
-        answer = self._name_nodes.answer(
-            path, lambda client: client._delete(path, recursive=False, strict=False), once=False
-        )
-        if answer.status_code >= 400:
-            refusal = Refusal.of(answer)
+        try:
+            return self._name_nodes.answer(path, lambda node: node.hdfs.delete(path), once=False)
+        except Refusal as refusal:
             if refusal.exception == "PathIsNotEmptyDirectoryException":
                 return False
-            raise refusal.error(path)
-        return bool(_field(path, answer, "boolean"))
+            raise refusal.error(path) from None
 
 
 def _entry(name: str, status: Mapping[str, Any]) -> StoredEntry:
     is_directory = status["type"] == "DIRECTORY"
     length = 0 if is_directory else int(status["length"])
     return StoredEntry(name, is_directory, length, int(status["modificationTime"]))
-
-
-def _field(path: str, response: requests.Response, name: str) -> Any:
-    """One field of a JSON answer; StorageRefused where the answer is something else."""
-    try:
-        return response.json()[name]
-    except (ValueError, KeyError, TypeError) as error:
-        raise StorageRefused(path, _NOT_WEBHDFS) from error

@@ -29,6 +29,7 @@ from tallystick.sources.second_reader import LibrdkafkaReader
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.submit_runner import SubmitRunner
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.workflows.services import Services
 
@@ -130,12 +131,9 @@ def open_services(
         broker = stack.enter_context(KafkaBrokerView(kafka.properties, now=WallClock().now))
         ledger = PostgresLedger(dsn)
         stack.callback(ledger.close)
-        store = WebHdfsFileStore(
-            hdfs.urls,
-            hdfs.fs,
-            user=hdfs.user,
-            password=hdfs.password.get_secret_value() if hdfs.password else None,
-        )
+        password = hdfs.password.get_secret_value() if hdfs.password else None
+        name_nodes = NameNodes(hdfs.urls, user=hdfs.user, password=password)
+        store = WebHdfsFileStore(name_nodes, hdfs.fs)
         stack.callback(store.close)
         second_reader = None
         if feed.reconcile.second_reader is not None:

@@ -16,6 +16,7 @@ from tallystick.errors import (
     StorageUnavailable,
     TargetOccupied,
 )
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.store_server import (
     LOST,
@@ -39,7 +40,8 @@ MISSING = Answer.remote("FileNotFoundException", status=404)
 
 def store_at(*urls: str, **options: object) -> WebHdfsFileStore:
     patience = {"connect_seconds": 0.5, "answer_seconds": 0.3, "retry_seconds": 0.6}
-    return WebHdfsFileStore(urls, "hdfs://nn", **{"user": "ada", **patience, **options})  # type: ignore[arg-type]
+    name_nodes = NameNodes(urls, **{"user": "ada", **patience, **options})  # type: ignore[arg-type]
+    return WebHdfsFileStore(name_nodes, "hdfs://nn")
 
 
 @pytest.fixture
@@ -155,7 +157,10 @@ def test_a_token_is_in_no_text(how: str, silence: str) -> None:
         (Answer(401, b"<html>"), StorageRefused, "authentication"),
         (Answer(502, b"<html>"), StorageUnavailable, "HTTP status 502"),
         (Answer(404, b"<html>"), StorageRefused, "is this WebHDFS"),
-        (Answer(400, b'{"error": 1}'), StorageRefused, "not WebHDFS's"),
+        (Answer(400, b'{"error": 1}'), StorageRefused, "is this WebHDFS"),
+        (Answer(503, b'{"error": 1}'), StorageUnavailable, "HTTP status 503"),
+        (Answer.remote("SecurityException", status=401), StorageRefused, "authentication"),
+        (Answer(200, b"[]"), StorageRefused, "not WebHDFS's"),
         (Answer(200, b"<html>"), StorageRefused, "not WebHDFS's"),
     ],
 )
@@ -198,4 +203,4 @@ def test_kerberos_without_its_package_says_what_to_install() -> None:
 
 def test_a_file_system_that_is_no_uri_is_refused() -> None:
     with pytest.raises(ConfigurationError):
-        WebHdfsFileStore(["http://nn:9870"], "nn:8020")
+        WebHdfsFileStore(NameNodes(["http://nn:9870"]), "nn:8020")
