@@ -198,7 +198,8 @@ def test_a_waived_finding_fails_nothing_any_more(missing: CommandLine) -> None:
     assert missing("findings", "orders", "--json").code == 0
     told = missing("reconcile", "orders", "--json")
     assert told.code == 0
-    assert {each["verdict"] for each in told.json["findings"]} == {"WAIVED"}
+    assert {each["state"] for each in told.json["findings"]} == {"waived"}
+    assert "  WAIVED  A8 " in missing("reconcile", "orders").out
 
 
 def test_a_waived_finding_says_who_accepted_it_and_until_when(missing: CommandLine) -> None:

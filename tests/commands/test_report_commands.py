@@ -165,17 +165,11 @@ def test_complete_names_what_is_accepted_as_lost(landing: CommandLine, story: St
     said = landing("complete", "orders").out
 
     assert (told.code, told.json["proof"]) == (0, "proven")
-    assert told.json["accepted"][0] == {
-        "finding": lost[0].finding_id,
-        "code": "A8",
-        "verdict": "PROVEN_LOSS",
-        "topic": "orders",
-        "generation": 1,
-        "partition": lost[0].finding.partition,
-        "from_offset": lost[0].finding.from_offset,
-        "until_offset": lost[0].finding.until_offset,
-        "expires_at": "2199-01-01T00:00:00+00:00",
-    }
+    accepted = told.json["accepted"][0]
+    assert accepted == landing("explain", str(lost[0].finding_id), "--json").json["finding"]
+    assert (accepted["number"], accepted["code"]) == (lost[0].finding_id, "A8")
+    assert (accepted["verdict"], accepted["state"]) == ("PROVEN_LOSS", "waived")
+    assert accepted["waiver"]["expires_at"] == "2199-01-01T00:00:00+00:00"
     assert len(told.json["accepted"]) == len(lost)
     assert "is landed, or accepted as lost: orders-" in said
     assert "orders-1 [0, 7) until 2199-01-01T00:00:00+00:00" in said

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.cli.documents import BatchesDocument, BatchPart, WindowPart
+from tallystick.cli.documents import WindowPart
+from tallystick.cli.records import BatchesDocument, BatchPart, batches_view
 from tallystick.cli.text import Table, plain_lines
-from tallystick.cli.views import batches_view
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
@@ -309,7 +309,7 @@ def test_after_a_purge_everybody_says_the_same(landing: CommandLine, story: Stor
     assert landing("explain", str(told["number"])).code == 0
     repaired = landing("repair", "orders", "--dry-run", "--json")
     assert repaired.code == 1
-    assert [each["finding"] for each in repaired.json["not_mended"]] == [told["number"]]
+    assert [each["finding_number"] for each in repaired.json["not_mended"]] == [told["number"]]
 
 
 class NoSpark:
@@ -367,7 +367,7 @@ def test_land_says_what_it_leaves_to_another_run(landing: CommandLine, story: St
     assert told.code == 0
     lines = told.out.splitlines()
     assert lines[0] == "Feed orders, topic orders: nothing else is due, nothing was landed."
-    assert "offsets, is left to a run that died. If that is dead, a run adopts the" in lines[1]
+    assert "offsets) is held by a run that died. If that run is dead, another run" in lines[1]
     [held] = landing("land", "orders", "--json").json["held"]
     assert (held["offsets"], held["held_by"]) == (22, "a run that died")
     assert 3500 < held["seconds_left"] <= 3600

@@ -273,7 +273,7 @@ def test_reconcile_says_what_it_found(stage: Stage, dags: Any) -> None:
     assert found.state == "success"
     assert found.tries == {"reconcile": 1, "judge": 1}
     [told] = found.events
-    assert (told["verdict"], told["findings"]) == ("PROVEN_OK", 0)
+    assert (told["verdict"], told["finding_count"]) == ("PROVEN_OK", 0)
     assert told["complete_up_to"]
     [page] = (stage.story.directory / "landing" / "_reports" / "orders").iterdir()
     assert page.read_text().startswith("<!DOCTYPE html>")

@@ -7,18 +7,20 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.batches.states import FindingState, HoleClass, Verdict
 from tallystick.domain.report.coverage_map import MOST_BLOCKS, CoverageBlock, CoverageMap
 from tallystick.domain.report.document import (
     AgePart,
     BandPart,
     ColumnPart,
-    FindingPart,
     GapPart,
     NormalPart,
     PartitionPart,
     ReportDocument,
 )
+from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.rules.findings import Level
+from tallystick.domain.rules.waivers import shown_digest
 
 TAKEN_AT = datetime(2026, 11, 8, 12, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -26,22 +28,30 @@ HOUR = timedelta(hours=1)
 
 def a_finding(number: int = 1, **changes: object) -> FindingPart:
     """A lost interval."""
+    evidence = {"log_start_offset": 1_500, "frontier": 1_000, "retention_ms": 604_800_000}
     finding = FindingPart(
+        number=number,
         code="A1",
         name="expired",
         verdict=Verdict.PROVEN_LOSS,
-        level="L1",
+        level=Level.L1,
+        feed="orders",
+        topic="orders",
         generation=1,
         partition=number,
         from_offset=1_000,
         until_offset=1_500,
+        subject="",
         cause="the log start passed these offsets before they were read.",
         next_step="Nothing can bring them back from this topic: ./tallystick explain 17",
-        subject="",
-        evidence={"log_start_offset": 1_500, "frontier": 1_000, "retention_ms": 604_800_000},
-        finding=number,
+        evidence=evidence,
+        evidence_digest=shown_digest(evidence),
+        state=FindingState.OPEN,
         first_seen_at=TAKEN_AT - HOUR,
         last_confirmed_at=TAKEN_AT,
+        closed_at=None,
+        closed_by=None,
+        waiver=None,
     )
     return replace(finding, **changes)  # type: ignore[arg-type]
 

@@ -7,14 +7,7 @@ from typing import Annotated
 import typer
 
 from tallystick import __version__
-from tallystick.cli import (
-    feed_commands,
-    finding_commands,
-    ledger_commands,
-    record_commands,
-    report_commands,
-    run_commands,
-)
+from tallystick.cli import feeds, findings, ledger, reconcile, records, repair, report, run
 
 EPILOG = (
     "\b\n"
@@ -57,17 +50,17 @@ def _options(
     """Kafka to HDFS, exactly once, with proof."""
 
 
-app.add_typer(feed_commands.app, name="feed")
-app.command("plan")(run_commands.plan)
-app.command("land")(run_commands.land)
-app.command("batches")(record_commands.batches)
-app.command("files")(record_commands.files)
-app.command("reconcile")(report_commands.reconcile)
-app.command("report")(report_commands.report)
-app.command("complete")(report_commands.complete)
-app.command("findings")(finding_commands.findings)
-app.command("explain")(finding_commands.explain)
-app.command("repair")(finding_commands.repair)
-app.command("waive")(finding_commands.waive)
-app.command("kafka-secrets")(feed_commands.kafka_secrets)
-app.add_typer(ledger_commands.app, name="ledger")
+app.add_typer(feeds.app, name="feed")
+app.command("plan")(run.plan)
+app.command("land")(run.land)
+app.command("batches")(records.batches)
+app.command("files")(records.files)
+app.command("reconcile")(reconcile.reconcile)
+app.command("report")(report.report)
+app.command("complete")(report.complete)
+app.command("findings")(findings.findings)
+app.command("explain")(findings.explain)
+app.command("repair")(repair.repair)
+app.command("waive")(findings.waive)
+app.command("kafka-secrets")(feeds.kafka_secrets)
+app.add_typer(ledger.app, name="ledger")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, TypeAlias
 
 from tallystick.report.safe_text import visible, visible_lines
+from tallystick.report.wording import grouped
 
 MOST_ROWS: Final = 100
 
@@ -23,13 +25,24 @@ class Table:
 Block: TypeAlias = str | Table
 
 
-def number(value: int | None) -> str:
-    """The number with thin groups of three; a dash where there is none.
+def counted(noun: str, count: int) -> str:
+    """So many of them.
 
-    >>> number(41200), number(None)
-    ('41 200', '-')
+    >>> counted("batch", 1), counted("batch", 1200), counted("finding", 0)
+    ('1 batch', '1 200 batches', '0 findings')
     """
-    return "-" if value is None else f"{value:,}".replace(",", " ")
+    many = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{grouped(count)} {noun if count == 1 else many}"
+
+
+def to_second(instant: datetime | None) -> str:
+    """The instant in ISO 8601, to the second; a dash where there is none."""
+    return instant.isoformat(timespec="seconds") if instant else "-"
+
+
+def hole_count(holes: Mapping[str, int] | None) -> str:
+    """How many holes, of all classes; a dash where nobody knows."""
+    return grouped(None if holes is None else sum(holes.values()))
 
 
 def show_blocks(blocks: Iterable[Block]) -> None:
@@ -89,4 +102,4 @@ def _bounded(table: Table) -> tuple[Sequence[Sequence[str]], str]:
     left = len(table.rows) - MOST_ROWS
     return table.rows[
         :MOST_ROWS
-    ], f"... and {number(left)} more (--json shows all)" if left > 0 else ""
+    ], f"... and {grouped(left)} more (--json shows all)" if left > 0 else ""

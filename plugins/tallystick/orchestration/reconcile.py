@@ -97,7 +97,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     up_to = document.complete_up_to.isoformat() if document.complete_up_to else None
     summary = {
         "verdict": found.verdict.value,
-        "findings": len(found.findings),
+        "finding_count": len(found.findings),
         "complete_up_to": up_to,
         "report": number,
     }

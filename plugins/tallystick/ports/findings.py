@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tallystick.domain.batches.states import FindingState
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.waivers import Waiver, shown_digest
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFinding:
-    """A finding with its history."""
-
-    finding_id: int
-    finding: Finding
-    first_seen_at: datetime
-    last_confirmed_at: datetime
-    state: FindingState
-    closed_at: datetime | None = None
-    closed_by: str | None = None
-    """What closed it, in a sentence."""
-    waiver: Waiver | None = None
-    """The newest one, whatever became of it: it holds while the state is waived."""
-    has_waiver_expired: bool = False
-
-    @property
-    def digest(self) -> str:
-        """Of the evidence as it is here: who accepts the finding names it."""
-        return shown_digest(self.finding.evidence)
+from tallystick.domain.rules.stored_finding import StoredFinding as StoredFinding
+from tallystick.domain.rules.waivers import Waiver
 
 
 class FindingsRecord(Protocol):

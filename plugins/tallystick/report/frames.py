@@ -15,10 +15,10 @@ from tallystick.domain.report.document import (
     AgePart,
     BandPart,
     ColumnPart,
-    FindingPart,
     PartitionPart,
     ReportDocument,
 )
+from tallystick.domain.report.finding_part import FindingPart
 
 WORST_FIRST = tuple(reversed(Verdict))
 
@@ -31,11 +31,12 @@ class Report:
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        """One row for each finding, worst first; `evidence` is JSON."""
+        """One row for each finding, worst first; `evidence` and `waiver` are JSON."""
         frame = _frame(FindingPart, self.document.findings)
-        frame["evidence"] = [
-            json.dumps(each.evidence, sort_keys=True) for each in self.document.findings
-        ]
+        for name in ("evidence", "waiver"):
+            frame[name] = [
+                None if each is None else json.dumps(each, sort_keys=True) for each in frame[name]
+            ]
         return frame
 
     @cached_property

@@ -19,16 +19,18 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from tallystick.domain.batches.states import HoleClass, Verdict
-from tallystick.domain.report.document import FindingPart, PartitionPart, ReportDocument
+from tallystick.domain.report.document import PartitionPart, ReportDocument
+from tallystick.domain.report.finding_part import FindingPart
 from tallystick.report.frames import Report
-from tallystick.report.plain_text import (
-    compared_lines,
+from tallystick.report.plain_text import compared_lines
+from tallystick.report.safe_text import script_json, visible_lines
+from tallystick.report.wording import (
     duration_text,
     grouped,
     instant_text,
     interval_text,
+    place_text,
 )
-from tallystick.report.safe_text import script_json, visible_lines
 
 _SHOWN_FINDINGS: Final = 8
 _WRITTEN_FINDINGS: Final = 200
@@ -39,11 +41,11 @@ _VERDICTS: Final = tuple(Verdict)
 def html_page(report: Report) -> str:
     """The page: what can be read without scripts first, then charts and what is too long for it."""
     document = report.document
-    findings = [finding_cells(document.topic, each) for each in document.findings]
+    findings = [finding_cells(each) for each in document.findings]
     by_number = {each.partition: each for each in document.partitions}
     partitions = [partition_cells(by_number[each]) for each in report.partitions["partition"]]
     counts = {
-        verdict: sum(1 for each in document.findings if each.verdict is verdict)
+        verdict: sum(1 for each in document.findings if each.standing_verdict is verdict)
         for verdict in reversed(_VERDICTS)
     }
     return _template().render(
@@ -69,25 +71,23 @@ def html_page(report: Report) -> str:
     )
 
 
-def finding_cells(topic: str, finding: FindingPart) -> dict[str, str]:
+def finding_cells(finding: FindingPart) -> dict[str, str]:
     """A finding in texts, for the template and for the script alike."""
-    place = topic if finding.partition is None else f"{topic}-{finding.partition}"
-    interval = interval_text(finding.from_offset, finding.until_offset)
     seen = [
-        f"level {finding.level}",
+        f"level {finding.level.value}",
         *([f"generation {finding.generation}"] if finding.generation is not None else []),
         *([f"first seen {instant_text(finding.first_seen_at)}"] if finding.first_seen_at else []),
         *([f"confirmed {instant_text(finding.last_confirmed_at)}"]
           if finding.last_confirmed_at else []),
-        *(["not on record"] if finding.finding is None else []),
+        *(["not on record"] if finding.number is None else []),
     ]  # fmt: skip
-    number = "" if finding.finding is None else f", finding {finding.finding}"
+    number = "" if finding.number is None else f", finding {finding.number}"
     cells = {
-        "verdict": finding.verdict.value,
+        "verdict": finding.standing_verdict.value,
         "title": f"{finding.code} {finding.name}{number}",
-        "place": " ".join(each for each in (place, interval) if each),
+        "place": place_text(finding),
         "cause": finding.cause,
-        "next": "" if finding.verdict is Verdict.WAIVED else finding.next_step,
+        "next": "" if finding.is_waived else finding.next_step,
         "seen": ", ".join(seen),
         "subject": finding.subject,
         "evidence": json.dumps(finding.evidence, indent=1, sort_keys=True, ensure_ascii=False)

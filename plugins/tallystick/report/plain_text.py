@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
-from tallystick.domain.report.document import FindingPart, PartitionPart, ReportDocument
+from tallystick.domain.report.document import PartitionPart, ReportDocument
+from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.rules.findings import Level
 from tallystick.report.frames import WORST_FIRST, Report
 from tallystick.report.safe_text import visible
+from tallystick.report.wording import grouped, instant_text, place_text
 
 _MOST_FINDINGS: Final = 50
 _MOST_PARTITIONS: Final = 20
@@ -22,42 +22,6 @@ def plain_text(report: Report) -> str:
     What is left out is counted.
     """
     return "".join(visible(line) + "\n" for line in _lines(report))
-
-
-def instant_text(instant: datetime | None) -> str:
-    """The instant to the second, in UTC; a dash where there is none."""
-    if instant is None:
-        return "-"
-    return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def grouped(value: int | None) -> str:
-    """The number in groups of three; a dash where there is none."""
-    return "-" if value is None else f"{value:,}".replace(",", " ")
-
-
-def duration_text(seconds: float | None) -> str:
-    """About how long; a dash where nobody knows.
-
-    >>> duration_text(90061.0), duration_text(-5.0), duration_text(None)
-    ('1 d 1 h', 'overdue', '-')
-    """
-    if seconds is None:
-        return "-"
-    if seconds <= 0:
-        return "overdue"
-    minutes = int(seconds) // 60
-    days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
-    if days:
-        return f"{days} d {hours} h"
-    return f"{hours} h {rest} min" if hours else f"{rest} min {int(seconds) % 60} s"
-
-
-def interval_text(from_offset: int | None, until_offset: int | None) -> str:
-    """The interval, half-open; empty without one."""
-    if from_offset is None or until_offset is None:
-        return ""
-    return f"[{grouped(from_offset)}, {grouped(until_offset)})"
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -119,20 +83,18 @@ def _finding_lines(document: ReportDocument) -> Iterator[str]:
         return
     yield f"{grouped(len(document.findings))} finding(s), worst first:"
     for each in document.findings[:_MOST_FINDINGS]:
-        yield _finding_line(document.topic, each)
-        if each.verdict is not Verdict.WAIVED:
+        yield _finding_line(each)
+        if not each.is_waived:
             yield f"  next: {each.next_step}"
     left = len(document.findings) - _MOST_FINDINGS
     if left > 0:
         yield f"... and {grouped(left)} more, in the report's other forms."
 
 
-def _finding_line(topic: str, finding: FindingPart) -> str:
-    place = topic if finding.partition is None else f"{topic}-{finding.partition}"
-    interval = interval_text(finding.from_offset, finding.until_offset)
-    number = f"#{finding.finding} " if finding.finding is not None else ""
-    words = [place, interval, finding.verdict.value, f"{finding.code} {finding.name}:"]
-    return number + " ".join(each for each in words if each) + f" {finding.cause}"
+def _finding_line(finding: FindingPart) -> str:
+    number = f"#{finding.number} " if finding.number is not None else ""
+    said = f"{finding.standing_verdict.value} {finding.code} {finding.name}: {finding.cause}"
+    return f"{number}{place_text(finding)} {said}"
 
 
 def _partition_lines(report: Report) -> Iterator[str]:

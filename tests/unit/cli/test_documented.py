@@ -5,14 +5,22 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from typer.main import get_command
 
-from tallystick.cli import answers, documents, finding_documents
+from tallystick import cli
+from tallystick.cli import answers
 from tallystick.cli.app import app
+from tallystick.cli.documents import Document, Part
+from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.report.finding_part import FindingPart, WaiverPart
 from tallystick.settings.connections import _FALLBACKS
 from tallystick.settings.feed import Feed
 
@@ -56,10 +64,13 @@ def test_every_exit_code_is_documented() -> None:
 
 MODELS = [
     each
-    for module in (documents, finding_documents)
+    for module in (
+        import_module(f"{cli.__name__}.{name.name}") for name in iter_modules(cli.__path__)
+    )
     for _, each in inspect.getmembers(module, inspect.isclass)
-    if issubclass(each, BaseModel) and each.__module__ == module.__name__
+    if issubclass(each, Part) and each.__module__ == module.__name__
 ]
+DOCUMENTS = [each for each in MODELS if issubclass(each, Document) and each is not Document]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
@@ -71,6 +82,50 @@ def test_every_field_is_documented(model: type[BaseModel]) -> None:
         assert name in described or name == "format", name
     for computed in model.model_computed_fields.values():
         assert computed.alias in described
+
+
+@pytest.mark.parametrize("part", [FindingPart, WaiverPart])
+def test_every_field_of_a_finding_is_documented_once(part: type) -> None:
+    start = {FindingPart: "\nA finding:\n", WaiverPart: "\n| field of a waiver |"}[part]
+    table = CLI[CLI.index(start) :].lstrip().split("\n\n")[part is FindingPart]
+    cells = re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE)
+    assert re.findall(r"`([a-z_]+)`", " ".join(cells)) == [each.name for each in fields(part)]
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ReportDocument], ids=lambda kind: kind.__name__)
+def test_every_document_shows_findings_in_one_shape(document: type) -> None:
+    schema = TypeAdapter(document).json_schema()
+    objects = {document.__name__: schema, **schema.get("$defs", {})}
+    for name, properties in ((name, each.get("properties", {})) for name, each in objects.items()):
+        # What has a code and a verdict says what a finding says.
+        assert not {"code", "verdict"} <= properties.keys() or name == "FindingPart", name
+        for key, kind in properties.items():
+            if key in ("finding", "findings"):
+                assert list(referred(kind)) == ["#/$defs/FindingPart"], (name, key)
+            if key in ("finding_number", "finding_numbers"):
+                assert kind.get("items", kind)["type"] == "integer", (name, key)
+
+
+def test_the_documents_that_tell_of_findings_are_these() -> None:
+    telling = {
+        each.__name__
+        for each in (*DOCUMENTS, ReportDocument)
+        if "FindingPart" in TypeAdapter(each).json_schema().get("$defs", {})
+    }
+    assert telling == {
+        "PlanDocument", "LandDocument", "ReconcileDocument", "ReportDocument", "CompleteDocument",
+        "FindingsDocument", "ExplainDocument", "WaiveDocument", "LedgerRebuildDocument",
+    }  # fmt: skip
+
+
+def referred(kind: Any) -> Iterator[str]:
+    """Every definition that the schema of a property refers to."""
+    if isinstance(kind, dict):
+        yield from ([kind["$ref"]] if "$ref" in kind else [])
+        kind = list(kind.values())
+    if isinstance(kind, list):
+        for each in kind:
+            yield from referred(each)
 
 
 def feed_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tallystick.cli.text import MOST_ROWS, Table, number, plain_lines, show_blocks
+from tallystick.cli.text import MOST_ROWS, Table, grouped, plain_lines, show_blocks
 
 
 def test_columns_are_aligned_and_numbers_end_together() -> None:
@@ -33,7 +33,7 @@ def test_nothing_that_a_terminal_would_act_on_is_printed(
 
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (999, "999"), (1234567, "1 234 567")])
 def test_numbers(value: int, text: str) -> None:
-    assert number(value) == text
+    assert grouped(value) == text
 
 
 class Terminal(io.StringIO):

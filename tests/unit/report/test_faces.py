@@ -12,7 +12,7 @@ from html import unescape
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
+from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.report.document import FORMAT, ComparedPart, ReportDocument
 from tallystick.report.faces import face_of
 from tallystick.report.frames import Report
@@ -83,7 +83,9 @@ def test_text_says_that_every_batch_was_read_in_full_and_nothing_before_the_firs
 
 
 def test_what_two_people_have_accepted_has_no_next_step() -> None:
-    waived = replace(a_finding(1), verdict=Verdict.WAIVED, next_step="Look at the log's retention.")
+    waived = replace(
+        a_finding(1), state=FindingState.WAIVED, next_step="Look at the log's retention."
+    )
     document = a_document(findings=[waived])
 
     text, html = face_of(document, "text"), face_of(document, "html")

@@ -40,12 +40,13 @@ HOSTILE = [
 def poisoned(text: str, count: int = 1) -> ReportDocument:
     """A report with this text in every place that takes one."""
     finding = a_finding(
-        name=text, code=text, level=text, cause=text, next_step=text, subject=text,
+        name=text, code=text, cause=text, next_step=text, subject=text, feed=text, topic=text,
         evidence={text: [text, {text: text}]},
     )  # fmt: skip
     whole = a_finding(
-        name=text, cause=text, next_step=text, subject=text, partition=None, generation=None,
-        from_offset=None, until_offset=None, finding=None, first_seen_at=None,
+        name=text, cause=text, next_step=text, subject=text, feed=text, topic=text,
+        evidence_digest=text, closed_by=text, partition=None, generation=None,
+        from_offset=None, until_offset=None, number=None, first_seen_at=None,
         last_confirmed_at=None, verdict=Verdict.UNKNOWN,
     )  # fmt: skip
     return replace(

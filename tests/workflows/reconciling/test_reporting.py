@@ -147,11 +147,11 @@ def test_a_lost_file_is_red_where_its_offsets_came_and_holds_back(feed: Feed) ->
     assert document.verdict is LOSS
     assert document.complete_up_to is None
     assert {each.code for each in document.findings} == {"A8"}
-    assert all(each.finding is not None for each in document.findings)
+    assert all(each.number is not None for each in document.findings)
     red = [row for row in cells(document) if LOSS in row]
     assert red
     assert all(row.count(LOSS) == 1 for row in red)
-    numbers = {each.partition: each.finding for each in document.findings}
+    numbers = {each.partition: each.number for each in document.findings}
     assert document.held_back_by[0] == (
         f"orders-0 [0, 10): A8 PROVEN_LOSS, finding {numbers[0]}: ./tallystick explain {numbers[0]}"
     )
@@ -167,7 +167,7 @@ def test_the_worst_reason_is_named_first_with_its_number(feed: Feed) -> None:
 
     document = feed.report()
 
-    numbers = {(each.code, each.partition): each.finding for each in document.findings}
+    numbers = {(each.code, each.partition): each.number for each in document.findings}
     expected = [
         ("orders-0 [0, 10): B2 PROVEN_DUP", numbers["B2", 0]),
         ("orders-1 [0, 5): B2 PROVEN_DUP", numbers["B2", 1]),

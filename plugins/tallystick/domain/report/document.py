@@ -17,6 +17,7 @@ from typing import Final
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.report.coverage_map import CoverageMap
+from tallystick.domain.report.finding_part import FindingPart
 
 FORMAT: Final = "tallystick-report-1"
 # Of one partition; their number and offsets are whole beside them.
@@ -61,28 +62,6 @@ class PartitionPart:
     """The first ones."""
     checked_at: Mapping[str, datetime | None]
     """By level: since when every batch was looked at so; None when one never was."""
-
-
-@dataclass(frozen=True, slots=True)
-class FindingPart:
-    """One finding, as it stands in the report."""
-
-    code: str
-    name: str
-    verdict: Verdict
-    level: str
-    generation: int | None
-    partition: int | None
-    from_offset: int | None
-    until_offset: int | None
-    cause: str
-    next_step: str
-    subject: str
-    evidence: Mapping[str, object]
-    finding: int | None
-    """Its number in the ledger; None for one that is not on record."""
-    first_seen_at: datetime | None
-    last_confirmed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

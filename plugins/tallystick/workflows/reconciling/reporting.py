@@ -15,7 +15,6 @@ from typing import Final
 from tallystick.domain.batches.states import FindingState, HoleClass, Verdict
 from tallystick.domain.identities import FeedName
 from tallystick.domain.logs.generation import GenerationAccount
-from tallystick.domain.plain_json import to_plain
 from tallystick.domain.report.completeness import (
     Completeness,
     Look,
@@ -28,10 +27,10 @@ from tallystick.domain.report.document import (
     BandPart,
     ColumnPart,
     ComparedPart,
-    FindingPart,
     NormalPart,
     ReportDocument,
 )
+from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.errors import LedgerError
 from tallystick.ports.findings import StoredFinding
@@ -255,29 +254,8 @@ def _in_short(
 def _finding_parts(
     findings: Sequence[Finding], stored: Mapping[tuple[object, ...], StoredFinding]
 ) -> tuple[FindingPart, ...]:
-    parts = []
-    for each in sorted(findings, key=lambda one: -one.verdict.severity):
-        known = stored.get(each.key)
-        parts.append(
-            FindingPart(
-                code=each.code.value,
-                name=each.code.name.lower().replace("_", " "),
-                verdict=each.verdict,
-                level=each.level.value,
-                generation=each.generation,
-                partition=each.partition,
-                from_offset=each.from_offset,
-                until_offset=each.until_offset,
-                cause=each.cause,
-                next_step=each.next_step,
-                subject=each.subject,
-                evidence=to_plain(each.evidence),
-                finding=known.finding_id if known else None,
-                first_seen_at=known.first_seen_at if known else None,
-                last_confirmed_at=known.last_confirmed_at if known else None,
-            )
-        )
-    return tuple(parts)
+    worst_first = sorted(findings, key=lambda one: -one.verdict.severity)
+    return tuple(finding_part(each, stored.get(each.key)) for each in worst_first)
 
 
 def _compared_part(read: SecondReadReport | None) -> ComparedPart | None:
@@ -294,7 +272,7 @@ def _normal_parts(benign: Sequence[Finding]) -> tuple[NormalPart, ...]:
     return tuple(
         NormalPart(
             code=code.value,
-            name=code.name.lower().replace("_", " "),
+            name=found[0].rule.name,
             partitions=len({each.partition for each in found}),
             example=found[0].cause,
         )

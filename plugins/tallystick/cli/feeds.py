@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
 
 import typer
 import yaml
 
 from tallystick.cli.answers import CLEAN, WRONG_USE, Answer, WrittenAnswer, deliver
-from tallystick.cli.documents import (
-    FeedCheckDocument,
-    FeedListDocument,
-    FeedPart,
-    FeedShowDocument,
-)
+from tallystick.cli.documents import Document, Part
 from tallystick.cli.options import FeedArgument, JsonOption
-from tallystick.cli.parts import problem_part
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table
 from tallystick.settings.feeds import feed_file, load_feed, read_feeds, shown_path
+from tallystick.settings.problems import FeedProblem
 
 _SECRET: Final = (
     "Secret: this is Kafka's password or key in clear. Write it to a file of mode 0600 on every"
@@ -26,6 +22,56 @@ _SECRET: Final = (
 )
 
 app = typer.Typer(no_args_is_help=True, help="What the feed files say.")
+
+
+class ProblemPart(Part):
+    """One problem of a feed file."""
+
+    file: str
+    line: int | None
+    key: str
+    what: str
+    value: str | None
+    accepted: str | None
+    nearest: str | None
+
+
+class FeedPart(Part):
+    """One feed in a few words."""
+
+    feed: str
+    file: str
+    topic: str
+    cron: str
+    timezone: str
+    until: str
+    root: str
+
+
+class FeedListDocument(Document):
+    """`feed list`."""
+
+    format: Literal["tallystick-feed-list-1"] = "tallystick-feed-list-1"
+    folder: str
+    feeds: Sequence[FeedPart]
+    problems: Sequence[ProblemPart]
+
+
+class FeedCheckDocument(Document):
+    """`feed check`."""
+
+    format: Literal["tallystick-feed-check-1"] = "tallystick-feed-check-1"
+    folder: str
+    feeds: Sequence[str]
+    problems: Sequence[ProblemPart]
+
+
+class FeedShowDocument(Document):
+    """`feed show`: the feed's file with every default written out."""
+
+    format: Literal["tallystick-feed-show-1"] = "tallystick-feed-show-1"
+    file: str
+    feed: Mapping[str, Any]
 
 
 @app.command("list")
@@ -68,7 +114,7 @@ def _listed(stage: Stage) -> Answer:
     document = FeedListDocument(
         folder=shown_path(stage.folder),
         feeds=feeds,
-        problems=[problem_part(each) for each in found.problems],
+        problems=[_problem_part(each) for each in found.problems],
     )
     rows = [
         [each.feed, each.topic, f"{each.cron} {each.timezone}", each.until, each.root, each.file]
@@ -86,7 +132,7 @@ def _checked(stage: Stage) -> Answer:
     document = FeedCheckDocument(
         folder=shown_path(stage.folder),
         feeds=list(found.feeds),
-        problems=[problem_part(each) for each in found.problems],
+        problems=[_problem_part(each) for each in found.problems],
     )
     blocks: list[Block] = [str(each) for each in found.problems]
     blocks.append(
@@ -108,3 +154,16 @@ def _secrets(stage: Stage, name: str) -> WrittenAnswer:
     text = stage.secrets_of(stage.feed(name), stage.environ)
     note = _SECRET if text else f"Spark needs no file to reach the Kafka of feed {name}."
     return WrittenAnswer(text, notes=[note])
+
+
+def _problem_part(problem: FeedProblem) -> ProblemPart:
+    """One problem of a feed file."""
+    return ProblemPart(
+        file=problem.file,
+        line=problem.line,
+        key=problem.key,
+        what=problem.words,
+        value=problem.value,
+        accepted=problem.accepted,
+        nearest=problem.nearest,
+    )

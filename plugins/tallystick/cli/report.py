@@ -1,45 +1,38 @@
-"""`reconcile`, `report` and `complete`: if what is on record is true, and how far it is proven."""
+"""`report` and `complete`: stored reports, and how far a feed is proven. Asks the ledger only."""
 
 from __future__ import annotations
 
-import logging
 import os
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import typer
 
 from tallystick.cli.answers import CLEAN, COULD_NOT, FINDINGS, Answer, WrittenAnswer, deliver
-from tallystick.cli.documents import (
-    CompleteDocument,
-    FullReadsPart,
-    ReconcileDocument,
-    SecondReaderPart,
-)
+from tallystick.cli.documents import Document, Instant, ShownFinding
 from tallystick.cli.options import (
     AtOption,
     FeedArgument,
     FormatOption,
     JsonOption,
-    LevelOption,
     OutOption,
     instant_of,
 )
-from tallystick.cli.parts import accepted_part, finding_part, partition_part
-from tallystick.cli.progress import first_word, told
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.views import complete_view, reconcile_view
+from tallystick.cli.text import Block, to_second
+from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.completeness import Proof
 from tallystick.domain.report.document import ReportDocument
-from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode, Level
+from tallystick.domain.report.finding_part import stored_part
+from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
 from tallystick.errors import ConfigurationError, ReportMissing
-from tallystick.workflows.committing.second_reading import SecondReadReport
+from tallystick.report.wording import grouped, place_text
 from tallystick.workflows.reconciling import reconciliation, reporting
-from tallystick.workflows.reconciling.scrubbing import ScrubReport
 
-_LEVELS: Final = {1: Level.L1, 2: Level.L2, 3: Level.L3, 4: Level.L4}
+_MOST_ACCEPTED: Final = 20
 _FORMS: Final = ("text", "json", "csv", "html")
 _BY_SUFFIX: Final = {".txt": "text", ".json": "json", ".csv": "csv", ".html": "html"}
 _PROOF_CODES: Final = {
@@ -49,22 +42,21 @@ _PROOF_CODES: Final = {
 }
 
 
-def reconcile(
-    context: typer.Context,
-    feed: FeedArgument,
-    level: LevelOption = 2,
-    form: FormatOption = None,
-    out: OutOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Compare ledger, broker and HDFS. Exit 0 clean, 1 findings, 3 when one of them is silent."""
-    deliver(
-        lambda: _reconciled(
-            stage_of(context), feed, _level(level), _form(form, out, as_json=as_json), out
-        ),
-        as_json=as_json or form == "json",
-        is_verbatim=form is not None,
-    )
+class CompleteDocument(Document):
+    """`complete`."""
+
+    format: Literal["tallystick-complete-1"] = "tallystick-complete-1"
+    feed: str
+    at: Instant | None
+    """Null when nobody has looked at the broker yet."""
+    proof: Literal["proven", "not proven", "unknown"]
+    complete_up_to: Instant | None
+    complete_window_end: Instant | None
+    newest_look_at: Instant | None
+    partitions_behind: int
+    held_back_by: Sequence[str]
+    accepted: Sequence[ShownFinding]
+    """What would hold it back, had not two people accepted it."""
 
 
 def report(
@@ -81,7 +73,7 @@ def report(
             stage_of(context),
             feed,
             instant_of("--at", at),
-            _form("json" if as_json and form is None else form, out) or "text",
+            form_of("json" if as_json and form is None else form, out) or "text",
             out,
         ),
         as_json=as_json or form == "json",
@@ -96,7 +88,7 @@ def complete(
     deliver(lambda: _completed(stage_of(context), feed, instant_of("--at", at)), as_json=as_json)
 
 
-def _form(form: str | None, out: Path | None, *, as_json: bool = False) -> str | None:
+def form_of(form: str | None, out: Path | None, *, as_json: bool = False) -> str | None:
     """The report's form, by its option or the file's name; None where no report is asked for.
 
     Raises ConfigurationError for a form that there is none of, and for two answers at once.
@@ -113,62 +105,6 @@ def _form(form: str | None, out: Path | None, *, as_json: bool = False) -> str |
     return form
 
 
-def _level(number: int) -> Level:
-    """The level of that number; raises ConfigurationError where there is none."""
-    if number not in _LEVELS:
-        raise ConfigurationError("--level", number, "1, 2, 3 or 4")
-    return _LEVELS[number]
-
-
-def _reconciled(
-    stage: Stage, name: str, level: Level, form: str | None, out: Path | None
-) -> Answer | WrittenAnswer:
-    feed = stage.feed(name)
-    with told(f"reconciling {name}", logging.ERROR), stage.services(feed) as services:
-        first_word(services)
-        found = reconciliation.reconcile(services, level)
-        kept = reporting.report_of(services, found)
-        reporting.store_report(services, kept)
-        stored = services.ledger.findings(services.feed_name)
-    numbers = {each.finding.key: each.finding_id for each in stored}
-    code = _exit_code(found)
-    if form is not None:
-        return _written(kept, form, out, code)
-    document = ReconcileDocument(
-        feed=found.feed,
-        topic=found.topic,
-        taken_at=found.taken_at,
-        levels=[each.value for each in found.levels],
-        verdict=found.verdict.value,
-        is_complete=found.is_complete,
-        full_reads=_full_reads_part(found.scrub) if found.scrub else None,
-        second_reader=_second_reader_part(found.second_read) if found.second_read else None,
-        findings=[finding_part(each, numbers.get(each.key)) for each in found.findings],
-        partitions=[partition_part(each) for each in found.partitions],
-    )
-    return Answer(document, reconcile_view(document), code)
-
-
-def _full_reads_part(scrub: ScrubReport) -> FullReadsPart:
-    return FullReadsPart(
-        batches_read=len(scrub.checked),
-        bytes_read=scrub.read_bytes,
-        fingerprints_taken=scrub.taken,
-        batches_due=scrub.left_due,
-        batches_never_read=scrub.standing.never_read,
-        batches=scrub.standing.batches,
-    )
-
-
-def _second_reader_part(read: SecondReadReport) -> SecondReaderPart:
-    return SecondReaderPart(
-        batches_compared=read.batches,
-        offsets_compared=read.offsets,
-        batches_due=read.left_due,
-        not_compared=read.not_compared,
-    )
-
-
 def _reported(
     stage: Stage, name: str, at: datetime | None, form: str, out: Path | None
 ) -> WrittenAnswer:
@@ -178,11 +114,11 @@ def _reported(
     if found is None:
         when = f" at or before {at.isoformat()}" if at else ""
         raise ReportMissing(f"feed {name} has no stored report{when}.")
-    code = _exit_code(found)
-    return _written(found, form, out, code)
+    code = exit_code_of_report(found)
+    return written(found, form, out, code)
 
 
-def _written(document: ReportDocument, form: str, out: Path | None, code: int) -> WrittenAnswer:
+def written(document: ReportDocument, form: str, out: Path | None, code: int) -> WrittenAnswer:
     """The report's face: on standard output, or whole in a file."""
     from tallystick.report.faces import face_of  # pandas takes a second, other commands need none
 
@@ -220,12 +156,12 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
         held_back_by=reporting.held_back_by(feed.source.topic, proven, instant, found.numbers)
         if instant and proof is not Proof.PROVEN
         else (),
-        accepted=[accepted_part(each) for each in found.accepted],
+        accepted=[stored_part(each) for each in found.accepted],
     )
-    return Answer(document, complete_view(document), _PROOF_CODES[proof])
+    return Answer(document, _complete_view(document), _PROOF_CODES[proof])
 
 
-def _exit_code(report: reconciliation.ReconcileReport | ReportDocument) -> int:
+def exit_code_of_report(report: reconciliation.ReconcileReport | ReportDocument) -> int:
     """A proven trouble is one, whoever was silent; silence alone is `could not tell`."""
     failing = [each.code for each in report.findings if each.verdict in FAILING_VERDICTS]
     if any(code != FindingCode.COULD_NOT_TELL for code in failing):
@@ -233,3 +169,51 @@ def _exit_code(report: reconciliation.ReconcileReport | ReportDocument) -> int:
     # Of a partition nothing may be proven, though nothing was found.
     is_told = report.is_complete and report.verdict not in FAILING_VERDICTS
     return CLEAN if is_told else COULD_NOT
+
+
+def _complete_view(document: CompleteDocument) -> list[Block]:
+    """If everything up to the instant is proven, and what is not."""
+    at = to_second(document.at) if document.at else "any instant"
+    said = {
+        "proven": f"Everything that was appended before {at} is {_landed_words(document)}.",
+        "not proven": f"Not everything that was appended before {at} is proven to be landed.",
+        "unknown": f"It is unknown if everything that was appended before {at} is landed.",
+    }[document.proof]
+    up_to = document.complete_up_to
+    end = document.complete_window_end
+    reach = (
+        f"Complete up to {to_second(up_to)}"
+        + (f", every window to {end.isoformat()}." if end else ".")
+        if up_to
+        else "Complete up to: unknown."
+    )
+    return [
+        f"Feed {document.feed}: {said}",
+        reach,
+        *(f"  {each}" for each in document.held_back_by),
+    ]
+
+
+def _landed_words(document: CompleteDocument) -> str:
+    """What completeness means here: nothing that people have accepted is called landed."""
+    losses, others = [], []
+    for each in document.accepted:
+        until = to_second(each.waiver.expires_at if each.waiver else None)
+        place = place_text(each)
+        if each.verdict is Verdict.PROVEN_LOSS:
+            losses.append(f"{place} until {until}")
+        else:
+            others.append(f"{place} ({each.code} {each.verdict}) until {until}")
+    if not document.accepted:
+        return "proven to be landed"
+    return (
+        "landed"
+        + (f", or accepted as lost: {_some(losses)}" if losses else "")
+        + (f", or accepted as it stands: {_some(others)}" if others else "")
+    )
+
+
+def _some(words: Sequence[str]) -> str:
+    left = len(words) - _MOST_ACCEPTED
+    more = f"; and {grouped(left)} more (--json shows all)" if left > 0 else ""
+    return "; ".join(words[:_MOST_ACCEPTED]) + more

@@ -5,30 +5,109 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Literal, TextIO
 
 import typer
 
 from tallystick.cli.answers import CLEAN, FINDINGS, Answer, closed_pipes_ignored, deliver
-from tallystick.cli.documents import (
-    LedgerExportDocument,
-    LedgerMigrateDocument,
-    LedgerStatusDocument,
-)
+from tallystick.cli.documents import Document, Part, ShownFinding, holes_part
+from tallystick.cli.findings import finding_lines
 from tallystick.cli.options import FeedArgument, JsonOption
-from tallystick.cli.parts import rebuild_document
 from tallystick.cli.progress import told
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import number
-from tallystick.cli.views import rebuild_view
+from tallystick.cli.text import Block, Table, counted
+from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import FeedName
+from tallystick.domain.report.finding_part import finding_part
 from tallystick.errors import ConfigurationError
+from tallystick.report.wording import grouped
+from tallystick.workflows.rebuilding.rebuild import EnteredBatch, RebuildReport
 from tallystick.workflows.rebuilding.rebuild import rebuild as rebuild_ledger
 
 app = typer.Typer(no_args_is_help=True, help="The ledger: its schema, a rebuild, an export.")
+
+
+class LedgerStatusDocument(Document):
+    """`ledger status`."""
+
+    format: Literal["tallystick-ledger-status-1"] = "tallystick-ledger-status-1"
+    ledger: str
+    schema_found: int
+    schema_needed: int
+    is_current: bool
+
+
+class LedgerMigrateDocument(Document):
+    """`ledger migrate`."""
+
+    format: Literal["tallystick-ledger-migrate-1"] = "tallystick-ledger-migrate-1"
+    ledger: str
+    applied: Sequence[str]
+    schema_now: int
+
+
+class RebuiltBatchPart(Part):
+    """A published batch that the ledger did not know."""
+
+    batch: str
+    generation: int
+    directory: str
+    offsets: int
+    rows: int
+    holes: Mapping[str, int]
+    files: int
+    notes: Sequence[str]
+    """What differs between the directory and its manifest, and leaves its offsets proven."""
+
+
+class OpenedLogPart(Part):
+    """A log that the ledger did not know."""
+
+    partition: int
+    generation: int
+    topic_id: str
+    first_offset: int
+
+
+class LeftOutPart(Part):
+    """A directory that is not entered."""
+
+    directory: str
+    batch: str | None
+    reasons: Sequence[str]
+
+
+class LedgerRebuildDocument(Document):
+    """`ledger rebuild`."""
+
+    format: Literal["tallystick-ledger-rebuild-1"] = "tallystick-ledger-rebuild-1"
+    feed: str
+    topic: str
+    is_dry_run: bool
+    entered: Sequence[RebuiltBatchPart]
+    opened: Sequence[OpenedLogPart]
+    abandoned: Sequence[str]
+    """Unfinished batches that were in the way."""
+    left_out: Sequence[LeftOutPart]
+    findings: Sequence[ShownFinding]
+    staged: Sequence[str]
+    """Proven attempts that stay in staging: others hold their offsets."""
+    not_known: Sequence[str]
+    """What no manifest holds, in sentences."""
+
+
+class LedgerExportDocument(Document):
+    """`ledger export --out`."""
+
+    format: Literal["tallystick-ledger-export-1"] = "tallystick-ledger-export-1"
+    ledger: str
+    feed: str | None
+    out: str
+    rows: Mapping[str, int]
+    """By table."""
 
 
 @app.command("migrate")
@@ -150,8 +229,8 @@ def _rebuilt(
             damaged=damaged,
             without_manifest=without_manifest,
         )
-    document = rebuild_document(report)
-    return Answer(document, rebuild_view(document), CLEAN if report.is_whole else FINDINGS)
+    document = _rebuild_document(report)
+    return Answer(document, _rebuild_view(document), CLEAN if report.is_whole else FINDINGS)
 
 
 def _exported(stage: Stage, name: str | None, out: Path | None) -> Answer:
@@ -172,7 +251,7 @@ def _exported(stage: Stage, name: str | None, out: Path | None) -> Answer:
         out=str(out) if out else "",
         rows={table: count for table, count in counts.items() if table not in ("export", "end")},
     )
-    rows = number(sum(document.rows.values()))
+    rows = grouped(sum(document.rows.values()))
     return Answer(document, [f"{out}: {rows} rows of {document.ledger}."] if out else [])
 
 
@@ -196,3 +275,81 @@ def _lines_to(out: Path | None) -> Iterator[TextIO]:
         raise ConfigurationError("--out", str(out), accepted) from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _rebuild_document(report: RebuildReport) -> LedgerRebuildDocument:
+    """What a rebuild did, or would do."""
+    return LedgerRebuildDocument(
+        feed=report.feed,
+        topic=report.topic,
+        is_dry_run=report.is_dry_run,
+        entered=[_rebuilt_part(each) for each in report.entered],
+        opened=[
+            OpenedLogPart(
+                partition=each.partition.partition,
+                generation=each.ordinal,
+                topic_id=each.topic_id,
+                first_offset=each.first_offset,
+            )
+            for each in report.opened
+        ],
+        abandoned=[each.plan.batch_id for each in report.abandoned],
+        left_out=[
+            LeftOutPart(directory=each.directory, batch=each.batch_id, reasons=each.reasons)
+            for each in report.left_out
+        ],
+        findings=[finding_part(each) for each in report.findings],
+        staged=list(report.staged),
+        not_known=list(report.not_known),
+    )
+
+
+def _rebuilt_part(entered: EnteredBatch) -> RebuiltBatchPart:
+    batch = entered.batch
+    return RebuiltBatchPart(
+        batch=batch.plan.batch_id,
+        generation=batch.plan.ordinal,
+        directory=str(BatchPath.of(batch.plan)),
+        offsets=batch.plan.span,
+        rows=batch.record_count,
+        holes=holes_part(batch.holes),
+        files=batch.file_count,
+        notes=entered.notes,
+    )
+
+
+def _rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
+    """What the ledger lacked and has now, what could not be entered, and what nobody can tell."""
+    count, rows = len(document.entered), sum(each.rows for each in document.entered)
+    verb = "would be entered" if document.is_dry_run else "entered"
+    blocks: list[Block] = [
+        f"Feed {document.feed}, topic {document.topic}: {counted('published batch', count)}"
+        f" that the ledger did not know {verb}, {grouped(rows)} rows."
+    ]
+    if count:
+        headers = ("batch", "generation#", "offsets#", "rows#", "files#", "where")
+        cells = [
+            [each.batch, str(each.generation), grouped(each.offsets), grouped(each.rows),
+             grouped(each.files), each.directory]
+            for each in document.entered
+        ]  # fmt: skip
+        blocks.append(Table(headers, cells))
+    blocks += [f"{each.directory}: {note}" for each in document.entered for note in each.notes]
+    blocks += [f"given up, it was in the way: batch {each}" for each in document.abandoned]
+    for left in document.left_out:
+        blocks.append(f"left out: {left.directory}: {'; '.join(left.reasons)}")
+    if document.left_out:
+        blocks.append(
+            "With --damaged, batches are entered too whose files are gone for good and do not prove"
+            " their manifest any more; with --without-manifest those that have lost it."
+        )
+        blocks.append("next: docs/runbook.md, A10, says what to do with what was left out.")
+    blocks += finding_lines(document.findings)
+    if not (count or document.left_out):
+        return blocks
+    blocks.append("What manifests can't tell:")
+    blocks += [f"  {each}" for each in document.not_known]
+    return [
+        *blocks,
+        *(f"  left in staging, others hold its offsets: {each}" for each in document.staged),
+    ]

@@ -1,0 +1,279 @@
+"""`findings`, `explain` and `waive`: what is wrong, what it means, and what is accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+
+import typer
+
+from tallystick.cli.answers import (
+    CLEAN,
+    FINDINGS,
+    Answer,
+    deliver,
+)
+from tallystick.cli.documents import Document, Instant, ShownFinding
+from tallystick.cli.options import FeedArgument, JsonOption, instant_of
+from tallystick.cli.stage import Stage, stage_of
+from tallystick.cli.text import Block, Table, to_second
+from tallystick.domain.batches.states import FindingState
+from tallystick.domain.identities import FeedName
+from tallystick.domain.report.finding_part import FindingPart, WaiverState, stored_part
+from tallystick.domain.rules.findings import FAILING_VERDICTS
+from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.rules.waivers import Waiver
+from tallystick.errors import ConfigurationError
+from tallystick.ports.ledger import Ledger
+from tallystick.report.wording import place_text
+
+
+class FindingsDocument(Document):
+    """`findings`."""
+
+    format: Literal["tallystick-findings-1"] = "tallystick-findings-1"
+    feed: str
+    findings: Sequence[ShownFinding]
+
+
+class ExplainDocument(Document):
+    """`explain`: a finding with its rule."""
+
+    format: Literal["tallystick-explain-1"] = "tallystick-explain-1"
+    finding: ShownFinding
+    compares: str
+    not_when: str
+    remedy: str
+
+
+class WaiveDocument(Document):
+    """`waive`: the finding as it stands now."""
+
+    format: Literal["tallystick-waive-1"] = "tallystick-waive-1"
+    finding: ShownFinding
+    expires_at: Instant
+
+
+def findings(
+    context: typer.Context,
+    feed: FeedArgument,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Those that have ended too, with what ended them.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the feed's findings by number. Asks the ledger only. Exit 1 while one is open."""
+    deliver(
+        lambda: _listed(stage_of(context), feed, everything=everything),
+        as_json=as_json,
+    )
+
+
+def explain(
+    context: typer.Context,
+    finding: Annotated[int, typer.Argument(help="The finding's number.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a finding means, what it rests on, and what to do. Asks the ledger only."""
+    deliver(lambda: _explained(stage_of(context), finding), as_json=as_json)
+
+
+def waive(
+    context: typer.Context,
+    finding: Annotated[int, typer.Argument(help="The finding's number.")],
+    evidence: Annotated[
+        str,
+        typer.Option(metavar="DIGEST", help="What both have read: explain shows its digest."),
+    ],
+    reason: Annotated[str, typer.Option(help="Why it is accepted.")],
+    asked_by: Annotated[str, typer.Option(metavar="NAME", help="Who asks for it.")],
+    approved_by: Annotated[str, typer.Option(metavar="NAME", help="Somebody else who agrees.")],
+    until: Annotated[str, typer.Option(metavar="T", help="When the waiver ends (excluded).")],
+    as_json: JsonOption = False,
+) -> None:
+    """Accept an open finding as both have read it, for a time, by two people's word."""
+    deliver(
+        lambda: _waived(
+            stage_of(context),
+            Waiver(
+                finding_id=finding,
+                reason=reason,
+                asked_by=asked_by,
+                approved_by=approved_by,
+                expires_at=_still_to_come("--until", until),
+                digest=evidence.strip().lower(),
+            ),
+        ),
+        as_json=as_json,
+    )
+
+
+def _listed(stage: Stage, name: str, *, everything: bool) -> Answer:
+    stage.feed(name)  # a mistyped name is told, not answered with an empty list
+    with stage.ledger() as ledger:
+        found = (
+            ledger.all_findings(FeedName(name)) if everything else ledger.findings(FeedName(name))
+        )
+    document = FindingsDocument(feed=name, findings=[stored_part(each) for each in found])
+    is_open = any(
+        each.state is FindingState.OPEN and each.finding.verdict in FAILING_VERDICTS
+        for each in found
+    )
+    return Answer(document, findings_view(document), FINDINGS if is_open else CLEAN)
+
+
+def _explained(stage: Stage, number: int) -> Answer:
+    with stage.ledger() as ledger:
+        found = _finding(ledger, number)
+    rule = found.finding.rule
+    document = ExplainDocument(
+        finding=stored_part(found),
+        compares=rule.compares,
+        not_when=rule.not_when,
+        remedy=rule.remedy,
+    )
+    return Answer(document, explain_view(document))
+
+
+def _waived(stage: Stage, waiver: Waiver) -> Answer:
+    number, until = waiver.finding_id, waiver.expires_at
+    if waiver.asked_by.strip().lower() == waiver.approved_by.strip().lower():
+        raise ConfigurationError("--approved-by", waiver.approved_by, "another person's name")
+    with stage.ledger() as ledger:
+        _finding(ledger, number)
+        ledger.waive(waiver)
+        found = _finding(ledger, number)
+    document = WaiveDocument(finding=stored_part(found), expires_at=until)
+    words = f"Finding {number} is waived until {until.isoformat()}, or until its evidence changes."
+    return Answer(document, [words])
+
+
+def _still_to_come(option: str, value: str) -> datetime:
+    instant = instant_of(option, value)
+    if instant is None or instant <= datetime.now(instant.tzinfo):
+        raise ConfigurationError(option, value, "an instant that is still to come")
+    return instant
+
+
+def _finding(ledger: Ledger, number: int) -> StoredFinding:
+    found = ledger.finding(number)
+    if found is None:
+        accepted = "a number that ./tallystick findings FEED --all shows"
+        raise ConfigurationError("FINDING", str(number), accepted)
+    return found
+
+
+def findings_view(document: FindingsDocument) -> list[Block]:
+    """One row for each finding; what ended those that have."""
+    if not document.findings:
+        return [f"Feed {document.feed} has no findings."]
+    has_ended = any(each.closed_by for each in document.findings)
+    rows = [
+        [
+            str(each.number),
+            _state_of(each),
+            each.verdict,
+            f"{each.code} {each.name}",
+            place_of(each),
+            to_second(each.first_seen_at),
+            each.evidence_digest,
+            each.cause,
+            *([each.closed_by or "-"] if has_ended else []),
+        ]
+        for each in document.findings
+    ]
+    headers = ["finding#", "state", "verdict", "what", "where", "first seen", "evidence", "cause"]
+    if has_ended:
+        headers.append("ended by")
+    return [
+        Table(headers, rows),
+        "next: ./tallystick explain FINDING says what one means and what to do.",
+    ]
+
+
+def explain_view(document: ExplainDocument) -> list[Block]:
+    """The finding, its rule, its history, its waiver and its evidence; what to do, if anything."""
+    found = document.finding
+    lines: list[Block] = [
+        f"Finding {found.number} of feed {found.feed}: {found.code} {found.name}, {found.verdict},"
+        f" {found.state}.",
+        f"where: {place_of(found)}"
+        + (f", generation {found.generation}" if found.generation else ""),
+        f"cause: {found.cause}",
+        f"rule: {document.compares} (level {found.level})",
+        f"it is no finding when: {document.not_when}",
+        f"first seen {to_second(found.first_seen_at)}, last confirmed"
+        f" {to_second(found.last_confirmed_at)}",
+    ]
+    lines += _waiver_lines(found)
+    lines += [f"evidence: {key} = {json.dumps(each)}" for key, each in found.evidence.items()]
+    lines.append(f"evidence digest: {found.evidence_digest}")
+    if found.closed_by:
+        return [*lines, f"closed: {found.closed_by}"]
+    lines.append(f"remedy: {document.remedy}")
+    if found.is_waived:
+        return lines
+    return [*lines, f"if two people accept it: {_waive_command(found)}", f"next: {found.next_step}"]
+
+
+def _waive_command(finding: FindingPart) -> str:
+    """What accepts the finding as it is told here, and as nothing else."""
+    return (
+        f"./tallystick waive {finding.number} --evidence {finding.evidence_digest}"
+        " --reason TEXT --asked-by NAME --approved-by NAME --until T"
+    )
+
+
+def _state_of(finding: FindingPart) -> str:
+    """The state, and until when it is so, or what became of the waiver of one that is open."""
+    if finding.waiver is None or finding.closed_by:
+        return str(finding.state)
+    until = to_second(finding.waiver.expires_at)
+    if finding.is_waived:
+        return f"waived until {until}"
+    if finding.waiver.state is WaiverState.EXPIRED:
+        return f"{finding.state}, waiver expired {until}"
+    return f"{finding.state}, waiver void"
+
+
+def _waiver_lines(finding: FindingPart) -> list[str]:
+    waiver = finding.waiver
+    if waiver is None:
+        return []
+    until = to_second(waiver.expires_at)
+    if finding.is_waived:
+        said = f"waived until {until}, or until its evidence changes"
+    elif waiver.state is WaiverState.EXPIRED:
+        said = f"was waived until {until}, which is over"
+    elif finding.state is FindingState.OPEN:
+        said = f"was waived until {until}, which is void: its evidence has changed"
+    else:
+        said = f"was waived until {until}"
+    people = f"asked by {waiver.asked_by}, approved by {waiver.approved_by}"
+    return [f"{said}: {people}, because: {waiver.reason}"]
+
+
+def place_of(finding: FindingPart) -> str:
+    """Topic, partition and offsets, as far as the finding has them; else its path or batch."""
+    place = place_text(finding)
+    has_offsets = finding.from_offset is not None and finding.until_offset is not None
+    return place if has_offsets else f"{place} {finding.subject}".rstrip()
+
+
+def finding_lines(findings: Sequence[FindingPart]) -> list[Block]:
+    """Each finding in two lines: what it is, and what to do next, unless it is accepted."""
+    lines: list[Block] = []
+    for each in findings:
+        lines.append(finding_line(each))
+        if not each.is_waived:
+            lines.append(f"  next: {each.next_step}")
+    return lines
+
+
+def finding_line(finding: FindingPart) -> str:
+    """What the finding is, in one line."""
+    numbered = f"finding {finding.number}: " if finding.number is not None else ""
+    what = f"{finding.standing_verdict}  {finding.code} {finding.name}: {finding.cause}"
+    return f"{numbered}{place_text(finding)}  {what}"

@@ -1,0 +1,266 @@
+"""`batches` and `files`: what is on record. Asks the ledger only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import typer
+from pydantic import computed_field
+
+from tallystick.cli.answers import Answer, deliver
+from tallystick.cli.documents import (
+    Document,
+    Instant,
+    Part,
+    RangePart,
+    WindowPart,
+    holes_part,
+    range_part,
+    window_part,
+)
+from tallystick.cli.options import FeedArgument, JsonOption
+from tallystick.cli.stage import Stage, stage_of
+from tallystick.cli.text import Block, Table, hole_count
+from tallystick.domain.batches.batch import PlannedRange
+from tallystick.domain.batches.manifest import AccountedRange
+from tallystick.domain.batches.paths import BatchPath
+from tallystick.domain.batches.states import HoleClass
+from tallystick.domain.identities import FeedName
+from tallystick.ports.ledger import AttemptRecord, BatchRecord, FileRecord
+from tallystick.report.wording import grouped
+from tallystick.workflows.stored.current_files import path_of
+
+
+class AccountedRangePart(RangePart):
+    """Offsets of one partition; rows and holes are null before the commit."""
+
+    rows: int | None
+    holes: Mapping[str, int] | None
+    """By class: control, aborted, compacted."""
+
+
+class AttemptPart(Part):
+    """One try to carry out a batch."""
+
+    attempt: str
+    token: int
+    owner: str
+    application: str | None
+    started_at: Instant
+    ended_at: Instant | None
+    outcome: str | None
+
+
+class BatchPart(Part):
+    """One batch as the ledger has it."""
+
+    batch: str
+    state: str
+    generation: int
+    window: WindowPart | None
+    planned_at: Instant
+    committed_at: Instant | None
+    published_at: Instant | None
+    held_by: str | None
+    directory: str
+    offsets: int
+    rows: int | None
+    holes: Mapping[str, int] | None
+    ranges: Sequence[AccountedRangePart]
+    attempts: Sequence[AttemptPart]
+
+
+class BatchesDocument(Document):
+    """`batches`."""
+
+    format: Literal["tallystick-batches-1"] = "tallystick-batches-1"
+    feed: str
+    batches: Sequence[BatchPart]
+
+
+class FilePart(Part):
+    """What one committed file holds of one partition."""
+
+    path: str
+    partition: int
+    from_offset: int
+    until_offset: int
+    rows: int
+    bytes: int
+    """Of the whole file, whatever it holds of other partitions."""
+    published: bool
+    generation: int
+    batch: str
+    checksum: str
+
+    @computed_field(alias="from")  # type: ignore[prop-decorator]
+    @property
+    def short_from(self) -> int:
+        """`from_offset` under the short name of the command's table."""
+        return self.from_offset
+
+    @computed_field(alias="until")  # type: ignore[prop-decorator]
+    @property
+    def short_until(self) -> int:
+        """`until_offset` under the short name of the command's table."""
+        return self.until_offset
+
+
+class FilesDocument(Document):
+    """`files`: one entry for each file and partition."""
+
+    format: Literal["tallystick-files-1"] = "tallystick-files-1"
+    feed: str
+    files: Sequence[FilePart]
+
+
+def batches(context: typer.Context, feed: FeedArgument, as_json: JsonOption = False) -> None:
+    """List the feed's batches with state, attempts, ranges and holes. Asks the ledger only."""
+    deliver(lambda: _batches(stage_of(context), feed), as_json=as_json)
+
+
+def files(context: typer.Context, feed: FeedArgument, as_json: JsonOption = False) -> None:
+    """List the feed's committed files with their offsets. Asks the ledger only."""
+    deliver(lambda: _files(stage_of(context), feed), as_json=as_json)
+
+
+def _batches(stage: Stage, name: str) -> Answer:
+    stage.feed(name)  # a mistyped name is told, not answered with an empty list
+    with stage.ledger() as ledger:
+        found = ledger.batches(FeedName(name))
+    document = BatchesDocument(feed=name, batches=[_batch_part(each) for each in found])
+    return Answer(document, batches_view(document))
+
+
+def _files(stage: Stage, name: str) -> Answer:
+    stage.feed(name)  # a mistyped name is told, not answered with an empty list
+    with stage.ledger() as ledger:
+        found = ledger.files(FeedName(name))
+    parts = [part for each in found for part in _file_parts(each)]
+    document = FilesDocument(feed=name, files=parts)
+    return Answer(document, files_view(document))
+
+
+def _batch_part(record: BatchRecord) -> BatchPart:
+    """One batch; rows and holes are known from its commit on."""
+    status = record.status
+    plan = status.plan
+    ranges = [_accounted_part(each) for each in record.ranges]
+    if not ranges:
+        ranges = [_unaccounted_part(each) for each in plan.ranges]
+    totals = dict.fromkeys(HoleClass, 0)
+    for each in record.ranges:
+        for kind, runs in each.holes.items():
+            totals[kind] += runs.count
+    is_accounted = bool(record.ranges)
+    is_held = status.state.is_unfinished and status.lease_seconds_left > 0
+    return BatchPart(
+        batch=plan.batch_id,
+        state=status.state.value,
+        generation=plan.ordinal,
+        window=window_part(plan.window),
+        planned_at=record.planned_at,
+        committed_at=record.committed_at,
+        published_at=record.published_at,
+        held_by=status.holder if is_held else None,
+        directory=str(BatchPath.of(plan)),
+        offsets=plan.span,
+        rows=sum(each.record_count for each in record.ranges) if is_accounted else None,
+        holes=holes_part(totals) if is_accounted else None,
+        ranges=ranges,
+        attempts=[_attempt_part(each) for each in record.attempts],
+    )
+
+
+def _accounted_part(accounted: AccountedRange) -> AccountedRangePart:
+    return AccountedRangePart(
+        **range_part(accounted.planned.offsets).model_dump(),
+        rows=accounted.record_count,
+        holes=holes_part({kind: runs.count for kind, runs in accounted.holes.items()}),
+    )
+
+
+def _unaccounted_part(planned: PlannedRange) -> AccountedRangePart:
+    return AccountedRangePart(**range_part(planned.offsets).model_dump(), rows=None, holes=None)
+
+
+def _attempt_part(record: AttemptRecord) -> AttemptPart:
+    return AttemptPart(
+        attempt=record.attempt.attempt_id,
+        token=record.attempt.token,
+        owner=record.attempt.owner,
+        application=record.application_id,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        outcome=record.outcome,
+    )
+
+
+def _file_parts(record: FileRecord) -> list[FilePart]:
+    """One entry for each partition that the file holds rows of."""
+    plan = record.plan
+    return [
+        FilePart(
+            path=path_of(record),
+            partition=each.partition,
+            from_offset=each.first_offset,
+            until_offset=each.last_offset + 1,
+            rows=each.record_count,
+            bytes=record.file.length_bytes,
+            published=record.is_published,
+            generation=plan.ordinal,
+            batch=record.batch_id,
+            checksum=record.file.checksum,
+        )
+        for each in record.file.slices
+    ]
+
+
+def batches_view(document: BatchesDocument) -> list[Block]:
+    """All batches, one row each."""
+    if not document.batches:
+        return [f"Feed {document.feed} has no batch yet."]
+    headers = (
+        "batch", "state", "gen#", "window (UTC)", "parts#", "offsets#", "rows#", "holes#", "tries#"
+    )  # fmt: skip
+    rows = [
+        [
+            each.batch,
+            each.state,
+            str(each.generation),
+            each.window.in_utc if each.window else "-",
+            grouped(len(each.ranges)),
+            grouped(each.offsets),
+            grouped(each.rows),
+            hole_count(each.holes),
+            str(len(each.attempts)),
+        ]
+        for each in document.batches
+    ]
+    held = [
+        f"Batch {each.batch} is held by {each.held_by}."
+        for each in document.batches
+        if each.held_by
+    ]
+    return [Table(headers, rows), *held]
+
+
+def files_view(document: FilesDocument) -> list[Block]:
+    """All committed files, one row for each partition in each."""
+    if not document.files:
+        return [f"Feed {document.feed} has no committed file yet."]
+    headers = ("partition#", "from#", "until#", "rows#", "bytes#", "published", "path")
+    rows = [
+        [
+            str(each.partition),
+            grouped(each.from_offset),
+            grouped(each.until_offset),
+            grouped(each.rows),
+            grouped(each.bytes),
+            "yes" if each.published else "no",
+            each.path,
+        ]
+        for each in document.files
+    ]
+    return [Table(headers, rows)]
