@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.identities import BatchId
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A8: Final = Rule(
@@ -18,3 +21,24 @@ A8: Final = Rule(
     remedy="landed again while the broker has it; moved back, or given up, when named",
     mending=Mending.LAND_AGAIN,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class LostRows:
+    """Evidence of rows that a repair could not land again, in place of the file that held them."""
+
+    repair: BatchId
+    kept: tuple[str, ...] = ()
+    """Where files are kept that may hold them."""
+
+    def as_json(self) -> dict[str, object]:
+        """As it stands on record."""
+        return {"repair": self.repair, **({"kept": list(self.kept)} if self.kept else {})}
+
+    @classmethod
+    def of(cls, found: Finding) -> LostRows | None:
+        """What the finding carries; None for one about a file that is missing."""
+        repair, kept = found.evidence.get("repair"), found.evidence.get("kept")
+        if found.rule != A8 or not isinstance(repair, str):
+            return None
+        return cls(BatchId(repair), tuple(kept) if isinstance(kept, list) else ())
