@@ -192,7 +192,7 @@ def test_looks_come_back_as_they_were_recorded(story: LedgerStory) -> None:
 
     places = story.ledger.look_places(FEED)
     first, second = story.ledger.looks([each.snapshot_id for each in places])
-    assert [each.taken_at for each in places] == [NOON, later.taken_at]
+    assert [each.looked_at for each in places] == [NOON, later.taken_at]
     assert (list(first.partitions), list(first.high_watermarks)) == ([0, 1], [9, 7])
     assert second == Look(
         later.taken_at, later.topic_id, second.partitions, second.high_watermarks, frozenset({1})
@@ -202,7 +202,7 @@ def test_looks_come_back_as_they_were_recorded(story: LedgerStory) -> None:
     assert (sums.log_start, sums.high_watermark, sums.leaderless) == (1, 20, 1)
     newest = story.ledger.newest_bounds(FEED)
     assert newest is not None
-    assert (newest.taken_at, newest.high_watermarks) == (later.taken_at, {0: 12, 2: 8})
+    assert (newest.looked_at, newest.high_watermarks) == (later.taken_at, {0: 12, 2: 8})
 
 
 def test_a_feed_that_was_never_planned_keeps_no_look(story: LedgerStory) -> None:

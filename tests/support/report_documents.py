@@ -128,7 +128,7 @@ def a_document(
         ),
         band=tuple(
             BandPart(
-                taken_at=edges[place + 1],
+                looked_at=edges[place + 1],
                 log_start=reach[max(0, place - columns // 3)],
                 frontier=reach[max(0, place - 1)],
                 last_stable=reach[place] - 400,

@@ -113,7 +113,7 @@ class PostgresReports:
         if row is None:
             return None
         return ShownBounds(
-            taken_at=in_utc(row.looked_at),
+            looked_at=in_utc(row.looked_at),
             topic_id=row.topic_id,
             retention_ms=row.retention_ms,
             log_start_offsets=dict(zip(row.partitions, row.log_start_offsets, strict=True)),
@@ -195,7 +195,7 @@ class PostgresReports:
 
 def _look(row: Any) -> Look:
     return Look(
-        taken_at=in_utc(row.looked_at),
+        looked_at=in_utc(row.looked_at),
         topic_id=row.topic_id,
         partitions=array("q", row.partitions),
         high_watermarks=array("q", row.high_watermarks),

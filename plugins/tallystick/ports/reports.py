@@ -23,7 +23,7 @@ class LookPlace:
     """One look at the broker, without what it showed."""
 
     snapshot_id: int
-    taken_at: datetime
+    looked_at: datetime
     """Never later than the ledger's clock was when the look began."""
 
 
@@ -56,7 +56,7 @@ class LookSums:
 class ShownBounds:
     """The newest look, partition by partition."""
 
-    taken_at: datetime
+    looked_at: datetime
     topic_id: str
     retention_ms: int | None
     log_start_offsets: Mapping[int, int]

@@ -149,7 +149,7 @@ def _chart_data(document: ReportDocument) -> dict[str, object]:
             for kind in HoleClass
         },
         "band": {
-            "at": [each.taken_at.isoformat() for each in document.band],
+            "at": [each.looked_at.isoformat() for each in document.band],
             "start": [each.log_start if each.is_whole else None for each in document.band],
             "frontier": [each.frontier for each in document.band],
             "stable": [each.last_stable if each.is_whole else None for each in document.band],

@@ -93,7 +93,7 @@ def _left_by_size(
 ) -> timedelta | None:
     if retention_bytes is None or not past:
         return None
-    grown, elapsed = bounds.high_watermark - past[0].high_watermark, now - past[0].taken_at
+    grown, elapsed = bounds.high_watermark - past[0].high_watermark, now - past[0].looked_at
     if grown <= 0 or elapsed <= timedelta():
         return None
     left_bytes = retention_bytes - bytes_behind(head, bounds)

@@ -61,7 +61,7 @@ class BrokerSnapshot:
 class PastBounds:
     """One partition's ends as an earlier snapshot showed them."""
 
-    taken_at: datetime
+    looked_at: datetime
     high_watermark: int
     last_stable_offset: int
 

@@ -36,7 +36,7 @@ CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
 class Look:
     """The high watermarks that one snapshot showed."""
 
-    taken_at: datetime
+    looked_at: datetime
     """Before the broker was asked; never later than the ledger's clock was then."""
     topic_id: str
     partitions: Sequence[int]
@@ -234,10 +234,10 @@ class _Search:
         if look.doubt:
             self.doubt = self.doubt or look.doubt
         elif self.is_over and not self.was_shown and look.topic_id not in self.logs:
-            self.up_to = look.taken_at
+            self.up_to = look.looked_at
             return True
         elif self.was_shown and self.absent_at is None:
-            self.absent_at = look.taken_at
+            self.absent_at = look.looked_at
         return False
 
     def is_proven_by(self, look: Look, high_watermark: int) -> bool:
@@ -250,13 +250,13 @@ class _Search:
             if prefix is _UNPLANNED and high_watermark == 0:
                 self.doubt = self.doubt or look.doubt or _ANOTHER_LOG
             else:
-                self.short_at = look.taken_at
+                self.short_at = look.looked_at
                 self.blocked_by, self.worst = prefix.blocked_by, prefix.worst
             return False
         if look.doubt:
             self.doubt = self.doubt or look.doubt
             return False
-        self.up_to = self.up_to or look.taken_at
+        self.up_to = self.up_to or look.looked_at
         return not self.may_be_cut
 
 
@@ -315,7 +315,7 @@ def completeness_of(
     )
     newest: datetime | None = None
     for look in looks:
-        newest = newest or look.taken_at
+        newest = newest or look.looked_at
         searches.look(look)
         if not searches.waiting:
             break

@@ -82,7 +82,7 @@ class ColumnPart:
 class BandPart:
     """All partitions' offsets added up, as one look showed them."""
 
-    taken_at: datetime
+    looked_at: datetime
     log_start: int
     frontier: int | None
     """By what was committed and recorded as lost since; None for a look at an earlier log."""

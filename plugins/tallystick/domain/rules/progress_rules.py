@@ -205,14 +205,14 @@ def stalled_stable_offsets(
                 level=Level.L1,
                 cause=(
                     f"a transaction of {of_whom} has been open at offset {stable} since"
-                    f" {since.taken_at.isoformat(timespec='seconds')} at the latest, longer than"
+                    f" {since.looked_at.isoformat(timespec='seconds')} at the latest, longer than"
                     " any may be; nothing behind it can be read."
                 ),
                 next_step="Find and abort it: kafka-transactions.sh find-hanging, then abort.",
                 evidence={
                     "last_stable_offset": stable,
                     "producer_id": producer,
-                    "seen_first_at": since.taken_at.isoformat(),
+                    "seen_first_at": since.looked_at.isoformat(),
                 },
             )
         )
@@ -221,7 +221,7 @@ def stalled_stable_offsets(
 
 def _is_stalled(since: PastBounds, bounds: PartitionBounds, long_ago: datetime) -> bool:
     """True when it was open long ago, and records have come behind it since."""
-    return since.taken_at < long_ago and since.high_watermark < bounds.high_watermark
+    return since.looked_at < long_ago and since.high_watermark < bounds.high_watermark
 
 
 def unfinished_batches(

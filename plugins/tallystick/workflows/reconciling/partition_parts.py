@@ -27,7 +27,7 @@ def partition_parts(
     """One part for each partition that the ledger knows, in their order."""
     proven = {each.partition: each for each in complete.partitions}
     # A look of an earlier day says nothing about today.
-    seen = bounds if bounds and bounds.taken_at >= reconciled.taken_at else None
+    seen = bounds if bounds and bounds.looked_at >= reconciled.taken_at else None
     checked = _checked_at(reconciled, totals)
     return tuple(
         _part(

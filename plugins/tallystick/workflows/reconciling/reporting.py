@@ -122,8 +122,8 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         if each.key in stored or each.code is not FindingCode.COULD_NOT_TELL
     ]
     complete = _completeness(ledger, feed, generations, told, stored)
-    places = sorted(ledger.look_places(feed), key=lambda each: each.taken_at)
-    borders = borders_of([each.taken_at for each in places], reconciled.taken_at)
+    places = sorted(ledger.look_places(feed), key=lambda each: each.looked_at)
+    borders = borders_of([each.looked_at for each in places], reconciled.taken_at)
     edges = edges_of(borders, reconciled.taken_at)
     shown = [places[index] for _, index in borders]
     ids = [each.snapshot_id for each in shown]
@@ -131,7 +131,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     totals = ledger.landed_totals(
         feed,
         edges=edges,
-        looks_at=[each.taken_at for each in shown],
+        looks_at=[each.looked_at for each in shown],
         instants=sorted(each.recorded_at for each in sums),
         ages_seconds=_AGES_SECONDS,
     )
@@ -334,7 +334,7 @@ def _band_parts(
     frontier = sum(each.frontier for each in newest)
     return tuple(
         BandPart(
-            taken_at=place.taken_at,
+            looked_at=place.looked_at,
             log_start=each.log_start,
             frontier=frontier - gone if living == {each.topic_id} else None,
             last_stable=each.last_stable,
