@@ -13,7 +13,7 @@ import pytest
 from tallystick.domain.batches.batch import WaitingBatch
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import FeedName, Owner
-from tallystick.domain.rules.progress_rules import unfinished_batches
+from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.workflows.planning.plan import plan_feed
 from tests.support.command_line import CommandLine

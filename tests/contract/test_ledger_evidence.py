@@ -9,8 +9,9 @@ import pytest
 
 from tallystick.domain.logs.snapshot import PartitionBounds, PastBounds
 from tallystick.domain.planning.log_changes import LogChanges, LostRange
+from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
+from tallystick.domain.rules.b1_ledger_overlap import overlaps_in_ledger
 from tallystick.domain.rules.findings import FindingCode
-from tallystick.domain.rules.ledger_rules import overlaps_in_ledger, skips_in_ledger
 from tests.support.builders import a_range
 from tests.support.ledger_story import FEED, NOON, TOPIC, TOPIC_ID, LedgerStory, snapshot_of
 

@@ -12,7 +12,7 @@ from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import Owner
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.rules.attempt_rules import FAILING_AFTER
+from tallystick.domain.rules.n4_failing_batch import FAILING_AFTER
 from tallystick.domain.window import Window
 from tallystick.errors import VerificationFailed
 from tallystick.sources.broker_view import KafkaBrokerView

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.attempts.asked import is_of_attempts
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts
 from tallystick.errors import StorageUnavailable
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.sweeping import sweep

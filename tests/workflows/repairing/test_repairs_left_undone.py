@@ -13,7 +13,7 @@ from tallystick.domain.batches.batch import WaitingBatch
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.rules.findings import FindingCode
-from tallystick.domain.rules.progress_rules import unfinished_batches
+from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.workflows.committing.retiring import put_aside
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile

@@ -1,11 +1,16 @@
-"""A11, unreadable record."""
+"""A11, unreadable record: Spark cannot read it, while it reads what is beside it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.findings import Finding, finding_in_batch, kept_in
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A11: Final = Rule(
@@ -21,3 +26,58 @@ A11: Final = Rule(
     mending=Mending.READ_AGAIN,
     is_of_plans=True,
 )
+
+
+def unreadable_record(
+    plan: BatchPlan, offsets: OffsetRange, reason: str, kept: Sequence[str] = ()
+) -> Finding:
+    """One offset that Spark can't read, while it reads what is beside it; `kept` are the places of
+    files that may hold it.
+    """
+    evidence: dict[str, object] = {"reason": reason, "topic_id": plan.topic_id}
+    if kept:
+        evidence["kept"] = list(kept)
+    return finding_in_batch(
+        plan,
+        offsets,
+        A11,
+        Verdict.UNKNOWN,
+        level=Level.L0,
+        cause=(
+            f"Spark can't read the record at offset {offsets.from_offset}, and reads what is beside"
+            f" it: {reason.rstrip('.')}."
+        ),
+        next_step=(
+            f"{kept_in(evidence)}All around it is landed. Try it again after an upgrade, before"
+            f" retention deletes it: ./tallystick repair {plan.feed} NUMBER. Two people may"
+            " give it up: ./tallystick waive --help"
+        ),
+        evidence=evidence,
+    )
+
+
+def standing_unreadable(
+    generations: Mapping[int, GenerationAccount],
+    recorded: Sequence[Finding],
+    claimed: Collection[OffsetRange],
+) -> tuple[Finding, ...]:
+    """The unreadable records whose offset is neither landed nor lost to this day.
+
+    `claimed` are the ranges that unfinished batches hold: a try is no landing.
+    """
+    return tuple(
+        each
+        for each in recorded
+        if each.code is FindingCode.UNREADABLE_RECORD and _is_open(generations, each, claimed)
+    )
+
+
+def _is_open(
+    generations: Mapping[int, GenerationAccount], found: Finding, claimed: Collection[OffsetRange]
+) -> bool:
+    account = generations.get(-1 if found.partition is None else found.partition)
+    if account is None or account.ordinal != found.generation or found.from_offset is None:
+        return False
+    settled = set(account.beyond) - set(account.unreadable) - set(claimed)
+    is_settled = any(found.from_offset in each for each in settled)
+    return found.from_offset >= account.frontier and not is_settled

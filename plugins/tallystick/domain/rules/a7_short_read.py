@@ -1,11 +1,16 @@
-"""A7, short read."""
+"""A7, short read: an attempt should have landed these offsets and did not, for no proven cause."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A7: Final = Rule(
@@ -19,3 +24,51 @@ A7: Final = Rule(
     mending=Mending.NOTHING,
     is_of_plans=True,
 )
+
+
+def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
+    """Offsets that an attempt should have landed and did not, for no proven cause."""
+    return finding_in_batch(
+        plan,
+        missing,
+        A7,
+        Verdict.UNKNOWN,
+        level=Level.L0,
+        cause=(
+            f"batch {plan.batch_id} should hold these offsets, none is there, and the log proves"
+            " no hole. Nothing of the batch was committed."
+        ),
+        next_step=f"The next run lands them again: ./tallystick land {plan.feed}",
+        evidence={"batch": plan.batch_id},
+    )
+
+
+def standing_short_reads(
+    generations: Mapping[int, GenerationAccount],
+    recorded: Sequence[Finding],
+    open_repairs: Collection[str],
+) -> tuple[Finding, ...]:
+    """The short reads on record whose offsets are not accounted for to this day.
+
+    `open_repairs` are the repairs that are neither committed nor given up.
+    """
+    return tuple(
+        each
+        for each in recorded
+        if each.code is FindingCode.SHORT_READ and not is_over(generations, each, open_repairs)
+    )
+
+
+def is_over(
+    generations: Mapping[int, GenerationAccount], recorded: Finding, open_repairs: Collection[str]
+) -> bool:
+    """True for a short read whose offsets are landed, a proven hole, or lost by now."""
+    if recorded.code is not FindingCode.SHORT_READ or recorded.partition is None:
+        return False
+    if recorded.evidence.get("batch") in open_repairs:
+        # A repair's offsets were landed once: the frontier has passed them long ago.
+        return False
+    account = generations.get(recorded.partition)
+    if account is None or account.ordinal != recorded.generation:
+        return True
+    return (recorded.until_offset or 0) <= account.frontier

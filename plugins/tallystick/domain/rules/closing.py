@@ -17,7 +17,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import assert_never
 
-from tallystick.domain.attempts.asked import Unasked, is_of_attempts
+from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
@@ -32,6 +32,7 @@ from tallystick.domain.rules.second_read_rules import (
     is_refusal,
     place_of,
 )
+from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts
 
 
 class Payloads(Enum):

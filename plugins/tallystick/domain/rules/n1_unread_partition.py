@@ -1,11 +1,15 @@
-"""N1, unread partition."""
+"""N1, unread partition: the broker has records in it, and the ledger does not know it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 N1: Final = Rule(
@@ -19,3 +23,26 @@ N1: Final = Rule(
     mending=Mending.NOTHING,
     grows=True,
 )
+
+
+def unread_partitions(
+    feed: str, generations: Mapping[int, GenerationAccount], snapshot: BrokerSnapshot
+) -> tuple[Finding, ...]:
+    """Partitions with records that the broker has and the ledger doesn't know."""
+    return tuple(
+        Finding(
+            rule=N1,
+            verdict=Verdict.UNKNOWN,
+            level=Level.L1,
+            feed=feed,
+            topic=snapshot.topic,
+            partition=partition,
+            from_offset=bounds.log_start_offset,
+            until_offset=bounds.high_watermark,
+            cause="no plan has looked at this partition yet.",
+            next_step=f"The next run starts it at its log start: ./tallystick land {feed}",
+            evidence={"topic_id": snapshot.topic_id},
+        )
+        for partition, bounds in sorted(snapshot.partitions.items())
+        if partition not in generations and bounds.log_start_offset < bounds.high_watermark
+    )

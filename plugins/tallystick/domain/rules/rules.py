@@ -1,45 +1,51 @@
 """What each witness says, all families of rules together: one function per witness.
 
 Pure: everything that a rule rests on comes in, findings come out. Who asks, records and judges is
-elsewhere; the rules themselves are in the modules of their families.
+elsewhere; each rule stands in its own module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
-from tallystick.domain.batches.states import Isolation
+from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import Observation
-from tallystick.domain.rules.attempt_rules import failing_batches, held_too_long, missed_runs
-from tallystick.domain.rules.benign_rules import HoleCount, benign_holes, nothing_there
+from tallystick.domain.rules.a6_offsets_skipped import left_unread, skips_in_ledger
+from tallystick.domain.rules.a7_short_read import standing_short_reads
+from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
+from tallystick.domain.rules.b1_ledger_overlap import landed_in_two_lives, overlaps_in_ledger
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.ledger_rules import (
-    landed_in_two_lives,
-    left_unread,
-    overlaps_in_ledger,
-    skips_in_ledger,
-    standing_short_reads,
-    standing_unreadable,
-)
 from tallystick.domain.rules.log_rules import (
     lost_finding,
     recorded_stops,
     recorded_unknown_tails,
 )
-from tallystick.domain.rules.progress_rules import (
-    stalled_stable_offsets,
-    unfinished_batches,
-    unheard_partitions,
-    unread_partitions,
-)
-from tallystick.domain.rules.retention_rules import losses_near
+from tallystick.domain.rules.n1_unread_partition import unread_partitions
+from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
+from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches
+from tallystick.domain.rules.n4_failing_batch import failing_batches
+from tallystick.domain.rules.n5_no_run import missed_runs
+from tallystick.domain.rules.proven_hole import HoleCount
+from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
+from tallystick.domain.rules.w1_loss_near import losses_near
+from tallystick.domain.rules.z1_control_marker import control_markers
+from tallystick.domain.rules.z2_aborted_record import aborted_records
+from tallystick.domain.rules.z3_compacted_record import compacted_records
+from tallystick.domain.rules.z4_nothing_there import nothing_there
+
+_OF_HOLES: Final[Mapping[HoleClass, Callable[[str, str, HoleCount], Finding]]] = {
+    HoleClass.CONTROL: control_markers,
+    HoleClass.ABORTED: aborted_records,
+    HoleClass.COMPACTED: compacted_records,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +170,6 @@ def benign_findings(
 ) -> tuple[Finding, ...]:
     """What is normal, with its reason; never recorded. No snapshot: the broker was not heard."""
     return (
-        *benign_holes(feed, topic, holes),
+        *(_OF_HOLES[each.kind](feed, topic, each) for each in holes),
         *(nothing_there(feed, generations, snapshot) if snapshot else ()),
     )

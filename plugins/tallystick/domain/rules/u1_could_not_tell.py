@@ -1,11 +1,17 @@
-"""U1, could not tell."""
+"""U1, could not tell: a witness did not answer, so all that it would have said is unknown."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.offsets.ranges import offset_range
+from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 U1: Final = Rule(
@@ -24,3 +30,72 @@ U1: Final = Rule(
     mending=Mending.LAND_AGAIN_IF_NAMED,
     is_of_plans=True,
 )
+
+
+def unheard_partitions(
+    feed: str, generations: Mapping[int, GenerationAccount], snapshot: BrokerSnapshot
+) -> tuple[Finding, ...]:
+    """Partitions of which the broker said nothing: unknown as long as it lasts; others go on."""
+    leaderless = (
+        Finding(
+            rule=U1,
+            verdict=Verdict.UNKNOWN,
+            level=Level.L1,
+            feed=feed,
+            topic=snapshot.topic,
+            partition=partition,
+            cause=(
+                "no leader can say how far this partition may be read: it has none, or a new one"
+                " waits for its replicas."
+            ),
+            next_step="Bring its brokers back; the next run lands what has piled up.",
+            evidence={"topic_id": snapshot.topic_id},
+        )
+        for partition in sorted(snapshot.leaderless)
+    )
+    unlisted = (_unlisted(feed, generations[each], snapshot) for each in sorted(snapshot.unlisted))
+    return (*leaderless, *unlisted)
+
+
+def _unlisted(feed: str, account: GenerationAccount, snapshot: BrokerSnapshot) -> Finding:
+    unread = offset_range(account.partition, account.frontier, account.last_seen_until)
+    seen = (
+        f"it was seen to reach offset {unread.until_offset}, and is landed up to"
+        f" {unread.from_offset}"
+        if unread
+        else f"all that was seen of it, up to offset {account.last_seen_until}, is accounted for"
+    )
+    return finding(
+        feed,
+        account,
+        unread,
+        U1,
+        Verdict.UNKNOWN,
+        level=Level.L1,
+        cause=f"the broker does not list this partition any more, under the same topic id; {seen}.",
+        next_step=(
+            "A topic never loses a partition, so a broker lags behind: compare what each of them"
+            f" says (kafka-topics.sh --describe --topic {snapshot.topic}). The look that shows the"
+            " partition again ends this."
+        ),
+        evidence={"topic_id": snapshot.topic_id, "last_seen_until": account.last_seen_until},
+    )
+
+
+def could_not_tell(
+    feed: str, topic: str, *, what: str, reason: str, seen_at: datetime, remedy: str = ""
+) -> Finding:
+    """A witness did not answer: everything it would have said is unknown.
+
+    `remedy` is for what waiting alone does not mend.
+    """
+    return Finding(
+        rule=U1,
+        verdict=Verdict.UNKNOWN,
+        level=Level.L1,
+        feed=feed,
+        topic=topic,
+        cause=f"{what} could not be asked: {reason}",
+        next_step=remedy or f"Run again when it answers: ./tallystick reconcile {feed}",
+        evidence={"seen_at": seen_at.isoformat()},
+    )

@@ -1,4 +1,4 @@
-"""Z1, control marker."""
+"""Z1, control marker: each transaction ends with one, which has an offset and is no record."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.proven_hole import HoleCount, proven_hole
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 Z1: Final = Rule(
@@ -18,3 +20,14 @@ Z1: Final = Rule(
     remedy="none: each transaction ends with a marker",
     mending=Mending.NOTHING,
 )
+
+
+def control_markers(feed: str, topic: str, count: HoleCount) -> Finding:
+    """What is told of one log's holes of this class."""
+    return proven_hole(
+        feed,
+        topic,
+        Z1,
+        count,
+        "each transaction ends with a marker, which has an offset and is no record",
+    )

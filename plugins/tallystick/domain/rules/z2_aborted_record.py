@@ -1,4 +1,4 @@
-"""Z2, aborted record."""
+"""Z2, aborted record: its transaction was aborted, and the feed reads committed records only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.proven_hole import HoleCount, proven_hole
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 Z2: Final = Rule(
@@ -18,3 +20,14 @@ Z2: Final = Rule(
     remedy="none: nobody is to see them",
     mending=Mending.NOTHING,
 )
+
+
+def aborted_records(feed: str, topic: str, count: HoleCount) -> Finding:
+    """What is told of one log's holes of this class."""
+    return proven_hole(
+        feed,
+        topic,
+        Z2,
+        count,
+        "their transactions were aborted, and the feed reads committed records only",
+    )

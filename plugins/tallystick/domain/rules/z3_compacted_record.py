@@ -1,4 +1,4 @@
-"""Z3, compacted record."""
+"""Z3, compacted record: a newer record of the same key has taken its place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.proven_hole import HoleCount, proven_hole
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 Z3: Final = Rule(
@@ -18,3 +20,14 @@ Z3: Final = Rule(
     remedy="none: a newer record has the key",
     mending=Mending.NOTHING,
 )
+
+
+def compacted_records(feed: str, topic: str, count: HoleCount) -> Finding:
+    """What is told of one log's holes of this class."""
+    return proven_hole(
+        feed,
+        topic,
+        Z3,
+        count,
+        "a newer record of the same key has taken their place: the topic is compacted",
+    )

@@ -25,7 +25,7 @@ from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rules.ledger_rules import short_read
+from tallystick.domain.rules.a7_short_read import short_read
 from tallystick.errors import BrokerUnavailable, FileMissing, VerificationFailed
 from tallystick.workflows.committing.log_as_read import checked_as_read, kept_answer
 from tallystick.workflows.same_log import checked_logs

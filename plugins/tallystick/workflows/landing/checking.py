@@ -8,21 +8,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.attempts.asked import is_of_attempts, unasked_attempts
 from tallystick.domain.batches.states import FindingState
+from tallystick.domain.rules.a7_short_read import standing_short_reads
+from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.closing import Heard, ended_findings
 from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     Finding,
     FindingCode,
 )
-from tallystick.domain.rules.ledger_rules import (
-    standing_short_reads,
-    standing_unreadable,
-)
 from tallystick.domain.rules.log_rules import OF_LOST, recorded_stops
 from tallystick.domain.rules.rules import lasting_findings
 from tallystick.domain.rules.second_read_rules import is_refusal
+from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding

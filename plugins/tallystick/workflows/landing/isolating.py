@@ -28,7 +28,7 @@ from tallystick.domain.planning.unreadable import (
     death,
     known_after,
 )
-from tallystick.domain.rules.ledger_rules import unreadable_record
+from tallystick.domain.rules.a11_unreadable_record import unreadable_record
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,

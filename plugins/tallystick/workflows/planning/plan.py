@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tallystick.domain.attempts.asked import Asked, unasked_attempts
+from tallystick.domain.attempts.asked import Asked
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, Owner, PlanId
@@ -22,7 +22,8 @@ from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observa
 from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_rules import change_findings
-from tallystick.domain.rules.progress_rules import unheard_partitions
+from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
+from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
 from tallystick.ports.ledger import FrozenPlan, PlanningSession

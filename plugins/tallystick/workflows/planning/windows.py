@@ -11,7 +11,7 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.due import DueOffsets
 from tallystick.domain.planning.window_cuts import WindowPiece, window_pieces
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.progress_rules import frozen_time_index, may_be_frozen
+from tallystick.domain.rules.z5_no_progress import frozen_time_index, may_be_frozen
 from tallystick.domain.window import Window
 from tallystick.settings.cadence import WindowSchedule
 from tallystick.workflows.services import Services

@@ -15,7 +15,7 @@ from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.findings import Finding, Level, batches_in_trouble
 from tallystick.domain.rules.offset_rules import is_of_rows, offset_findings
-from tallystick.domain.rules.progress_rules import could_not_tell
+from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
 from tallystick.workflows.services import Services
 

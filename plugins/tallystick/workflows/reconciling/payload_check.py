@@ -15,7 +15,7 @@ from typing import Final
 from tallystick.domain.rules.closing import Payloads
 from tallystick.domain.rules.content_rules import Payload, Place, payloads_twice
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.progress_rules import could_not_tell
+from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
 from tallystick.ports.proofs import CommittedDirectory
 from tallystick.workflows.services import Services

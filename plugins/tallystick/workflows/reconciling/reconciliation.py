@@ -13,16 +13,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.attempts.asked import Unasked, unasked_attempts
+from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.batches.states import FindingState, HoleClass, Verdict
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.planning.log_changes import Accounts, Observation
-from tallystick.domain.rules.benign_rules import HoleCount
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
-from tallystick.domain.rules.progress_rules import could_not_tell
+from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.rules import (
     LedgerFacts,
     benign_findings,
@@ -30,6 +29,8 @@ from tallystick.domain.rules.rules import (
     ledger_findings,
 )
 from tallystick.domain.rules.storage_rules import is_unlisted, perhaps_landed
+from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges

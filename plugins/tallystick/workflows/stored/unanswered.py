@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tallystick.domain.attempts.asked import Unasked, as_told, is_of_attempts
+from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.u1_unasked_attempts import as_told, is_of_attempts
 from tallystick.errors import AttemptNotAsked, BatchUnknown, SourceError, StorageError
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.staged_attempts import (

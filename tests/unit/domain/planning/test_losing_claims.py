@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.attempts.asked import Asked, Unasked, is_of_attempts, unasked_attempts
+from tallystick.domain.attempts.asked import Asked, Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import FencingToken
@@ -19,6 +19,7 @@ from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observa
 from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_rules import change_findings
+from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tests.support.builders import (
     TOPIC_ID,
     a_range,

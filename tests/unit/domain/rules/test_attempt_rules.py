@@ -10,7 +10,9 @@ from tallystick.domain.batches.batch import TriedBatch
 from tallystick.domain.batches.states import Isolation, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.generation import GenerationState
-from tallystick.domain.rules.attempt_rules import failing_batches, held_too_long, missed_runs
+from tallystick.domain.rules.n3_unfinished_batch import held_too_long
+from tallystick.domain.rules.n4_failing_batch import failing_batches
+from tallystick.domain.rules.n5_no_run import missed_runs
 from tests.support.builders import (
     BATCH,
     FEED,

@@ -7,14 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
+from tallystick.domain.rules.a7_short_read import is_over, short_read, standing_short_reads
+from tallystick.domain.rules.b1_ledger_overlap import overlaps_in_ledger
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
-from tallystick.domain.rules.ledger_rules import (
-    is_over,
-    overlaps_in_ledger,
-    short_read,
-    skips_in_ledger,
-    standing_short_reads,
-)
 from tallystick.domain.rules.registry import RULE_OF
 from tests.support.builders import BATCH, FEED, a_batch, a_range, an_account, by_partition, planned
 

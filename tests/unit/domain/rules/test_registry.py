@@ -23,8 +23,10 @@ from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rows.second_read import Difference, SeenRecord, SliceRead
-from tallystick.domain.rules.attempt_rules import failing_batches, held_too_long, missed_runs
-from tallystick.domain.rules.benign_rules import HoleCount, benign_holes, nothing_there
+from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
+from tallystick.domain.rules.a7_short_read import short_read
+from tallystick.domain.rules.a11_unreadable_record import unreadable_record
+from tallystick.domain.rules.b1_ledger_overlap import overlaps_in_ledger
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.content_rules import (
     HeldOffsets,
@@ -35,23 +37,15 @@ from tallystick.domain.rules.content_rules import (
     payloads_twice,
 )
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
-from tallystick.domain.rules.ledger_rules import (
-    overlaps_in_ledger,
-    short_read,
-    skips_in_ledger,
-    unreadable_record,
-)
 from tallystick.domain.rules.log_rules import change_findings, has_lost_unlanded, lost_finding
 from tallystick.domain.rules.manifest_rules import LostManifest, without_manifest
-from tallystick.domain.rules.progress_rules import (
-    could_not_tell,
-    frozen_time_index,
-    stalled_stable_offsets,
-    unfinished_batches,
-    unread_partitions,
-)
+from tallystick.domain.rules.n1_unread_partition import unread_partitions
+from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
+from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches
+from tallystick.domain.rules.n4_failing_batch import failing_batches
+from tallystick.domain.rules.n5_no_run import missed_runs
+from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.registry import RULES
-from tallystick.domain.rules.retention_rules import losses_near
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass
 from tallystick.domain.rules.scrub_rules import SliceKey, StandingBatch, judged
 from tallystick.domain.rules.second_read_rules import (
@@ -77,6 +71,13 @@ from tallystick.domain.rules.stray_rules import (
     unread_feeds,
     unread_strays,
 )
+from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.w1_loss_near import losses_near
+from tallystick.domain.rules.z1_control_marker import control_markers
+from tallystick.domain.rules.z2_aborted_record import aborted_records
+from tallystick.domain.rules.z3_compacted_record import compacted_records
+from tallystick.domain.rules.z4_nothing_there import nothing_there
+from tallystick.domain.rules.z5_no_progress import frozen_time_index
 from tests.support.builders import (
     BATCH,
     FEED,
@@ -119,10 +120,6 @@ def read_in_full(found: ReadFile, taken: Fingerprint | None = None) -> tuple[Fin
     fingerprints = {SliceKey("one.parquet", 0): taken} if taken else {}
     batch = StandingBatch(MANIFEST, frozenset({"one.parquet"}), fingerprints)
     return judged(batch, {"one.parquet": found}, {"one.parquet": AS_COMMITTED}).findings
-
-
-def holes(kind: HoleClass) -> tuple[Finding, ...]:
-    return benign_holes(FEED, TOPIC, [HoleCount(1, 0, kind, 3, 2, 9)])
 
 
 PURGED = changed(a_snapshot({0: bounds(6, 9)}), BatchHead(5, 9, None, 100, None))
@@ -208,9 +205,9 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         warn=timedelta(hours=6),
         run_period=timedelta(hours=1),
     ),
-    "Z1": holes(HoleClass.CONTROL),
-    "Z2": holes(HoleClass.ABORTED),
-    "Z3": holes(HoleClass.COMPACTED),
+    "Z1": [control_markers(FEED, TOPIC, HoleCount(1, 0, HoleClass.CONTROL, 3, 2, 9))],
+    "Z2": [aborted_records(FEED, TOPIC, HoleCount(1, 0, HoleClass.ABORTED, 3, 2, 9))],
+    "Z3": [compacted_records(FEED, TOPIC, HoleCount(1, 0, HoleClass.COMPACTED, 3, 2, 9))],
     "Z4": nothing_there(FEED, KNOWN, a_snapshot({0: bounds(5, 5)})),
     "Z5": frozen_time_index(
         FEED,

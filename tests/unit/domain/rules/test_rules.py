@@ -27,13 +27,11 @@ from tallystick.domain.rules.log_rules import (
     recorded_unknown_tails,
     stopped_finding,
 )
-from tallystick.domain.rules.progress_rules import (
-    could_not_tell,
-    frozen_time_index,
-    unfinished_batches,
-    unread_partitions,
-)
+from tallystick.domain.rules.n1_unread_partition import unread_partitions
+from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.z5_no_progress import frozen_time_index
 from tests.support.builders import (
     BATCH,
     FEED,

@@ -22,7 +22,10 @@ from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences
-from tallystick.domain.rules.attempt_rules import failing_batches, held_too_long, missed_runs
+from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
+from tallystick.domain.rules.a7_short_read import short_read
+from tallystick.domain.rules.a11_unreadable_record import unreadable_record
+from tallystick.domain.rules.b1_ledger_overlap import landed_in_two_lives, overlaps_in_ledger
 from tallystick.domain.rules.content_rules import (
     HeldOffsets,
     Payload,
@@ -32,25 +35,15 @@ from tallystick.domain.rules.content_rules import (
     payloads_twice,
 )
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.ledger_rules import (
-    landed_in_two_lives,
-    overlaps_in_ledger,
-    short_read,
-    skips_in_ledger,
-    unreadable_record,
-)
 from tallystick.domain.rules.log_rules import change_findings, lost_finding
 from tallystick.domain.rules.manifest_rules import LostManifest, without_manifest
+from tallystick.domain.rules.n1_unread_partition import unread_partitions
+from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
+from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches
+from tallystick.domain.rules.n4_failing_batch import failing_batches
+from tallystick.domain.rules.n5_no_run import missed_runs
 from tallystick.domain.rules.offset_rules import offset_findings
-from tallystick.domain.rules.progress_rules import (
-    frozen_time_index,
-    stalled_stable_offsets,
-    unfinished_batches,
-    unheard_partitions,
-    unread_partitions,
-)
 from tallystick.domain.rules.registry import RULES
-from tallystick.domain.rules.retention_rules import losses_near
 from tallystick.domain.rules.rule import Ending
 from tallystick.domain.rules.scrub_rules import SliceKey, StandingBatch, judged
 from tallystick.domain.rules.second_read_rules import (
@@ -71,7 +64,10 @@ from tallystick.domain.rules.stray_rules import (
     stray_rows_twice,
     unread_strays,
 )
+from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
+from tallystick.domain.rules.w1_loss_near import losses_near
 from tallystick.domain.rules.waivers import evidence_digest
+from tallystick.domain.rules.z5_no_progress import frozen_time_index
 from tests.support.builders import (
     BATCH,
     FEED,

@@ -11,7 +11,10 @@ from tallystick.domain.batches.states import Isolation, Verdict
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BatchHead, PartitionBounds, PastBounds
-from tallystick.domain.rules.progress_rules import LONGEST_TRANSACTION, stalled_stable_offsets
+from tallystick.domain.rules.n2_stalled_stable_offset import (
+    LONGEST_TRANSACTION,
+    stalled_stable_offsets,
+)
 from tallystick.domain.rules.waivers import evidence_digest
 from tests.support.builders import FEED, NOON, a_snapshot, an_account, bounds, by_partition
 
