@@ -122,11 +122,11 @@ def test_a_finding_that_has_ended_is_listed_with_its_cause_and_with_what_ended_i
 ) -> None:
     [standing] = listed(missing)
     header = missing("findings", "orders").out.splitlines()[0]
-    assert "ended by" not in header
+    assert "closed by" not in header
     assert missing("repair", "orders").code == 0
     header, row, _ = missing("findings", "orders", "--all").out.splitlines()
     [ended] = listed(missing, "--all")
-    cause, by = header.index("cause"), header.index("ended by")
+    cause, by = header.index("cause"), header.index("closed by")
     assert row[cause:by].strip() == standing["cause"] == ended["cause"]
     assert row[by:] == ended["closed_by"]
 

@@ -293,7 +293,7 @@ def test_land_says_what_stands_open_from_before(landing: CommandLine, story: Sto
     assert (standing["code"], standing["number"]) == ("A1", 1)
     assert standing["first_seen_at"]
     told = landing("land", "orders").out
-    assert "1 finding(s) from before stand open:" in told
+    assert "Open from before: 1 finding." in told
     assert "finding 1: orders-0 [15, 25)  PROVEN_LOSS  A1 expired: " in told
     assert "  next: ./tallystick findings orders" in told
 

@@ -12,7 +12,7 @@ from tallystick.cli.answers import CLEAN, WRONG_USE, Answer, WrittenAnswer, deli
 from tallystick.cli.documents import Document, Part
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import Block, Table
+from tallystick.cli.text import Block, Table, counted
 from tallystick.settings.feeds import feed_file, load_feed, read_feeds, shown_path
 from tallystick.settings.problems import FeedProblem
 
@@ -136,7 +136,8 @@ def _checked(stage: Stage) -> Answer:
     )
     blocks: list[Block] = [str(each) for each in found.problems]
     blocks.append(
-        f"{document.folder}: {len(found.feeds)} feed(s) in order, {len(found.problems)} problem(s)."
+        f"{document.folder}: {counted('feed', len(found.feeds))} in order,"
+        f" {counted('problem', len(found.problems))}."
     )
     return Answer(document, blocks, WRONG_USE if found.problems else CLEAN)
 

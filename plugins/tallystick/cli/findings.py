@@ -60,7 +60,7 @@ def findings(
     context: typer.Context,
     feed: FeedArgument,
     everything: Annotated[
-        bool, typer.Option("--all", help="Those that have ended too, with what ended them.")
+        bool, typer.Option("--all", help="Closed findings too, with what closed them.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,15 +85,20 @@ def waive(
     finding: Annotated[int, typer.Argument(help="The finding's number.")],
     evidence: Annotated[
         str,
-        typer.Option(metavar="DIGEST", help="What both have read: explain shows its digest."),
+        typer.Option(
+            metavar="DIGEST",
+            help="The evidence that both people have read: its digest, as explain shows it.",
+        ),
     ],
-    reason: Annotated[str, typer.Option(help="Why it is accepted.")],
-    asked_by: Annotated[str, typer.Option(metavar="NAME", help="Who asks for it.")],
-    approved_by: Annotated[str, typer.Option(metavar="NAME", help="Somebody else who agrees.")],
+    reason: Annotated[str, typer.Option(help="Why the finding is accepted.")],
+    asked_by: Annotated[str, typer.Option(metavar="NAME", help="Who asks for the waiver.")],
+    approved_by: Annotated[
+        str, typer.Option(metavar="NAME", help="Who else has read the evidence and agrees.")
+    ],
     until: Annotated[str, typer.Option(metavar="T", help="When the waiver ends (excluded).")],
     as_json: JsonOption = False,
 ) -> None:
-    """Accept an open finding as both have read it, for a time, by two people's word."""
+    """Accept an open finding for a time. Two people must have read the same evidence."""
     deliver(
         lambda: _waived(
             stage_of(context),
@@ -166,10 +171,10 @@ def _finding(ledger: Ledger, number: int) -> StoredFinding:
 
 
 def findings_view(document: FindingsDocument) -> list[Block]:
-    """One row for each finding; what ended those that have."""
+    """One row for each finding, with what closed it."""
     if not document.findings:
         return [f"Feed {document.feed} has no findings."]
-    has_ended = any(each.closed_by for each in document.findings)
+    has_closed = any(each.closed_by for each in document.findings)
     rows = [
         [
             str(each.number),
@@ -180,13 +185,13 @@ def findings_view(document: FindingsDocument) -> list[Block]:
             to_second(each.first_seen_at),
             each.evidence_digest,
             each.cause,
-            *([each.closed_by or "-"] if has_ended else []),
+            *([each.closed_by or "-"] if has_closed else []),
         ]
         for each in document.findings
     ]
     headers = ["finding#", "state", "verdict", "what", "where", "first seen", "evidence", "cause"]
-    if has_ended:
-        headers.append("ended by")
+    if has_closed:
+        headers.append("closed by")
     return [
         Table(headers, rows),
         "next: ./tallystick explain FINDING says what one means and what to do.",
@@ -219,7 +224,7 @@ def explain_view(document: ExplainDocument) -> list[Block]:
 
 
 def _waive_command(finding: FindingPart) -> str:
-    """What accepts the finding as it is told here, and as nothing else."""
+    """The command that accepts the finding with this evidence, and with no other."""
     return (
         f"./tallystick waive {finding.number} --evidence {finding.evidence_digest}"
         " --reason TEXT --asked-by NAME --approved-by NAME --until T"
@@ -227,7 +232,7 @@ def _waive_command(finding: FindingPart) -> str:
 
 
 def _state_of(finding: FindingPart) -> str:
-    """The state, and until when it is so, or what became of the waiver of one that is open."""
+    """The state, and what became of the waiver."""
     if finding.waiver is None or finding.closed_by:
         return str(finding.state)
     until = to_second(finding.waiver.expires_at)

@@ -138,14 +138,14 @@ def rebuild(
     damaged: Annotated[
         bool,
         typer.Option(
-            "--damaged", help="Enter also batches whose files do not prove their manifest any more."
+            "--damaged", help="Also enter batches whose files no longer prove their manifest."
         ),
     ] = False,
     without_manifest: Annotated[
         bool,
         typer.Option(
             "--without-manifest",
-            help="Enter also batches that have lost their manifest, from the rows of their files.",
+            help="Also enter batches that have lost their manifest, from the rows of their files.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -319,7 +319,7 @@ def _rebuilt_part(entered: EnteredBatch) -> RebuiltBatchPart:
 
 
 def _rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
-    """What the ledger lacked and has now, what could not be entered, and what nobody can tell."""
+    """What was entered, what could not be entered, and what no manifest can tell."""
     count, rows = len(document.entered), sum(each.rows for each in document.entered)
     verb = "would be entered" if document.is_dry_run else "entered"
     blocks: list[Block] = [
@@ -335,13 +335,13 @@ def _rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
         ]  # fmt: skip
         blocks.append(Table(headers, cells))
     blocks += [f"{each.directory}: {note}" for each in document.entered for note in each.notes]
-    blocks += [f"given up, it was in the way: batch {each}" for each in document.abandoned]
+    blocks += [f"batch {each} was in the way and is given up" for each in document.abandoned]
     for left in document.left_out:
         blocks.append(f"left out: {left.directory}: {'; '.join(left.reasons)}")
     if document.left_out:
         blocks.append(
-            "With --damaged, batches are entered too whose files are gone for good and do not prove"
-            " their manifest any more; with --without-manifest those that have lost it."
+            "--damaged also enters batches whose files no longer prove their manifest."
+            " --without-manifest also enters batches that have lost their manifest."
         )
         blocks.append("next: docs/runbook.md, A10, says what to do with what was left out.")
     blocks += finding_lines(document.findings)
@@ -351,5 +351,5 @@ def _rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
     blocks += [f"  {each}" for each in document.not_known]
     return [
         *blocks,
-        *(f"  left in staging, others hold its offsets: {each}" for each in document.staged),
+        *(f"  {each} stays in staging: other batches hold its offsets" for each in document.staged),
     ]

@@ -96,7 +96,7 @@ def reconcile(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare ledger, broker and HDFS. Exit 0 clean, 1 findings, 3 when one of them is silent."""
+    """Compare ledger, broker and HDFS. Exit 0 clean, 1 findings, 3 if one of them is silent."""
     deliver(
         lambda: _reconciled(
             stage_of(context), feed, _level(level), form_of(form, out, as_json=as_json), out
@@ -188,7 +188,7 @@ def _reconcile_view(document: ReconcileDocument) -> list[Block]:
         f"Feed {document.feed}, topic {document.topic}: {document.verdict} (levels {asked})."
     ]
     if not document.is_complete:
-        blocks.append("Not everybody answered: what is missing below is unknown, not in order.")
+        blocks.append("A witness did not answer: what it would have shown is UNKNOWN.")
     rows = [
         [
             f"{document.topic}-{each.partition}",

@@ -140,14 +140,15 @@ def repair(
     context: typer.Context,
     feed: FeedArgument,
     finding: Annotated[
-        list[int] | None, typer.Argument(help="Findings by number; without one, all open ones.")
+        list[int] | None,
+        typer.Argument(help="Numbers of findings; without one, all open findings."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Mend what can be mended: land again what is missing or damaged, move strays aside."""
+    """Land again what is missing or damaged, move strays to quarantine. Exit 1 if some is left."""
     deliver(
         lambda: _repaired(stage_of(context), feed, tuple(finding or ()), dry_run=dry_run),
         as_json=as_json,
@@ -295,7 +296,7 @@ def repair_view(document: RepairDocument) -> list[Block]:
         for each in document.new_generations
     ]
     if document.finish:
-        lines.append(f"{would}taken up: the unfinished batches of {_numbers(document.finish)}")
+        lines.append(f"{would}adopted: the unfinished batches of {_numbers(document.finish)}")
     for batch in document.batches:
         rows = f", {grouped(batch.rows)} rows" if batch.rows is not None else ""
         lines.append(f"batch {batch.batch}: {batch.outcome}{rows}")

@@ -80,7 +80,7 @@ class PlanDocument(Document):
     held: Sequence[HeldBatchPart]
     findings: Sequence[ShownFinding]
     warnings: Sequence[str]
-    """What the run would do that its operator may not want."""
+    """What the operator may not want of such a run."""
 
 
 Outcome = Literal["published", "left", "failed", "nothing"]
@@ -114,13 +114,13 @@ class LandDocument(Document):
     batches: Sequence[LandedBatchPart]
     held: Sequence[HeldBatchPart]
     findings: Sequence[ShownFinding]
-    """What is new, and what lasts."""
+    """New ones, and those that last."""
     open_findings: Sequence[ShownFinding]
-    """What stands open from before."""
+    """Those that stand open from before."""
     errors: Sequence[ErrorDetails]
     """Of the steps around the batches: finish, sweep, check."""
     warnings: Sequence[str]
-    """What the run did that its operator may not want; said on standard error before it did."""
+    """What the operator may not want of this run; told on standard error beforehand."""
 
 
 _MOST_OPEN: Final = 20
@@ -133,7 +133,7 @@ def plan(
     window_end: WindowEnd = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a run would land now. Changes nothing."""
+    """Show what a run would land now. Change nothing."""
     deliver(
         lambda: _planned(stage_of(context), feed, window_of(window_start, window_end)),
         as_json=as_json,
@@ -285,11 +285,13 @@ def _subject(document: PlanDocument | LandDocument) -> str:
 
 
 def _limits_lines(document: PlanDocument | LandDocument) -> list[Block]:
-    """What its operator should know beside the batches: warnings, and what is left over."""
+    """Warnings, and how many due offsets the plan leaves over."""
     lines: list[Block] = [f"warning: {each}" for each in document.warnings]
     left = document.wanted - document.planned
     if left > 0:
-        lines.append(f"{grouped(left)} due offsets are left to the next run, by the limits of one.")
+        lines.append(
+            f"{grouped(left)} due offsets are left to the next run: one run takes no more."
+        )
     return lines
 
 
@@ -336,11 +338,11 @@ def land_view(document: LandDocument) -> list[Block]:
 
 
 def _open_lines(document: LandDocument) -> list[Block]:
-    """What this run has not found anew, and stands open all the same."""
+    """Findings that stand open from before this run."""
     standing = document.open_findings
     if not standing:
         return []
-    lines: list[Block] = [f"{grouped(len(standing))} finding(s) from before stand open:"]
+    lines: list[Block] = [f"Open from before: {counted('finding', len(standing))}."]
     lines += [
         f"{finding_line(each)} Open since {to_second(each.first_seen_at)}."
         for each in standing[:_MOST_OPEN]

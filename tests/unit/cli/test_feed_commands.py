@@ -40,11 +40,11 @@ def test_a_broken_file_hides_no_other_feed(cli: CommandLine) -> None:
 def test_check(cli: CommandLine) -> None:
     cli.write("orders")
     told = cli("feed", "check")
-    assert (told.code, told.out) == (0, "feeds: 1 feed(s) in order, 0 problem(s).\n")
+    assert (told.code, told.out) == (0, "feeds: 1 feed in order, 0 problems.\n")
     cli.write("bad", until="noww")
     told = cli("feed", "check")
     assert told.code == 2
-    assert told.out.splitlines() == [PROBLEM, "feeds: 1 feed(s) in order, 1 problem(s)."]
+    assert told.out.splitlines() == [PROBLEM, "feeds: 1 feed in order, 1 problem."]
 
 
 def test_check_as_json(cli: CommandLine) -> None:
