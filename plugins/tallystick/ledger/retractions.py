@@ -12,8 +12,8 @@ from tallystick.domain.batches.replacing import rows_given_up
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, subtract, union_of
+from tallystick.domain.rules.a8_committed_file_missing import LostRows, lost_rows
 from tallystick.domain.rules.findings import FindingCode
-from tallystick.domain.rules.log_rules import lost_finding
 from tallystick.ledger import reading
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
@@ -175,12 +175,9 @@ def _tell_lost(
     }
     found = []
     for number, each in gone:
-        evidence: dict[str, object] = {"repair": repair.plan.batch_id}
-        if places := places_for(kept, accounts[number].topic_id, each):
-            evidence["kept"] = list(places)
-        found.append(
-            lost_finding(feed, accounts[number], each, FindingCode.COMMITTED_FILE_MISSING, evidence)
-        )
+        places = places_for(kept, accounts[number].topic_id, each)
+        evidence = LostRows(repair.plan.batch_id, tuple(places)).as_json()
+        found.append(lost_rows(feed, accounts[number], each, evidence))
     record_findings(transaction, feed, found)
 
 

@@ -13,7 +13,6 @@ from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.identities import BatchId, FencingToken
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange, subtract, union_of
-from tallystick.domain.rules.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +48,6 @@ class Unasked:
     def covers(self, path: str) -> bool:
         """True for what lies in this directory, or is it."""
         return f"{path}/".startswith(f"{self.path}/")
-
-    def may_hold_any_of(self, found: Finding) -> bool:
-        """True when the rows that the finding is about may be in it."""
-        bounds = (found.from_offset, found.until_offset)
-        if self.files.offsets is None or found.partition is None or None in bounds:
-            return True
-        return any(
-            each.partition.partition == found.partition and each.clipped(*bounds)  # type: ignore[arg-type]
-            for each in self.files.offsets
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,8 @@ class LostRange:
     offsets: OffsetRange
     code: FindingCode
     evidence: Mapping[str, object] = field(default_factory=dict)
+    not_asked: Mapping[str, str] = field(default_factory=dict)
+    """Directories of attempts that may hold them, each with why it could not be asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -321,8 +321,8 @@ class _Collected:
         for each in self._unclaimed(account, until_offset):
             perhaps += self._asked.not_to_be_lost(account, each)
         for each in perhaps:
-            told = {**evidence, "not_asked": self._asked.reasons_for(account, each)}
-            self.not_lost.append(LostRange(account.generation_id, each, code, told))
+            reasons = self._asked.reasons_for(account, each)
+            self.not_lost.append(LostRange(account.generation_id, each, code, evidence, reasons))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,8 @@ from tallystick.domain.repair.plan import (
 )
 from tallystick.domain.repair.reading_again import read_again
 from tallystick.domain.repair.shared_offsets import sharing_offsets
+from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.log_rules import OF_LOST
 from tallystick.domain.rules.storage_rules import is_bare
 
 # Findings about rows of committed files: the file is what can be replaced.

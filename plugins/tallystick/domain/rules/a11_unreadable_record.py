@@ -10,7 +10,8 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.rules.findings import Finding, finding_in_batch, kept_in
+from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
+from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A11: Final = Rule(
@@ -48,8 +49,8 @@ def unreadable_record(
             f" it: {reason.rstrip('.')}."
         ),
         next_step=(
-            f"{kept_in(evidence)}All around it is landed. Try it again after an upgrade, before"
-            f" retention deletes it: ./tallystick repair {plan.feed} NUMBER. Two people may"
+            f"{look_in_kept(evidence)}All around it is landed. Try it again after an upgrade,"
+            f" before retention deletes it: ./tallystick repair {plan.feed} NUMBER. Two people may"
             " give it up: ./tallystick waive --help"
         ),
         evidence=evidence,
@@ -81,3 +82,23 @@ def _is_open(
     settled = set(account.beyond) - set(account.unreadable) - set(claimed)
     is_settled = any(found.from_offset in each for each in settled)
     return found.from_offset >= account.frontier and not is_settled
+
+
+def given_up(
+    feed: str,
+    account: GenerationAccount,
+    offsets: OffsetRange,
+    evidence: Mapping[str, object] | None = None,
+) -> Finding:
+    """An unreadable offset whose finding two people have accepted: it is lost."""
+    return finding(
+        feed,
+        account,
+        offsets,
+        A11,
+        Verdict.UNKNOWN,
+        level=Level.L0,
+        cause="two people gave this record up, which Spark could not read.",
+        next_step=f"{look_in_kept(evidence)}{GONE}; landing goes on after them. {ACCEPT}",
+        evidence=evidence,
+    )

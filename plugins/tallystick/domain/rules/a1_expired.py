@@ -1,11 +1,18 @@
-"""A1, expired."""
+"""A1, expired: retention deleted these offsets before they were landed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.identities import GenerationId
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.planning.log_changes import OpenedGeneration
+from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.losses import ACCEPT, lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A1: Final = Rule(
@@ -26,3 +33,43 @@ A1: Final = Rule(
     rests_on_frontier=True,
     is_of_plans=True,
 )
+
+
+def expired(
+    feed: str,
+    account: GenerationAccount,
+    offsets: OffsetRange,
+    evidence: Mapping[str, object] | None = None,
+) -> Finding:
+    """Offsets that the log start passed before they were read."""
+    return lost_unread(
+        feed,
+        account,
+        offsets,
+        A1,
+        evidence,
+        cause="the log start passed these offsets before they were read",
+        advice="Land more often, or lengthen retention.ms, and tell the producers' owners.",
+    )
+
+
+def unseen_beginning(feed: str, opened: OpenedGeneration) -> Finding:
+    """A log that began above offset 0 before the feed first saw it: a new log begins at 0."""
+    return finding(
+        feed,
+        opened.account(GenerationId(-1)),
+        OffsetRange(opened.partition, 0, opened.first_offset),
+        A1,
+        Verdict.UNKNOWN,
+        level=Level.L1,
+        cause=(
+            f"{opened.reason}, and when it was first looked at, its log began at offset"
+            f" {opened.first_offset} already: what was below that, nobody has seen."
+        ),
+        next_step=(
+            "Ask what was produced to it before; landing goes on after it."
+            " Lengthen retention.ms, or land soon after partitions or topics are made."
+            f" {ACCEPT}"
+        ),
+        evidence={"log_start_offset": opened.first_offset, "topic_id": opened.topic_id},
+    )

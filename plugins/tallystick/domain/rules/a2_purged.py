@@ -1,11 +1,16 @@
-"""A2, purged."""
+"""A2, purged: somebody deleted these offsets before they were landed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.losses import lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A2: Final = Rule(
@@ -24,3 +29,24 @@ A2: Final = Rule(
     rests_on_frontier=True,
     is_of_plans=True,
 )
+
+
+def purged(
+    feed: str,
+    account: GenerationAccount,
+    offsets: OffsetRange,
+    evidence: Mapping[str, object] | None = None,
+) -> Finding:
+    """Offsets that were deleted on purpose, as a log that begins within a batch shows."""
+    return lost_unread(
+        feed,
+        account,
+        offsets,
+        A2,
+        evidence,
+        cause=(
+            "these offsets were deleted on purpose before they were read: the log begins within a"
+            " batch, and retention deletes whole segments"
+        ),
+        advice="Find out who deleted them, and why.",
+    )

@@ -1,4 +1,4 @@
-"""A3, truncated."""
+"""A3, truncated: the log ends before offsets that were readable."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.planning.log_changes import EndedGeneration, Observation
+from tallystick.domain.rules.cut_log import cut_finding
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A3: Final = Rule(
@@ -23,3 +27,12 @@ A3: Final = Rule(
     is_cut=True,
     is_of_plans=True,
 )
+
+
+def truncated(
+    feed: str, account: GenerationAccount, seen: Observation, stopped: EndedGeneration
+) -> Finding:
+    """A partition whose log ends below what was readable, or did before it grew again."""
+    bounds = seen.snapshot.partitions.get(account.partition.partition)
+    shown_end = bounds.high_watermark if bounds else None
+    return cut_finding(feed, account, seen, stopped, A3, shown_end=shown_end)

@@ -1,11 +1,17 @@
-"""A5, topic recreated."""
+"""A5, topic recreated: another log has the name; the old one is gone with what nobody had read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.planning.log_changes import EndedGeneration, Observation
+from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.losses import lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A5: Final = Rule(
@@ -24,3 +30,62 @@ A5: Final = Rule(
     rests_on_frontier=True,
     is_of_plans=True,
 )
+
+
+def lost_with_topic(
+    feed: str,
+    account: GenerationAccount,
+    offsets: OffsetRange,
+    evidence: Mapping[str, object] | None = None,
+) -> Finding:
+    """Offsets that were seen in the old log, and not landed."""
+    return lost_unread(
+        feed,
+        account,
+        offsets,
+        A5,
+        evidence,
+        cause="the topic was re-created before these offsets were read",
+        advice="Find out who re-created the topic, and why.",
+    )
+
+
+def unknown_tail(
+    feed: str,
+    account: GenerationAccount,
+    ended: EndedGeneration,
+    seen: Observation,
+    *,
+    is_waiting: bool,
+) -> Finding:
+    """What nobody saw of a log that is over."""
+    waits = (
+        " Attempts may hold rows of the old log that are not landed yet; nothing of the new log is"
+        " planned before all of them could be asked."
+    )
+    return finding(
+        feed,
+        account,
+        None,
+        A5,
+        Verdict.UNKNOWN,
+        level=Level.L1,
+        cause=(
+            f"{ended.reason}: what was produced at and after offset {account.last_seen_until}"
+            f" before that is not known.{waits if is_waiting else ''}"
+        ),
+        next_step="Ask who re-created the topic; the new log lands in a directory of its own.",
+        evidence={
+            "topic_id_now": seen.snapshot.topic_id,
+            **({"is_waiting": True} if is_waiting else {}),
+        },
+    )
+
+
+def recorded_unknown_tails(recorded: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What nobody saw of logs that were re-created: unknown for ever, until a person waives it."""
+    return tuple(
+        each
+        for each in recorded
+        if each.rule == A5 and each.verdict is Verdict.UNKNOWN and not each.is_foreseen
+    )

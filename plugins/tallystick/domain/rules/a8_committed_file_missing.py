@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import BatchId
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A8: Final = Rule(
@@ -21,6 +25,10 @@ A8: Final = Rule(
     remedy="landed again while the broker has it; moved back, or given up, when named",
     mending=Mending.LAND_AGAIN,
 )
+
+OF_LOST: Final = "recorded as lost"
+"""The subject of findings about landed rows that a repair could not land again: the same offsets
+may be told of for their file, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +50,27 @@ class LostRows:
         if found.rule != A8 or not isinstance(repair, str):
             return None
         return cls(BatchId(repair), tuple(kept) if isinstance(kept, list) else ())
+
+
+def lost_rows(
+    feed: str,
+    account: GenerationAccount,
+    offsets: OffsetRange,
+    evidence: Mapping[str, object] | None = None,
+) -> Finding:
+    """Landed rows that a repair could not land again; `evidence` is that of `LostRows`."""
+    found = finding(
+        feed,
+        account,
+        offsets,
+        A8,
+        Verdict.PROVEN_LOSS,
+        level=Level.L1,
+        cause=(
+            "the file with these rows is gone, and the log had them no more when a repair took its"
+            " place."
+        ),
+        next_step=f"{look_in_kept(evidence)}{GONE}. Tell who reads them. {ACCEPT}",
+        evidence=evidence,
+    )
+    return replace(found, subject=OF_LOST)

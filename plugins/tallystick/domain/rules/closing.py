@@ -22,8 +22,8 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, subtract
+from tallystick.domain.rules.cut_log import has_lost_unlanded
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
-from tallystick.domain.rules.log_rules import has_lost_unlanded
 from tallystick.domain.rules.offset_rules import is_of_rows
 from tallystick.domain.rules.rule import Ending
 from tallystick.domain.rules.second_read_rules import (
@@ -32,7 +32,7 @@ from tallystick.domain.rules.second_read_rules import (
     is_refusal,
     place_of,
 )
-from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts
+from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, may_hold_any_of
 
 
 class Payloads(Enum):
@@ -129,7 +129,7 @@ def _foreseen_no_more(
     in other findings now, or recorded as lost.
     """
     account = generations.get(-1 if each.partition is None else each.partition)
-    is_unasked = any(one.may_hold_any_of(each) for one in heard.unasked)
+    is_unasked = any(may_hold_any_of(one, each) for one in heard.unasked)
     if is_unasked and not _is_told_anew(each, found, heard):
         return None
     if not heard.is_broker_heard_on(each, account):

@@ -152,11 +152,3 @@ def batches_in_trouble(standing: Iterable[Finding]) -> frozenset[BatchId]:
 FAILING_VERDICTS: Final = frozenset(
     {Verdict.SUSPECTED, Verdict.UNKNOWN, Verdict.PROVEN_DUP, Verdict.PROVEN_LOSS}
 )
-
-
-def kept_in(evidence: Mapping[str, object] | None) -> str:
-    """Where files are kept that may hold the rows; empty when there are none."""
-    kept = (evidence or {}).get("kept")
-    if not isinstance(kept, list) or not kept:
-        return ""
-    return f"Files that may hold some of these rows are kept in {', '.join(kept)}: look there. "

@@ -18,16 +18,14 @@ from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import Observation
+from tallystick.domain.rules.a5_topic_recreated import recorded_unknown_tails
 from tallystick.domain.rules.a6_offsets_skipped import left_unread, skips_in_ledger
 from tallystick.domain.rules.a7_short_read import standing_short_reads
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.b1_ledger_overlap import landed_in_two_lives, overlaps_in_ledger
+from tallystick.domain.rules.cut_log import recorded_stops
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.log_rules import (
-    lost_finding,
-    recorded_stops,
-    recorded_unknown_tails,
-)
+from tallystick.domain.rules.log_findings import lost_finding
 from tallystick.domain.rules.n1_unread_partition import unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
 from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches

@@ -70,3 +70,14 @@ def is_of_attempts(found: Finding) -> bool:
     """True for what is told of a directory of attempts that could not be asked."""
     is_unknown = found.code is FindingCode.COULD_NOT_TELL and found.level is Level.L1
     return is_unknown and "path" in found.evidence
+
+
+def may_hold_any_of(unasked: Unasked, found: Finding) -> bool:
+    """True when the rows that the finding is about may be in the directory."""
+    bounds = (found.from_offset, found.until_offset)
+    if unasked.files.offsets is None or found.partition is None or None in bounds:
+        return True
+    return any(
+        each.partition.partition == found.partition and each.clipped(*bounds)  # type: ignore[arg-type]
+        for each in unasked.files.offsets
+    )

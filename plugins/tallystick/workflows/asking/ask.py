@@ -22,7 +22,7 @@ from tallystick.domain.planning.isolating import taken_apart, to_be_asked
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.log_rules import change_findings, foreseen_findings
+from tallystick.domain.rules.log_findings import change_findings, foreseen_findings
 from tallystick.domain.rules.storage_rules import perhaps_landed
 from tallystick.errors import (
     BatchUnknown,

@@ -10,14 +10,15 @@ from typing import Final
 
 from tallystick.domain.batches.states import FindingState
 from tallystick.domain.rules.a7_short_read import standing_short_reads
+from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.closing import Heard, ended_findings
+from tallystick.domain.rules.cut_log import recorded_stops
 from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     Finding,
     FindingCode,
 )
-from tallystick.domain.rules.log_rules import OF_LOST, recorded_stops
 from tallystick.domain.rules.rules import lasting_findings
 from tallystick.domain.rules.second_read_rules import is_refusal
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts

@@ -21,7 +21,7 @@ from tallystick.domain.planning.isolating import TakenApart, taken_apart
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.log_rules import change_findings
+from tallystick.domain.rules.log_findings import change_findings
 from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
 from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.window import Window

@@ -18,7 +18,7 @@ from tallystick.domain.offsets.ranges import OffsetRange, union_of
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.log_rules import change_findings
+from tallystick.domain.rules.log_findings import change_findings
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tests.support.builders import (
     TOPIC_ID,

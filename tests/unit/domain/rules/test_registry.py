@@ -36,8 +36,9 @@ from tallystick.domain.rules.content_rules import (
     landed_twice,
     payloads_twice,
 )
+from tallystick.domain.rules.cut_log import has_lost_unlanded
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
-from tallystick.domain.rules.log_rules import change_findings, has_lost_unlanded, lost_finding
+from tallystick.domain.rules.log_findings import change_findings, lost_finding
 from tallystick.domain.rules.manifest_rules import LostManifest, without_manifest
 from tallystick.domain.rules.n1_unread_partition import unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets

@@ -19,14 +19,12 @@ from tallystick.domain.logs.sameness import UNKNOWN as NOBODY_CAN_TELL
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.planning.log_changes import Accounts, EndedGeneration, Observation
 from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.rules.a3_truncated import truncated
+from tallystick.domain.rules.a4_overwritten import overwritten
+from tallystick.domain.rules.a5_topic_recreated import recorded_unknown_tails
+from tallystick.domain.rules.cut_log import recorded_stops
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.log_rules import (
-    change_findings,
-    lost_finding,
-    recorded_stops,
-    recorded_unknown_tails,
-    stopped_finding,
-)
+from tallystick.domain.rules.log_findings import change_findings, lost_finding
 from tallystick.domain.rules.n1_unread_partition import unread_partitions
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.registry import RULE_OF
@@ -109,13 +107,13 @@ def _told(findings: Iterable[Finding]) -> dict[str, str]:
 CLAIMED = an_account(frontier=5, beyond=[(5, 9)])
 LEFT = a_status(planned(5, 9))
 HELD = a_status(planned(5, 9), lease_seconds_left=60.0)
-CUT_AT_4 = stopped_finding(
+CUT_AT_4 = truncated(
     FEED,
     LANDED,
     Observation(a_snapshot({0: bounds(0, 4)}), {}, {}),
     EndedGeneration(LANDED.generation_id, FindingCode.TRUNCATED, "then"),
 )
-GREW_AGAIN = stopped_finding(
+GREW_AGAIN = overwritten(
     FEED,
     LANDED,
     Observation(a_snapshot({0: bounds(0, 9)}), {}, {}),
@@ -383,7 +381,7 @@ def test_every_row_tells_in_words_what_happened_and_what_next() -> None:
         (FindingCode.EXPIRED, "the log start passed these offsets"),
         (FindingCode.PURGED, "deleted on purpose"),
         (FindingCode.TOPIC_RECREATED, "the topic was re-created"),
-        (FindingCode.TRUNCATED, "can be read nowhere any more"),
+        (FindingCode.COMMITTED_FILE_MISSING, "the file with these rows is gone"),
     ],
 )
 def test_a_recorded_loss_names_its_cause(code: FindingCode, words: str) -> None:

@@ -35,7 +35,7 @@ from tallystick.domain.rules.content_rules import (
     payloads_twice,
 )
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.log_rules import change_findings, lost_finding
+from tallystick.domain.rules.log_findings import change_findings, lost_finding
 from tallystick.domain.rules.manifest_rules import LostManifest, without_manifest
 from tallystick.domain.rules.n1_unread_partition import unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets

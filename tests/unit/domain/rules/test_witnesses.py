@@ -11,7 +11,7 @@ from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.sameness import SAME
 from tallystick.domain.logs.snapshot import BatchHead, PastBounds
 from tallystick.domain.planning.log_changes import Observation
-from tallystick.domain.rules.log_rules import lost_finding
+from tallystick.domain.rules.log_findings import lost_finding
 from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.rules import (
     LedgerFacts,
