@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Asset, CronTriggerTimetable, task
 from airflow.sdk.exceptions import AirflowException
 
 from tallystick.domain.batches.paths import report_page
-from tallystick.domain.rules.findings import FindingCode, Level
+from tallystick.domain.rules.findings import Level
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
@@ -89,7 +89,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         feed.name,
     )
     failing = [each for each in found.findings if each.verdict.value in feed.reconcile.fail_on]
-    if failing and all(each.code is FindingCode.COULD_NOT_TELL for each in failing):
+    if failing and all(each.rule.is_silence for each in failing):
         raise AirflowException(
             f"Feed {feed.name}: {failing[0]} A part of the report is UNKNOWN; Airflow asks again."
         )

@@ -21,7 +21,7 @@ from typing import Final
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import Look
-from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.findings import Finding
 
 MOST_COLUMNS: Final = 120
 MOST_BLOCKS: Final = 128
@@ -33,7 +33,6 @@ _STEPS: Final = (
 )
 # A feed runs hourly as a rule: shorter columns only where there is little to show.
 _SHORT_HISTORY: Final = timedelta(hours=3)
-_WITNESS_MISSING: Final = frozenset({FindingCode.COULD_NOT_TELL, FindingCode.LEDGER_BEHIND})
 _WORST_LAST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 
 
@@ -133,7 +132,7 @@ def coverage_map(
     reach = [_Shown(each) for each in looks]
     best = (
         Verdict.UNKNOWN
-        if any(each.partition is None and each.code in _WITNESS_MISSING for each in findings)
+        if any(each.partition is None and each.rule.lacks_witness for each in findings)
         else Verdict.PROVEN_OK
     )
     mine: dict[int, list[Finding]] = {}

@@ -24,6 +24,7 @@ A10: Final = Rule(
         " aside by its number"
     ),
     mending=Mending.MOVE_ASIDE_IF_BARE,
+    lacks_witness=True,
 )
 
 

@@ -18,12 +18,16 @@ from enum import Enum, auto
 from typing import assert_never
 
 from tallystick.domain.attempts.asked import Unasked
+from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, subtract
-from tallystick.domain.rules.cut_log import has_lost_unlanded
-from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.a10_ledger_behind import A10
+from tallystick.domain.rules.b2_landed_twice import B2
+from tallystick.domain.rules.cut_log import ended_by_reopening
+from tallystick.domain.rules.evidence import batch_in, file_in, topic_id_in
+from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.offset_rules import is_of_rows
 from tallystick.domain.rules.rule import Ending
 from tallystick.domain.rules.second_read_rules import (
@@ -60,8 +64,8 @@ class Heard:
     """Batches whose offset columns were read, and if nothing was found in their rows."""
     equal_again: Collection[ComparedPlace] = ()
     """Places whose differing slices a second reader compared again, and found equal."""
-    replaced: Collection[tuple[str, str]] = ()
-    """Files by batch and name whose place a repair has taken."""
+    replaced: Collection[CommittedFile] = ()
+    """Files whose place a repair has taken."""
     payloads: Payloads = Payloads.NOT_COMPARED
     lost: Sequence[tuple[GenerationAccount, OffsetRange, str]] = ()
     """What the ledger has as lost."""
@@ -78,11 +82,9 @@ class Heard:
         """
         if self.broker is None or each.partition is None:
             return self.broker is not None
-        if each.code is FindingCode.LOSS_NEAR and each.partition in self.not_told:
-            return False
         if each.partition in self.broker.partitions:
             return True
-        topic_id = account.topic_id if account else each.evidence.get("topic_id")
+        topic_id = account.topic_id if account else topic_id_in(each.evidence)
         is_over = topic_id is not None and topic_id != self.broker.topic_id
         return is_over and each.partition not in self.broker.unheard
 
@@ -97,11 +99,11 @@ def ended_findings(
     still = {each.key for each in found}
     # A rebuild names the offsets of a directory that the ledger can't hold beside another batch: it
     # stands as long as the directory is there.
-    behind = {each.subject for each in found if each.code is FindingCode.LEDGER_BEHIND}
-    unasked = {each.subject for each in found if _says_it_could_not_be_asked(each)}
+    behind = {each.subject for each in found if each.rule == A10}
+    unasked = {each.subject for each in found if each.rule.is_silence and each.level is Level.L2}
     ended = {}
     for number, each in standing.items():
-        is_there = each.code is FindingCode.LANDED_TWICE and each.subject in behind
+        is_there = each.rule == B2 and each.subject in behind
         is_unasked = each.level is Level.L2 and each.subject in unasked
         if each.key not in still and not is_there and not is_unasked:
             if each.is_foreseen:
@@ -111,10 +113,6 @@ def ended_findings(
             if reason:
                 ended[number] = reason
     return ended
-
-
-def _says_it_could_not_be_asked(found: Finding) -> bool:
-    return found.code is FindingCode.COULD_NOT_TELL and found.level is Level.L2
 
 
 def _foreseen_no_more(
@@ -161,9 +159,9 @@ def _reason(
     each: Finding, heard: Heard, generations: Mapping[int, GenerationAccount]
 ) -> str | None:
     """What ended a finding that this look did not find; None when it says nothing about it."""
-    file = (str(each.evidence.get("batch")), str(each.evidence.get("file")))
-    if file in heard.replaced:
-        return f"A repair took the place of {file[1]}."
+    file = file_in(each.evidence)
+    if file and file in heard.replaced:
+        return f"A repair took the place of {file.name}."
     gone = f"It was looked for at {heard.taken_at.isoformat(timespec='seconds')}, and is gone."
     account = generations.get(-1 if each.partition is None else each.partition)
     match each.rule.endings[each.level]:
@@ -174,6 +172,9 @@ def _reason(
                 one.covers(each.subject) for one in heard.unasked
             )
             return gone if is_asked and heard.is_broker_heard_on(each, account) else None
+        case Ending.UNREAD_HEAD:
+            is_told = each.partition not in heard.not_told
+            return gone if is_told and heard.is_broker_heard_on(each, account) else None
         case Ending.LISTING | Ending.FULL_READ | Ending.SECOND_READ as ending:
             return gone if _is_well_by_now(each, ending, heard) else None
         case Ending.PAYLOADS:
@@ -190,16 +191,15 @@ def _reason(
 
 def _is_well_by_now(each: Finding, ending: Ending, heard: Heard) -> bool:
     """True for what was read again in this way, and is as it should be."""
-    batch_id = BatchId(str(each.evidence.get("batch")))
     if ending is Ending.SECOND_READ:
         # Where an attempt's offsets are lost, that is told by itself, and names its files.
         is_nowhere = is_refusal(each) and is_lost_whole(each, heard.lost)
         return is_nowhere or place_of(each) in heard.equal_again
-    if ending is Ending.FULL_READ:
-        return heard.read_in_full.get(batch_id, False)
-    if is_of_rows(each):
-        return heard.offsets_read.get(batch_id, False)
-    return heard.storage
+    if ending is Ending.LISTING and not is_of_rows(each):
+        return heard.storage
+    read = heard.read_in_full if ending is Ending.FULL_READ else heard.offsets_read
+    batch_id = batch_in(each.evidence)
+    return batch_id is not None and read.get(batch_id, False)
 
 
 def _payloads_ended(heard: Heard, gone: str) -> str | None:
@@ -219,12 +219,3 @@ def _passed(each: Finding, account: GenerationAccount | None) -> str | None:
         return f"That log is over: generation {account.ordinal} is closed."
     has_passed = account.ordinal == each.generation and account.frontier >= each.until_offset
     return "Landing has passed these offsets." if has_passed else None
-
-
-def ended_by_reopening(each: Finding, account: GenerationAccount | None) -> str | None:
-    """What a new generation says of a cut before it; None where that leaves the cut standing."""
-    if account is None or not each.rule.is_cut or each.generation is None:
-        return None
-    if account.ordinal <= each.generation or has_lost_unlanded(each):
-        return None
-    return f"Generation {account.ordinal} was opened at offset {account.first_offset}."

@@ -121,3 +121,12 @@ def recorded_stops(
         and not each.is_foreseen
         and (each.partition, each.generation) in stopped
     )
+
+
+def ended_by_reopening(each: Finding, account: GenerationAccount | None) -> str | None:
+    """What a new generation says of a cut before it; None where that leaves the cut standing."""
+    if account is None or not each.rule.is_cut or each.generation is None:
+        return None
+    if account.ordinal <= each.generation or has_lost_unlanded(each):
+        return None
+    return f"Generation {account.ordinal} was opened at offset {account.first_offset}."

@@ -30,10 +30,21 @@ def batch_in(evidence: Mapping[str, object]) -> BatchId | None:
     return BatchId(named) if isinstance(named, str) else None
 
 
+def batches_in_trouble(standing: Iterable[Finding]) -> frozenset[BatchId]:
+    """The batches that these findings are about: no look calls one clean, accepted or not."""
+    return frozenset(filter(None, (batch_in(each.evidence) for each in standing)))
+
+
 def file_in(evidence: Mapping[str, object]) -> CommittedFile | None:
     """The committed file that a finding is about; None where it names none."""
     batch_id, name = batch_in(evidence), evidence.get("file")
     return CommittedFile(batch_id, name) if batch_id and isinstance(name, str) else None
+
+
+def topic_id_in(evidence: Mapping[str, object]) -> str | None:
+    """The topic id under which a partition was shown, or was not; None where it is not told."""
+    topic_id = evidence.get("topic_id")
+    return topic_id if isinstance(topic_id, str) else None
 
 
 def path_in(evidence: Mapping[str, object]) -> str | None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,7 +13,6 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode as FindingCode
 from tallystick.domain.finding_codes import Level as Level
-from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.rule import Rule
@@ -140,12 +139,6 @@ def finding_in_batch(
 def foreseen(found: Finding) -> Finding:
     """The finding as a look states it that is no plan: with the change that it tells of to come."""
     return replace(found, evidence={**found.evidence, _FORESEEN: True})
-
-
-def batches_in_trouble(standing: Iterable[Finding]) -> frozenset[BatchId]:
-    """The batches that these findings are about: no look calls one clean, accepted or not."""
-    named = (each.evidence.get("batch") for each in standing)
-    return frozenset(BatchId(each) for each in named if isinstance(each, str))
 
 
 # Everything above what is harmless or accepted: a run's check fails on it, and so does reconcile.

@@ -33,6 +33,10 @@ class Ending(StrEnum):
 
     LEDGER = "a reconcile that finds it no more in the ledger"
     BROKER = "a reconcile that finds it no more, if the broker answers for the partition"
+    UNREAD_HEAD = (
+        "a reconcile that finds it no more, if the broker tells with what the unread part of the"
+        " partition begins"
+    )
     LISTING = (
         "a reconcile that lists all directories, can ask the file that it is about, and finds it no"
         " more"
@@ -98,6 +102,11 @@ class Rule:
     """True for a loss of what lies beyond the ledger's frontier, or is in none of its ranges."""
     grows: bool = field(default=False, compare=False)
     """True for a state that lasts while the log grows behind it."""
+    is_silence: bool = field(default=False, compare=False)
+    """True for what only says that a witness did not answer: nothing is known to be wrong."""
+    lacks_witness: bool = field(default=False, compare=False)
+    """True for what says that a witness is missing, or does not know all: while it stands, of
+    nothing beside it can be said that it is in order."""
     is_of_plans: bool = field(default=False, compare=False)
     """True for what a run records: its plan with the change that it describes, its batches with
     what is missing in them. The others are reconcile's: no news of a run, however lately seen."""

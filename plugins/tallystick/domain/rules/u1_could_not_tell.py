@@ -28,6 +28,8 @@ U1: Final = Rule(
     not_when="every witness answered, and the broker for every partition",
     remedy="mend the witness and run again",
     mending=Mending.LAND_AGAIN_IF_NAMED,
+    is_silence=True,
+    lacks_witness=True,
     is_of_plans=True,
 )
 

@@ -30,7 +30,8 @@ from tallystick.domain.rows.sampling import (
     sampled,
 )
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences, without_untimed
-from tallystick.domain.rules.findings import Finding, FindingCode, batches_in_trouble
+from tallystick.domain.rules.evidence import batches_in_trouble
+from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.scrub_rules import StandingBatch
 from tallystick.domain.rules.second_read_rules import (
     ComparedPlace,

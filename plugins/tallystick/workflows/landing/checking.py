@@ -17,7 +17,6 @@ from tallystick.domain.rules.cut_log import recorded_stops
 from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     Finding,
-    FindingCode,
 )
 from tallystick.domain.rules.rules import lasting_findings
 from tallystick.domain.rules.second_read_rules import is_refusal
@@ -107,8 +106,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
 
 def _is_of_a_run(finding: Finding) -> bool:
     """True for what runs record; the rest is reconcile's, and no news of a run."""
-    is_planned = finding.rule.is_of_plans or finding.subject == OF_LOST
-    return is_planned or finding.code is FindingCode.SHORT_READ or is_refusal(finding)
+    return finding.rule.is_of_plans or finding.subject == OF_LOST or is_refusal(finding)
 
 
 def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> None:

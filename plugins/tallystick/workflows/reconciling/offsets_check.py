@@ -13,7 +13,8 @@ from typing import Final
 
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import BatchId
-from tallystick.domain.rules.findings import Finding, Level, batches_in_trouble
+from tallystick.domain.rules.evidence import batches_in_trouble
+from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.offset_rules import is_of_rows, offset_findings
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError

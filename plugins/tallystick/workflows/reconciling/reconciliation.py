@@ -203,13 +203,13 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         read_in_full=read,
         offsets_read=rows.read,
         equal_again=compared.equal_again,
-        replaced={(each.batch_id, each.name) for each in services.ledger.replacements(feed)},
+        replaced=services.ledger.replacements(feed),
         payloads=payloads.said,
         lost=services.ledger.lost(feed),
         not_told=look.not_told if look else (),
         unasked=look.unasked if look else (),
     )
-    is_listed_in_part = any(each.code is FindingCode.COULD_NOT_TELL for each in found)
+    is_listed_in_part = any(each.rule.is_silence for each in found)
     found = _settled(services, accounts, found, heard, begun_at)
     counts = services.ledger.landed_counts(feed)
     findings = (*found, *silent)

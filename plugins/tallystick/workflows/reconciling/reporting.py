@@ -116,11 +116,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         for each in reconciled.findings
     ]
     # A silence is not on record: the look, if there was one, is kept with the doubt that it raises.
-    told = [
-        each
-        for each in findings
-        if each.key in stored or each.code is not FindingCode.COULD_NOT_TELL
-    ]
+    told = [each for each in findings if each.key in stored or not each.rule.is_silence]
     complete = _completeness(ledger, feed, generations, told, stored)
     places = sorted(ledger.look_places(feed), key=lambda each: each.looked_at)
     borders = borders_of([each.looked_at for each in places], reconciled.taken_at)
@@ -135,11 +131,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         instants=sorted(each.recorded_at for each in sums),
         ages_seconds=_AGES_SECONDS,
     )
-    unheard = [
-        each.cause
-        for each in findings
-        if each.code is FindingCode.COULD_NOT_TELL and each.partition is None
-    ]
+    unheard = [each.cause for each in findings if each.rule.is_silence and each.partition is None]
     return ReportDocument(
         feed=feed,
         topic=reconciled.topic,

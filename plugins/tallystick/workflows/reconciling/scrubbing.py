@@ -18,7 +18,8 @@ from tallystick.domain.batches.paths import BatchPath, ScrubPath
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
-from tallystick.domain.rules.findings import Finding, FindingCode, Level, batches_in_trouble
+from tallystick.domain.rules.evidence import batches_in_trouble
+from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.scrub_rules import (
     BatchJudgement,
     StandingBatch,
@@ -101,8 +102,8 @@ def _scrubbed(services: Services) -> ScrubReport:
     # Where a missing file may lie instead is for the listing to say: nobody has looked there.
     unsure = not_yet_asked(judged_now, f"{services.root}/{feed}")
     found = [as_far_as_asked(each, standing) for each in unsure]
-    unheard = [each for each in found if each.code is FindingCode.COULD_NOT_TELL]
-    told = [each for each in found if each.code is not FindingCode.COULD_NOT_TELL]
+    unheard = [each for each in found if each.rule.is_silence]
+    told = [each for each in found if not each.rule.is_silence]
     # Findings before checks: a scrub that dies between the two is repeated, not forgotten.
     ledger.record_findings(feed, told)
     complete = {batch: each for batch, each in judgements.items() if each.is_complete}

@@ -18,7 +18,7 @@ from tallystick.domain.repair.deciding import directory_of, stray_of
 from tallystick.domain.repair.plan import NumberedFinding, PutAside
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
-from tallystick.domain.rules.closing import ended_by_reopening
+from tallystick.domain.rules.cut_log import ended_by_reopening
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.storage_rules import is_bare
 from tallystick.errors import IngestionError

@@ -9,6 +9,7 @@ import pytest
 
 from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles
+from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
@@ -116,8 +117,18 @@ def lost(
         (found(A8), ALL, account(), True),
         (found(A8), replace(ALL, storage=False), account(), False),
         (found(A8), replace(ALL, broker=None), account(), True),
-        (found(A8), replace(ALL, storage=False, replaced={(BATCH, "part-0")}), account(), True),
-        (found(A8), replace(ALL, storage=False, replaced={(BATCH, "part-1")}), account(), False),
+        (
+            found(A8),
+            replace(ALL, storage=False, replaced={CommittedFile(BATCH, "part-0")}),
+            account(),
+            True,
+        ),
+        (
+            found(A8),
+            replace(ALL, storage=False, replaced={CommittedFile(BATCH, "part-1")}),
+            account(),
+            False,
+        ),
         (found(A8, subject=OF_ROWS), ALL, account(), False),
         (found(A8, subject=OF_ROWS), replace(ALL, offsets_read={BATCH: True}), account(), True),
         (found(A8, subject=OF_ROWS), replace(ALL, offsets_read={BATCH: False}), account(), False),
@@ -130,7 +141,12 @@ def lost(
         (found(C3, Level.L4), replace(ALL, equal_again={(BATCH, "part-0", 0)}), account(), True),
         (found(C3, Level.L4), replace(ALL, equal_again={(BATCH, "part-0", 1)}), account(), False),
         (found(C3, Level.L4), replace(ALL, equal_again={(BATCH, "part-1", 0)}), account(), False),
-        (found(C3, Level.L4), replace(ALL, replaced={(BATCH, "part-0")}), account(), True),
+        (
+            found(C3, Level.L4),
+            replace(ALL, replaced={CommittedFile(BATCH, "part-0")}),
+            account(),
+            True,
+        ),
         (REFUSED, ALL, account(), False),
         (REFUSED, ALL, account(frontier=9), False),
         (REFUSED, ALL, account(ordinal=2), False),
@@ -284,5 +300,5 @@ def test_a_foreseen_loss_ends_where_each_of_its_offsets_is_told_anew(
 
 @pytest.mark.parametrize("finding", [found(A8), found(A3, Level.L1), found(N1, Level.L1)])
 def test_what_is_found_again_never_ends(finding: Finding) -> None:
-    heard = replace(ALL, replaced={(BATCH, "part-0")})
+    heard = replace(ALL, replaced={CommittedFile(BATCH, "part-0")})
     assert ended_findings({7: finding}, [finding], heard, account(ordinal=2)) == {}

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
+from tallystick.domain.batches.batch import CommittedFile, TriedBatch, WaitingBatch
 from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.states import BatchState, HoleClass, Isolation, Verdict
 from tallystick.domain.identities import AttemptId, BatchId, Owner
@@ -275,7 +275,9 @@ def test_whatever_is_told_has_an_ending_that_ends_it(rule: Rule) -> None:
             case Ending.ACCEPTANCE | Ending.NEVER_RECORDED:
                 assert not is_ended
             case Ending.REPAIR:
-                repaired = replace(look, replaced={(named["batch"], named["file"])})
+                repaired = replace(
+                    look, replaced={CommittedFile(BatchId(named["batch"]), named["file"])}
+                )
                 assert ended_findings({1: each}, (), repaired, after)
             case Ending.NEW_GENERATION:
                 assert is_ended or has_lost_unlanded(each)
