@@ -1,4 +1,4 @@
-"""Errors of the ledger: it does not answer, refuses, or knows better than who asks."""
+"""Errors of the ledger: it does not answer, refuses, or knows better than the caller."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ class ClaimConflict(LedgerError):
 class BatchBusy(LedgerError):
     """Another attempt holds this batch and is alive."""
 
-    next_step = "Leave it alone; if its owner is dead, the lease runs out within two minutes."
+    next_step = (
+        "Leave the batch alone. If its owner is dead, the lease runs out within two minutes."
+    )
     retry = True
 
     def __init__(self, batch: str, owner: str, seconds_left: float) -> None:
@@ -85,7 +87,7 @@ class BatchUnknown(LedgerError):
 class AttemptFenced(LedgerError):
     """A newer attempt holds this batch."""
 
-    next_step = "Stop. Leave this attempt's staging directory to the sweeper."
+    next_step = "Stop. Leave this attempt's staging directory to the next sweep."
 
     def __init__(self, batch: str, token: int, newest: int) -> None:
         super().__init__(batch, token, newest)
@@ -99,7 +101,7 @@ class AttemptFenced(LedgerError):
 class CommitOutcomeUnknown(LedgerError):
     """The connection died at COMMIT: it may have happened, or not."""
 
-    next_step = "Nothing was deleted. Run again: the attempt is looked up before anything is done."
+    next_step = "Nothing was deleted. Run again: the next run looks up this attempt first."
     retry = True
 
     def __init__(self, batch: str, attempt: str, reason: str) -> None:
@@ -126,9 +128,9 @@ class SchemaOutOfDate(LedgerError):
 
 
 class EvidenceChanged(LedgerError):
-    """A finding's evidence is not the one that two people have read and accepted."""
+    """A finding's evidence has changed since two people have read it."""
 
-    next_step = "Nothing was accepted. Read it again, both of you: ./tallystick explain FINDING"
+    next_step = "Nothing was accepted. Both people must read it again: ./tallystick explain FINDING"
 
     def __init__(self, finding: int, accepted: str, found: str, cause: str) -> None:
         super().__init__(finding, accepted, found, cause)
@@ -136,20 +138,19 @@ class EvidenceChanged(LedgerError):
     def sentence(self) -> str:
         """The finding, both digests, and what is found now."""
         finding, accepted, found, cause = self.args
-        return f"finding {finding}: its evidence is {found} now, not {accepted}: {cause}"
+        return f"the evidence of finding {finding} is {found} by now, not {accepted}: {cause}"
 
 
 class ReportMissing(LedgerError):
-    """No report of the feed was stored, or none is as old as was asked for."""
+    """No report of the feed is stored for that time."""
 
-    next_step = (
-        "Of the past only what was stored can be shown. One of now: ./tallystick reconcile FEED"
-    )
+    next_step = "Make one now: ./tallystick reconcile FEED"
 
 
 class LedgerBehind(LedgerError):
-    """The storage holds batches that this ledger has never heard of (finding A10): published ones,
-    or proven ones in staging whose offsets would be called lost.
+    """HDFS holds batches that this ledger does not know (finding A10).
+
+    They are published; or proven in staging, and their offsets would be called lost.
     """
 
     next_step = "Nothing was landed. Run: ./tallystick ledger rebuild FEED (docs/runbook.md, A10)."
@@ -160,4 +161,4 @@ class LedgerBehind(LedgerError):
     def sentence(self) -> str:
         """The feed, how many directories, and the first of them."""
         feed, found = self.args
-        return f"feed {feed}: the ledger lacks {len(found)} batches in storage, first {found[0]}."
+        return f"feed {feed}: the ledger lacks {len(found)} batches in HDFS, first {found[0]}."

@@ -1,4 +1,4 @@
-"""Errors with which a run ends that was carried out as far as it could be."""
+"""Errors with which a run ends after it has done what it could."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class VerificationFailed(IngestionError):
     """What lies in staging is not exactly what was planned: nothing is committed."""
 
     # Looking at the same files again would find the same: the batch must be landed anew.
-    next_step = "Nothing was committed. Run again: the batch is landed anew by another attempt."
+    next_step = "Nothing was committed. Run again: another attempt lands the batch anew."
 
     def __init__(self, batch: str, problems: Sequence[str]) -> None:
         super().__init__(batch, tuple(problems))
@@ -23,13 +23,13 @@ class VerificationFailed(IngestionError):
 
 
 class RepairRefused(IngestionError):
-    """What was asked for can't be repaired so; nothing has changed."""
+    """The repair that was asked for can't be done; nothing has changed."""
 
-    next_step = "Look at what is open, and what would be done: ./tallystick repair FEED --dry-run"
+    next_step = "See what is open, and what a repair would do: ./tallystick repair FEED --dry-run"
 
 
 class CheckFailed(IngestionError):
-    """A run found something wrong, after everything that could be landed has been."""
+    """A run found something wrong, after it has landed everything that could be landed."""
 
     next_step = "Each finding above names its next step."
 

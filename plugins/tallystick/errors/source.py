@@ -1,4 +1,4 @@
-"""Errors of Kafka: it does not answer, refuses, or is not what it was."""
+"""Errors of Kafka: it does not answer, refuses, or holds another log than before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ class SourceError(IngestionError):
 class BrokerUnavailable(SourceError):
     """No broker answered in time, or a partition has no leader."""
 
-    next_step = "Check the brokers, then run again: what is committed stays, the rest lands then."
+    next_step = (
+        "Check the brokers, then run again. What is committed stays; the next run lands the rest."
+    )
     retry = True
 
     def __init__(self, servers: str, reason: str) -> None:
@@ -25,7 +27,7 @@ class BrokerUnavailable(SourceError):
 
 
 class PartitionsLeaderless(BrokerUnavailable):
-    """Some partitions of a topic have no leader that answers for them, while others have one."""
+    """Some partitions of a topic have no leader that answers, while others have one."""
 
 
 class TopicUnknown(SourceError):
@@ -57,10 +59,10 @@ class SourceRefused(SourceError):
 
 
 class LogUnreadable(SourceRefused):
-    """The broker gave what the log holds, and it can't be read: damaged, or of no known version."""
+    """The broker sent records that nobody can read: they are damaged, or of no known version."""
 
     next_step = (
-        "Nothing is committed without it. Look at this place on the broker (kafka-dump-log.sh),"
+        "Nothing is committed without them. Look at this place on the broker (kafka-dump-log.sh),"
         " then run again."
     )
 
@@ -71,10 +73,10 @@ class LogUnreadable(SourceRefused):
 
 
 class TimesUnknown(SourceRefused):
-    """The topic's messages bear no times, so nobody can find an offset by an instant."""
+    """The topic's messages have no timestamps, so nobody can find an offset by an instant."""
 
     next_step = (
-        "Use plan.until: now, and no instant as source.start, in the feed file; or let the brokers"
+        "In the feed file set plan.until: now, and no instant as source.start; or let the brokers"
         " write a newer message format to this topic. Then run again."
     )
 
@@ -85,7 +87,7 @@ class TimesUnknown(SourceRefused):
 
 
 class AnotherCluster(SourceError):
-    """The connection leads to another Kafka cluster than the one the feed has landed from."""
+    """The connection leads to another Kafka cluster than the one that the feed has landed from."""
 
     next_step = (
         "Correct the connection. If the topic has moved for good, give it a new feed: offsets of"

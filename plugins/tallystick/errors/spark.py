@@ -34,8 +34,8 @@ class ApplicationOverdue(SparkError):
     """A Spark application ran for longer than the feed allows, and was ended."""
 
     next_step = (
-        "Look what it waited for, in the executors' logs. If it only needs longer, raise"
-        " spark.max_application_time in the feed's file. Nothing was committed; the next attempt"
+        "The executors' logs say what it waited for. If it only needs longer, raise"
+        " spark.max_application_time in the feed file. Nothing was committed; the next attempt"
         " starts anew."
     )
     retry = True
@@ -50,11 +50,11 @@ class ApplicationOverdue(SparkError):
 
 
 class RecordsUnreadable(SparkError):
-    """Spark can't read single records of a batch; they are set aside, and nothing else waits."""
+    """Spark can't read single records of a batch. They are set aside; no other record waits."""
 
     next_step = (
-        "The next run lands the other offsets of the batch. The runbook says under A11 what can be"
-        " done about these."
+        "The next run lands the other offsets of the batch. docs/runbook.md, A11, says what to do"
+        " about these."
     )
 
     def __init__(self, batch: str, unreadable: Sequence[str]) -> None:

@@ -13,8 +13,8 @@ class StorageUnavailable(StorageError):
     """HDFS could not be reached, is in safe mode, or did not answer in time."""
 
     next_step = (
-        "Check the NameNode and its DataNodes, then run again: what is committed stays,"
-        " the rest is landed then."
+        "Check the NameNode and its DataNodes, then run again. What is committed stays; the next"
+        " run lands the rest."
     )
     retry = True
 
@@ -30,7 +30,7 @@ class StorageUnavailable(StorageError):
 class RenameOutcomeUnknown(StorageUnavailable):
     """The answer to a rename was lost: it may have happened, or not."""
 
-    next_step = "Nothing was deleted. Run again: the finisher looks at both directories first."
+    next_step = "Nothing was deleted. Run again: the next run looks at both directories first."
 
     def __init__(self, source: str, target: str, reason: str) -> None:
         StorageError.__init__(self, source, target, reason)
@@ -44,7 +44,7 @@ class RenameOutcomeUnknown(StorageUnavailable):
 class StorageRefused(StorageError):
     """HDFS answered, and said no: permission, quota, or a read-only directory."""
 
-    next_step = "Mend the permission or the quota, then run again: what is committed stays."
+    next_step = "Correct the permission or the quota, then run again. What is committed stays."
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
@@ -56,9 +56,11 @@ class StorageRefused(StorageError):
 
 
 class AttemptNotAsked(StorageError):
-    """Rows that would be given up may be in another attempt's files, and nobody could ask these."""
+    """Another attempt, which could not be asked, may hold rows that would be given up."""
 
-    next_step = "Nothing is given up before. Run again when it can be asked, or was moved aside."
+    next_step = (
+        "Nothing is given up until then. Run again when it can be asked, or was moved aside."
+    )
     retry = True
 
     def __init__(self, path: str, reason: str, move: str | None) -> None:
@@ -94,7 +96,7 @@ class FileMissing(StorageError):
 class ManifestMismatch(StorageError):
     """A directory holds something other than what its manifest claims."""
 
-    next_step = "Touch nothing. Run reconcile, and look at both."
+    next_step = "Touch nothing. Run reconcile, then compare the directory with its manifest."
 
     def __init__(self, path: str, expected: str, found: str) -> None:
         super().__init__(path, expected, found)
@@ -106,9 +108,9 @@ class ManifestMismatch(StorageError):
 
 
 class TargetOccupied(StorageError):
-    """Publishing found a foreign directory at its target."""
+    """The target of a rename is a directory that somebody else has written."""
 
-    next_step = "Stop, touch neither. Find out who wrote the target directory."
+    next_step = "Touch neither directory. Find out who wrote the target."
 
     def __init__(self, source: str, target: str) -> None:
         super().__init__(source, target)

@@ -125,7 +125,8 @@ def test_what_could_not_be_done_is_3_and_has_no_traceback(cli: CommandLine) -> N
     assert told.code == 3
     assert told.err.splitlines() == [
         "error: Kafka at h:9092 did not answer: no answer.",
-        "next: Check the brokers, then run again: what is committed stays, the rest lands then.",
+        "next: Check the brokers, then run again. What is committed stays; the next run lands the"
+        " rest.",
     ]
     assert told.json["error"]["kind"] == "BrokerUnavailable"
     assert told.json["error"]["may_retry"] is True

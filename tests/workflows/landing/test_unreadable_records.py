@@ -77,7 +77,7 @@ def test_all_around_an_unreadable_record_is_landed_by_the_first_run_after_two_fa
     assert story.published_offsets() == {0: all_but(77), 1: all_but()}
     assert str(second.errors[0]).endswith(
         f"Spark can't read orders-0 [77, 78): {WHY}. The next run lands the other offsets of the"
-        " batch. The runbook says under A11 what can be done about these."
+        " batch. docs/runbook.md, A11, says what to do about these."
     )
 
 
