@@ -67,9 +67,7 @@ def standing_unreadable(
     `claimed` are the ranges that unfinished batches hold: a try is no landing.
     """
     return tuple(
-        each
-        for each in recorded
-        if each.code is FindingCode.UNREADABLE_RECORD and _is_open(generations, each, claimed)
+        each for each in recorded if each.rule == A11 and _is_open(generations, each, claimed)
     )
 
 

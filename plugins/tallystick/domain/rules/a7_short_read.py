@@ -10,6 +10,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.evidence import batch_in, of_file
 from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
@@ -39,7 +40,7 @@ def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
             " no hole. Nothing of the batch was committed."
         ),
         next_step=f"The next run lands them again: ./tallystick land {plan.feed}",
-        evidence={"batch": plan.batch_id},
+        evidence=of_file(plan.batch_id, None),
     )
 
 
@@ -55,18 +56,16 @@ def standing_short_reads(
     return tuple(
         each
         for each in recorded
-        if each.code is FindingCode.SHORT_READ and not is_over(generations, each, open_repairs)
+        if each.rule == A7 and not _is_over(generations, each, open_repairs)
     )
 
 
-def is_over(
+def _is_over(
     generations: Mapping[int, GenerationAccount], recorded: Finding, open_repairs: Collection[str]
 ) -> bool:
     """True for a short read whose offsets are landed, a proven hole, or lost by now."""
-    if recorded.code is not FindingCode.SHORT_READ or recorded.partition is None:
-        return False
-    if recorded.evidence.get("batch") in open_repairs:
-        # A repair's offsets were landed once: the frontier has passed them long ago.
+    # A repair's offsets were landed once: the frontier has passed them long ago.
+    if recorded.partition is None or batch_in(recorded.evidence) in open_repairs:
         return False
     account = generations.get(recorded.partition)
     if account is None or account.ordinal != recorded.generation:

@@ -7,14 +7,39 @@ on an operator's word. So is one whose files could not be committed: a plan ends
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.states import Verdict
-from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_could_not_tell import U1
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptsEvidence:
+    """A directory of attempts, and why nobody knows what it holds, or could commit it."""
+
+    path: str
+    said: str
+    """By the witness, or by the attempt to commit."""
+    was_asked: bool
+    """True where its files could not be committed."""
+
+    def as_json(self) -> dict[str, object]:
+        """As it stands on record."""
+        asked = {"was_asked": True} if self.was_asked else {}
+        return {"path": self.path, "said": self.said, **asked}
+
+    @classmethod
+    def of(cls, found: Finding) -> AttemptsEvidence | None:
+        """What a finding U1 of attempts carries; None for any other finding."""
+        path, said = found.evidence.get("path"), found.evidence.get("said")
+        if found.rule != U1 or found.level is not Level.L1 or not isinstance(path, str):
+            return None
+        return cls(path, str(said), bool(found.evidence.get("was_asked")))
 
 
 def unasked_attempts(feed: str, topic: str, unasked: Sequence[Unasked]) -> tuple[Finding, ...]:
@@ -28,11 +53,7 @@ def unasked_attempts(feed: str, topic: str, unasked: Sequence[Unasked]) -> tuple
             topic=topic,
             cause=_cause(each),
             next_step=_way_out(feed, each),
-            evidence={
-                "path": each.path,
-                "said": each.reason,
-                **({"was_asked": True} if each.is_asked else {}),
-            },
+            evidence=AttemptsEvidence(each.path, each.reason, each.is_asked).as_json(),
             subject=each.path,
         )
         for each in sorted(unasked, key=lambda each: each.path)
@@ -59,17 +80,16 @@ def _way_out(feed: str, unasked: Unasked) -> str:
 
 def as_told(found: Finding, files: KeptFiles, batch_id: BatchId) -> Unasked | None:
     """Files that a plan could not commit, as it has told them; None for what it could not ask."""
-    if not found.evidence.get("was_asked"):
+    told = AttemptsEvidence.of(found)
+    if told is None or not told.was_asked:
         return None
-    reason = str(found.evidence["said"])
     ids = frozenset({batch_id})
-    return Unasked(found.subject, reason, found.next_step, files, ids, is_asked=True)
+    return Unasked(told.path, told.said, found.next_step, files, ids, is_asked=True)
 
 
 def is_of_attempts(found: Finding) -> bool:
     """True for what is told of a directory of attempts that could not be asked."""
-    is_unknown = found.code is FindingCode.COULD_NOT_TELL and found.level is Level.L1
-    return is_unknown and "path" in found.evidence
+    return AttemptsEvidence.of(found) is not None
 
 
 def may_hold_any_of(unasked: Unasked, found: Finding) -> bool:

@@ -12,7 +12,6 @@ import pytest
 
 from tallystick.domain.batches.batch import BatchStatus, WaitingBatch
 from tallystick.domain.batches.states import BatchState, Isolation, Verdict
-from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.logs.sameness import UNKNOWN as NOBODY_CAN_TELL
@@ -396,16 +395,6 @@ def test_a_recorded_loss_names_its_cause(code: FindingCode, words: str) -> None:
 def test_what_is_on_record_is_told_in_the_words_of_then() -> None:
     assert recorded_stops(by_partition(STOPPED), [CUT_AT_4]) == (CUT_AT_4,)
     assert recorded_unknown_tails([TAIL]) == (TAIL,)
-
-
-def test_two_batches_left_behind_are_two_findings() -> None:
-    other = WaitingBatch(BatchId("00000000000000b2"), BatchState.COMMITTED, 7300.0)
-    held, shown = unfinished_batches(FEED, TOPIC, (*left(5400), other))
-
-    assert held.key != shown.key
-    assert (held.subject, shown.subject) == (BATCH, other.batch_id)
-    assert held.cause == f"batch {BATCH} is landing, and for 1.5 h nobody has held it."
-    assert shown.cause.endswith("is committed, and for 2.0 h nobody has published it.")
 
 
 def test_a_silent_witness_is_unknown() -> None:

@@ -1,0 +1,48 @@
+"""N5: records wait, and no run comes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.rules.n5_no_run import missed_runs
+from tests.support.builders import (
+    FEED,
+    a_snapshot,
+    an_account,
+    bounds,
+    by_partition,
+)
+
+WAITING = an_account(frontier=5)
+PERIOD = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "account", "until", "idle_hours", "is_told"),
+    [
+        ("records wait, nobody comes", WAITING, 9, 3.1, True),
+        ("three pauses are not over", WAITING, 9, 3.0, False),
+        ("a batch is held", WAITING, 9, -0.01, False),
+        ("never planned", WAITING, 9, None, False),
+        ("nothing waits", WAITING, 5, 100, False),
+        ("all that waits is claimed", an_account(frontier=5, beyond=[(5, 9)]), 9, 100, False),
+        ("stopped", an_account(frontier=5, state=GenerationState.STOPPED), 9, 100, False),
+    ],
+)
+def test_no_run_is_told_where_records_wait(
+    name: str, account: object, until: int, idle_hours: float | None, is_told: bool
+) -> None:
+    found = missed_runs(
+        FEED,
+        by_partition(account),  # type: ignore[arg-type]
+        a_snapshot({0: bounds(0, until)}),
+        isolation=Isolation.READ_COMMITTED,
+        idle=None if idle_hours is None else timedelta(hours=idle_hours),
+        run_period=PERIOD,
+    )
+    assert bool(found) is is_told, name
+    assert [(each.from_offset, each.until_offset) for each in found] == [(5, 9)] * is_told

@@ -1,0 +1,70 @@
+"""One rule, one place: only the modules of a rule make its findings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tallystick.domain.finding_codes import FindingCode
+from tests.support.repository import ROOT, tracked_modules
+
+CODES = {code.value for code in FindingCode}
+RULES = Path("plugins/tallystick/domain/rules")
+BUILDERS = {"Finding", "finding", "finding_in_batch"}
+# What these hold of a rule is on its way to the rule's own module: nothing joins them.
+ON_THE_WAY = {
+    "domain/repair/rebuilding.py",
+    "domain/rules/content_rules.py",
+    "domain/rules/manifest_rules.py",
+    "domain/rules/offset_rules.py",
+    "domain/rules/scrub_rules.py",
+    "domain/rules/second_read_rules.py",
+    "domain/rules/storage_rules.py",
+    "domain/rules/stray_rules.py",
+    "workflows/reconciling/scrubbing.py",
+}
+
+
+def _modules() -> Iterator[tuple[Path, ast.Module]]:
+    for path in tracked_modules():
+        is_on_the_way = "/".join(path.parts[2:]) in ON_THE_WAY
+        if path.parts[0] == "plugins" and not is_on_the_way:
+            yield path, ast.parse((ROOT / path).read_text())
+
+
+def _named(module: ast.Module) -> Iterator[str]:
+    """The rules that a module names, but for those with which it compares a finding's rule."""
+    compared = {
+        id(each)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Compare)
+        for each in ast.walk(node)
+    }
+    for node in ast.walk(module):
+        if isinstance(node, ast.Name) and node.id in CODES and id(node) not in compared:
+            yield node.id
+
+
+def test_only_the_modules_of_a_rule_make_its_findings() -> None:
+    strangers = [
+        (str(path), code)
+        for path, module in _modules()
+        if path != RULES / "registry.py"
+        for code in _named(module)
+        if path.parent != RULES or not path.name.startswith(f"{code.lower()}_")
+    ]
+    assert strangers == []
+
+
+def test_nobody_makes_findings_but_the_rules_and_the_ledger_that_reads_them() -> None:
+    makers = {
+        path
+        for path, module in _modules()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in BUILDERS
+        and path.parent != RULES
+    }
+    assert makers == {Path("plugins/tallystick/ledger/finding_rows.py")}
