@@ -28,9 +28,11 @@ def explained(
     *holes: tuple[int, int],
     inside: tuple[int, int] = (0, 100),
     isolation: Isolation = COMMITTED,
+    was_compacted: bool = False,
 ) -> dict[HoleClass, list[tuple[int, int]]]:
     offsets = OffsetRange(TopicPartition(scene.topic, 0), *inside)
-    found = scene.view.explain_holes(offsets, OffsetRuns.of(holes), isolation)
+    runs = OffsetRuns.of(holes)
+    found = scene.view.explain_holes(offsets, runs, isolation, was_compacted=was_compacted)
     return {kind: list(runs) for kind, runs in found.items()}
 
 
@@ -103,6 +105,9 @@ class TestSnapshot:
         assert scene.view.snapshot(scene.topic).is_compacted
         scene.set_compacted(is_compacted=False)
         assert not scene.view.snapshot(scene.topic).is_compacted
+        scene.keep(seconds=86_400, byte_count=5_000_000)
+        found = scene.view.snapshot(scene.topic)
+        assert (found.retention_ms, found.retention_bytes) == (86_400_000, 5_000_000)
 
 
 class TestOffsetsAt:
@@ -189,6 +194,16 @@ class TestExplainHoles:
         scene.purge({0: 6})
         assert explained(scene, (0, 4), (5, 6)) == {}
 
+    @pytest.mark.parametrize("was_compacted", [False, True])
+    def test_nothing_below_the_start_or_beyond_the_end_was_compacted_away(
+        self, scene: BrokerScene, was_compacted: bool
+    ) -> None:
+        scene.write(2)
+        scene.purge({0: 1})
+        scene.open(2)
+        scene.set_compacted(is_compacted=True)
+        assert explained(scene, (0, 1), (2, 100), was_compacted=was_compacted) == {}
+
 
 class TestRecordsAt:
     def test_a_record_is_told_by_its_content_and_its_epoch(self, scene: BrokerScene) -> None:
@@ -223,6 +238,11 @@ class TestRecordsAt:
         assert scene.view.records_at(scene.topic, {0: 2, 1: 0}).keys() == {0}
         assert scene.view.records_at(scene.topic, {}) == {}
 
+    def test_none_is_told_at_the_end_and_beyond_it(self, scene: BrokerScene) -> None:
+        scene.write(3)
+        assert scene.view.records_at(scene.topic, {0: 3, 1: 0}) == {}
+        assert scene.view.records_at(scene.topic, {0: 50}) == {}
+
 
 class TestBatchHeads:
     def test_a_head_tells_its_offsets_and_its_time(self, scene: BrokerScene) -> None:
@@ -233,6 +253,12 @@ class TestBatchHeads:
         assert head.max_timestamp_ms == int(NOW.timestamp() * 1000) + 5_000
         assert head.byte_count > 0
         assert head.producer_id is None
+
+    def test_a_head_is_that_of_the_batch_that_holds_the_offset(self, scene: BrokerScene) -> None:
+        scene.write(3)
+        for offset in range(3):
+            head = scene.view.batch_heads(scene.topic, {0: offset})[0]
+            assert head.base_offset <= offset < head.until_offset
 
     def test_open_transactions_and_markers_have_heads_with_their_producer(
         self, scene: BrokerScene
@@ -247,6 +273,8 @@ class TestBatchHeads:
     def test_nothing_is_told_at_the_end_and_below_the_start(self, scene: BrokerScene) -> None:
         scene.write(3)
         assert scene.view.batch_heads(scene.topic, {0: 3, 1: 0}) == {}
+        assert scene.view.batch_heads(scene.topic, {0: 50}) == {}
+        assert scene.view.batch_heads(scene.topic, {}) == {}
         scene.purge({0: 2})
         assert scene.view.batch_heads(scene.topic, {0: 1}) == {}
         assert scene.view.batch_heads(scene.topic, {0: 2})[0].until_offset == 3

@@ -32,6 +32,14 @@ def test_it_is_a_hole_by_compaction_while_the_policy_says_so(vanished: BrokerSce
     assert vanished.view.explain_holes(offsets, holes, Isolation.READ_COMMITTED) == {}
 
 
+def test_so_it_is_where_the_policy_is_known_to_have_said_so(vanished: BrokerScene) -> None:
+    vanished.set_compacted(is_compacted=False)
+    offsets = OffsetRange(TopicPartition(vanished.topic, 0), 0, 3)
+    assert vanished.view.explain_holes(
+        offsets, OffsetRuns.of([(0, 2)]), Isolation.READ_COMMITTED, was_compacted=True
+    ) == {HoleClass.COMPACTED: OffsetRuns.of([(0, 1)])}
+
+
 def test_it_is_never_replaced_by_the_next(vanished: BrokerScene) -> None:
     assert vanished.view.records_at(vanished.topic, {0: 0}) == {}
     assert vanished.view.records_at(vanished.topic, {0: 1}).keys() == {0}

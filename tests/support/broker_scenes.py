@@ -71,6 +71,10 @@ class BrokerScene(ABC):
     def set_compacted(self, *, is_compacted: bool) -> None:
         """Change the topic's policy."""
 
+    @abstractmethod
+    def keep(self, *, seconds: int, byte_count: int) -> None:
+        """Let the topic keep no more than that."""
+
     def commit(self, count: int, *, partition: int = 0) -> None:
         """A transaction of so many records, and its marker."""
         self.open(count, partition=partition)
@@ -135,6 +139,10 @@ class ScriptedScene(BrokerScene):
     def set_compacted(self, *, is_compacted: bool) -> None:
         self.broker.is_compacted = is_compacted
 
+    def keep(self, *, seconds: int, byte_count: int) -> None:
+        self.broker.retention_ms = seconds * 1000
+        self.broker.retention_bytes = byte_count
+
 
 class KafkaScene(BrokerScene):
     """On a real broker, a topic of its own."""
@@ -184,6 +192,10 @@ class KafkaScene(BrokerScene):
     def set_compacted(self, *, is_compacted: bool) -> None:
         policy = "compact" if is_compacted else "delete"
         set_config(self._servers, self.topic, cleanup_policy=policy)
+
+    def keep(self, *, seconds: int, byte_count: int) -> None:
+        limits = {"retention_ms": str(seconds * 1000), "retention_bytes": str(byte_count)}
+        set_config(self._servers, self.topic, **limits)
 
     def _messages(self, partition: int, seconds: Sequence[float]) -> Iterator[Message]:
         """Numbered by their offsets, which the broker alone knows."""

@@ -154,6 +154,7 @@ class ScriptedBroker:
         self.leaderless: set[int] = set()
         self.batch_bases: dict[tuple[int, int], int] = {}
         self.retention_ms: int | None = None
+        self.retention_bytes: int | None = None
         self.logs = {number: Log() for number in range(partitions)}
 
     def recreate(self, partitions: int = 2) -> None:
@@ -179,6 +180,7 @@ class ScriptedBroker:
             leaderless=frozenset(self.leaderless),
             is_compacted=self.is_compacted,
             retention_ms=self.retention_ms,
+            retention_bytes=self.retention_bytes,
         )
 
     def offsets_at(
