@@ -1,21 +1,23 @@
 """Takes apart batches that fail again and again, so that what is sick fails alone.
 
 A batch is landed and committed as a whole: a partition that can't be read or proven would keep up
-to hundreds of healthy ones from landing, until retention takes their records. So a batch that was
-tried twice and is held by nobody is halved, until the sick partition has a batch of its own. A
-repair is given up instead: it lands nothing that is not committed already. A try that did not come
-as far as Spark does not count: HDFS or the ledger was away, and no partition is to blame.
+to hundreds of healthy ones from landing, until retention takes their records.
 
-A partition that can't be read now, for want of a leader or behind a high watermark that lags, keeps
-its claim: an attempt may hold it. The others of its batch are released, and landed without it.
-
-No batch loses a claim here before its attempts were asked what they hold: it can't be committed any
-more when a part is landed otherwise.
-
-Where it is Spark that fails or hangs, single offsets may be to blame: they are looked for when a
-batch fails for the second time, or at once where it holds one offset only. None is set aside while
-an earlier attempt holds what can be committed, or can't be asked. A record behind the batch may be
-to blame as well, for Spark polls beyond the end: a second try does not.
+1. A batch that was tried twice and is held by nobody is halved, until the sick partition has a
+   batch of its own.
+2. A repair is given up instead: it lands nothing that is not committed already.
+3. A try that did not come as far as Spark does not count: HDFS or the ledger was away, and no
+   partition is to blame.
+4. A partition that can't be read now, for want of a leader or behind a high watermark that lags,
+   keeps its claim: an attempt may hold it. The others of its batch are released, and landed without
+   it.
+5. No batch loses a claim here before its attempts were asked what they hold: it can't be committed
+   any more when a part is landed otherwise.
+6. Where it is Spark that fails or hangs, single offsets may be to blame: they are looked for when a
+   batch fails for the second time, or at once where it holds one offset only. None is set aside
+   while an earlier attempt holds what can be committed, or can't be asked.
+7. A record behind the batch may be to blame as well, for Spark polls beyond the end: a second try
+   does not.
 """
 
 from __future__ import annotations

@@ -1,0 +1,180 @@
+"""What a repair does about several findings at once, and about files that share offsets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.batches.manifest import AccountedRange
+from tallystick.domain.finding_codes import FindingCode
+from tallystick.domain.identities import BatchId
+from tallystick.domain.planning.log_changes import Accounts
+from tallystick.domain.repair.deciding import LATER
+from tallystick.domain.repair.plan import (
+    EndsWithStray,
+    NotMended,
+)
+from tests.support.builders import (
+    BATCH,
+    a_batch,
+    a_file,
+    a_manifest,
+    a_snapshot,
+    an_account,
+    bounds,
+    planned,
+)
+from tests.support.repair_facts import (
+    ACCOUNT,
+    BARE,
+    BESIDE,
+    CHANGED,
+    CUT,
+    DIFFERS,
+    ELSEWHERE,
+    FIRST,
+    MANIFEST,
+    MANIFEST_GONE,
+    MISSING,
+    NAMED,
+    NOT_FINISHED,
+    NOT_READ,
+    OF_ROWS,
+    PATH,
+    SECOND,
+    SILENT,
+    STOPPED,
+    STRAY,
+    accounts,
+    log,
+    of_file,
+    plan,
+)
+
+
+class TestSeveralFindings:
+    def test_rows_of_a_stray_end_with_the_stray(self) -> None:
+        moved = plan(BESIDE, STRAY)
+        assert moved.end_with_strays == (EndsWithStray(1, 2),)
+        assert [each.finding_id for each in moved.put_aside] == [2]
+        assert not moved.not_mended
+
+    def test_and_with_the_directory_that_is_moved_as_a_whole(self) -> None:
+        directory = replace(BARE, evidence={**BARE.evidence, "path": PATH.rpartition("/")[0]})
+        assert plan(BESIDE, directory, **NAMED).end_with_strays == (EndsWithStray(1, 2),)
+
+    def test_findings_about_one_file_are_one_landing(self) -> None:
+        [again] = plan(MISSING, CHANGED).land_again
+        assert (again.replaces, again.finding_ids) == ((FIRST,), (1, 2))
+
+    def test_files_of_one_partition_are_two_batches(self) -> None:
+        both = plan(MISSING, of_file(FindingCode.CONTENT_CHANGED, SECOND)).land_again
+        assert [each.replaces for each in both] == [(FIRST,), (SECOND,)]
+
+    def test_batches_beyond_the_most_are_left_to_the_next_repair(self) -> None:
+        both = plan(MISSING, of_file(FindingCode.CONTENT_CHANGED, SECOND), most_batches=1)
+        assert [each.finding_ids for each in both.land_again] == [(1,)]
+        assert both.not_mended == (NotMended(2, LATER),)
+
+
+# One row of each of two partitions, in a file each.
+APART = a_manifest(
+    AccountedRange(planned(0, 1), 1),
+    AccountedRange(planned(0, 1, partition=1), 1),
+    files=(a_file("first", FileSlice(0, 0, 0, 1)), a_file("second", FileSlice(1, 0, 0, 1))),
+)
+TWO_LOGS = {
+    "accounts": Accounts({0: ACCOUNT, 1: an_account(partition=1, frontier=10)}, []),
+    "snapshot": a_snapshot({0: bounds(0, 20), 1: bounds(0, 20)}),
+    "manifests": {BATCH: APART},
+}
+
+
+@pytest.mark.parametrize(("most_partitions", "batches"), [(2, 1), (1, 2)])
+def test_files_of_two_partitions_are_one_batch_if_it_may_hold_both(
+    most_partitions: int, batches: int
+) -> None:
+    findings = (MISSING, of_file(FindingCode.CONTENT_CHANGED, SECOND))
+    again = plan(*findings, most_partitions=most_partitions, **TWO_LOGS).land_again
+    assert len(again) == batches
+    assert [number for each in again for number in each.finding_ids] == [1, 2]
+
+
+OTHER = BatchId("00000000000000b2")
+
+
+def overlapping(first_offset: int, *, partition: int = 0) -> dict[str, Any]:
+    """Beside the batch, another one with offsets of the same rows up to 7."""
+    held = planned(first_offset, 8, partition=0)
+    ranges = [AccountedRange(held, held.offsets.span)]
+    slices = [FileSlice(0, first_offset, 7, held.offsets.span)]
+    if partition:
+        ranges.append(AccountedRange(planned(0, 1, partition=partition), 1))
+        slices.append(FileSlice(partition, 0, 0, 1))
+    batch = a_batch(*(each.planned for each in ranges), batch_id=OTHER)
+    other = replace(MANIFEST, plan=batch, ranges=tuple(ranges), files=(a_file("other", *slices),))
+    return TWO_LOGS | {"manifests": {BATCH: MANIFEST, OTHER: other}}
+
+
+class TestFilesThatShareOffsets:
+    def test_they_are_replaced_together(self) -> None:
+        [again] = plan(MISSING, **overlapping(4)).land_again
+        assert again.replaces == (FIRST, SECOND, CommittedFile(OTHER, "other"))
+        assert again.ranges == (planned(0, 9),)
+
+    def test_a_neighbour_that_shares_none_stays(self) -> None:
+        [again] = plan(MISSING, **overlapping(5)).land_again
+        assert again.replaces == (FIRST,)
+
+    def test_one_that_can_not_be_replaced_holds_all_of_them(self) -> None:
+        held = plan(MISSING, in_staging={SECOND}, **overlapping(4))
+        [left] = held.not_mended
+        assert left.reason.startswith("3 committed files share offsets")
+        assert "not published yet" in left.reason
+
+    @pytest.mark.parametrize(("most_partitions", "is_landed"), [(2, True), (1, False)])
+    def test_their_batch_holds_no_more_partitions_than_any(
+        self, most_partitions: int, is_landed: bool
+    ) -> None:
+        facts = overlapping(4, partition=1)
+        found = plan(MISSING, most_partitions=most_partitions, **facts)
+        assert bool(found.land_again) is is_landed
+        assert [
+            "plan.max_partitions_per_batch is 1" in each.reason for each in found.not_mended
+        ] == [True] * (not is_landed)
+
+    def test_no_batch_takes_their_place_where_other_batches_fill_gaps_between_them(self) -> None:
+        """Both hold offset 0 of partition 1, and of partition 0 what lies apart."""
+        files = (
+            a_file("first", FileSlice(0, 0, 1, 2), FileSlice(1, 0, 0, 1)),
+            a_file("second", FileSlice(0, 5, 6, 2), FileSlice(1, 0, 0, 1)),
+        )
+        apart = TWO_LOGS | {"manifests": {BATCH: replace(MANIFEST, files=files)}}
+        [left] = plan(MISSING, **apart).not_mended
+        assert "has gaps that other batches fill" in left.reason
+
+
+def test_every_finding_is_in_the_plan_exactly_once() -> None:
+    findings = [MISSING, CHANGED, DIFFERS, SILENT, OF_ROWS, STRAY, BARE, BESIDE, MANIFEST_GONE]
+    findings += [NOT_FINISHED, NOT_READ, CUT]
+    for changes in ({}, NAMED, log(), log(9, 20), accounts(STOPPED) | NAMED, ELSEWHERE):
+        found = plan(*findings, **changes)
+        numbers = [number for each in found.land_again for number in each.finding_ids]
+        numbers += [
+            each.finding_id
+            for part in (
+                found.put_aside,
+                found.move_back,
+                found.end_with_strays,
+                found.write_manifests,
+                found.new_generations,
+                found.read_again,
+                found.not_mended,
+            )
+            for each in part
+        ]
+        assert sorted([*numbers, *found.finish]) == list(range(1, len(findings) + 1))
