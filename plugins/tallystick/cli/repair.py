@@ -22,7 +22,7 @@ from tallystick.cli.progress import first_word, told
 from tallystick.cli.run import Outcome, outcome_of
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block
-from tallystick.domain.repair.plan import LandAgain
+from tallystick.domain.repair.landing_again import LandAgain
 from tallystick.report.wording import grouped
 from tallystick.workflows.landing.run import BatchOutcome
 from tallystick.workflows.repairing.repair import RepairReport, dry_repair, repair_feed
@@ -130,6 +130,8 @@ class RepairDocument(Document):
     read_again: Sequence[ReadAgainPart]
     finish: Sequence[int]
     """Numbers of findings."""
+    adopted: Sequence[str]
+    """Ids of the batches that are taken over: those, and those of earlier repairs."""
     not_mended: Sequence[NotMendedPart]
     batches: Sequence[RepairBatchPart]
     closed: Sequence[ClosedPart]
@@ -200,7 +202,8 @@ def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: boo
             ReadAgainPart(offsets=range_part(each.planned.offsets), finding_number=each.finding_id)
             for each in report.plan.read_again
         ],
-        finish=report.plan.finish,
+        finish=[each.finding_id for each in report.plan.adopt],
+        adopted=report.plan.adopted,
         not_mended=[
             NotMendedPart(finding_number=each.finding_id, reason=each.reason)
             for each in report.not_mended

@@ -11,6 +11,8 @@ from airflow.sdk import DAG, Param, TriggerRule, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tallystick.domain.identities import BatchId
+from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.repair.plan import StorageSteps
 from tallystick.errors import ConfigurationError, IngestionError
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import services_of
@@ -28,13 +30,16 @@ from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing import publishing
 from tallystick.workflows.landing.run import noted
 from tallystick.workflows.repairing import repair as repairing
+from tallystick.workflows.repairing.closing import close_mended
 from tallystick.workflows.repairing.left_undone import still_unfinished
-from tallystick.workflows.repairing.settling import settle
+from tallystick.workflows.repairing.telling import tell
 
 log = logging.getLogger(__name__)
 
 _BEGIN: Final = "begin"
 _SETTLE: Final = "settle"
+_STEPS: Final = "steps"
+"""By this key the first task hands the last one what it decided for storage."""
 _NUMBERS: Final = r"^\s*(\d+\s*(,\s*\d+\s*)*)?$"
 
 
@@ -100,13 +105,14 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
         numbers = numbers_of(context["params"])
         if is_dry_run(context):
             report = repairing.dry_repair(services, numbers)
-            repairing.tell(report.feed, report.plan)
+            tell(report.feed, report.plan)
             log.info("A dry run: nothing was changed. Untick it to repair.")
             return []
         # What can't be published may be what is to be repaired; settle tries again, and tells.
         with noted([]):
             publishing.finish(services)
         begun = repairing.begin_repair(services, numbers, owner_of(context))
+    context["ti"].xcom_push(key=_STEPS, value=to_plain(begun.plan.in_storage))
     return [str(each.batch_id) for each in begun.batches]
 
 
@@ -121,13 +127,15 @@ def settle_repair(feed: Feed, context: Context) -> None:
         with noted(troubles):
             publishing.finish(services)
         sweep(services)
-        settled = settle(services, numbers_of(context["params"]))
+        plain = context["ti"].xcom_pull(task_ids=_BEGIN, key=_STEPS)
+        steps = from_plain(StorageSteps, plain)
+        done = close_mended(services, numbers_of(context["params"]), steps)
         log.info(
             "%d stray files were moved aside, %d findings are closed.",
-            len(settled.put_aside),
-            len(settled.closed),
+            len(done.put_aside),
+            len(done.closed),
         )
-        for trouble in (*troubles, *settled.troubles):
+        for trouble in (*troubles, *done.troubles):
             raise trouble
         batches = [BatchId(each) for each in context["ti"].xcom_pull(task_ids=_BEGIN) or ()]
         left = [] if failed_tasks(context) else list(still_unfinished(services, batches))

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
@@ -21,6 +22,11 @@ class FileState:
     length_bytes: int
     checksum: str
     record_count: int
+
+    @classmethod
+    def of(cls, file: LandedFile) -> FileState:
+        """As its manifest has it."""
+        return cls(file.length_bytes, file.checksum, file.record_count)
 
 
 @dataclass(frozen=True, slots=True)

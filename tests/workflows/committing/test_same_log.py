@@ -25,8 +25,8 @@ from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import carry_out, land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.closing import close_mended
 from tallystick.workflows.repairing.repair import begin_repair
-from tallystick.workflows.repairing.settling import settle
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
@@ -156,10 +156,11 @@ def test_between_the_look_of_a_repair_and_its_landing(story: Story) -> None:
     file.write_bytes(file.read_bytes()[:-1] + b"x")
     reconcile(story.services())
     services = story.services(lease=MINUTE)
-    [batch] = begin_repair(services, [], TWO).batches
+    begun = begin_repair(services, [], TWO)
+    [batch] = begun.batches
     cut_and_grow(story, 40)
     assert isinstance(carry_out(services, batch.batch_id, TWO).error, SourceChanged)
-    settle(services, [])
+    close_mended(services, [], begun.plan.in_storage)
     land_feed(story.services(), None, LATER)
     codes = {each.code for each in reconcile(story.services()).findings}
     assert FindingCode.OVERWRITTEN in codes

@@ -11,12 +11,12 @@ import pytest
 
 from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.repair.deciding import LATER
+from tallystick.domain.repair.landing_again import LATER
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, RepairRefused
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
-from tallystick.workflows.repairing import repair as repairing
+from tallystick.workflows.repairing import gathering
 from tallystick.workflows.repairing.repair import begin_repair, dry_repair, repair_feed
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind
@@ -161,7 +161,7 @@ def test_what_is_too_much_for_one_repair_is_left_to_the_next(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Claims that nobody carries out would keep their findings from being repaired."""
-    monkeypatch.setattr(repairing, "MOST_BATCHES", 1)
+    monkeypatch.setattr(gathering, "MOST_BATCHES", 1)
     for each in files(story):
         each.unlink()
     reconcile(story.services())
@@ -184,7 +184,7 @@ def test_a_repair_takes_over_no_more_than_it_can_carry_out(
         each.unlink()
     reconcile(story.services())
     assert len(begin_repair(story.services(), (), OWNER).batches) == 2
-    monkeypatch.setattr(repairing, "MOST_BATCHES", 1)
+    monkeypatch.setattr(gathering, "MOST_BATCHES", 1)
     assert len(begin_repair(story.services(), (), OTHER).batches) == 1
 
 

@@ -99,6 +99,6 @@ def test_a_stray_that_is_gone_before_it_is_moved_is_left_to_a_reconcile(
         stray.unlink()
         return put_aside(*arguments)
 
-    monkeypatch.setattr("tallystick.workflows.repairing.settling.put_aside", gone)
+    monkeypatch.setattr("tallystick.workflows.repairing.storage_steps.put_aside", gone)
     report = repair_feed(story.services(), (), OWNER)
     assert [each.finding_id for each in report.not_mended] == numbers(story, FindingCode.STRAY_FILE)

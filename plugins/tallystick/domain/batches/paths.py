@@ -193,3 +193,8 @@ class ScrubPath:
 def report_page(root: str, feed: FeedName, taken_at: datetime) -> str:
     """Where the page of the report of this instant lies; readers never look there."""
     return f"{root}/{REPORTS_NAME}/{feed}/{taken_at.astimezone(UTC):{_FILE_TIME}}.html"
+
+
+def directory_of(path: str) -> str:
+    """The directory that a file, or a directory, lies in."""
+    return path.rpartition("/")[0]

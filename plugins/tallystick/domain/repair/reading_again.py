@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 from tallystick.domain.batches.batch import PlannedRange
-from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import offset_range
-from tallystick.domain.repair.plan import NotMended, NumberedFinding, ReadAgain, RepairFacts
+from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+
+NOT_READ: Final = "it was not read this time either, or its batch waits still."
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """An offset that Spark could not read, and that a person has asked for again."""
+
+    account: GenerationAccount
+    planned: PlannedRange
+    finding_id: int
 
 
 def read_again(numbered: NumberedFinding, facts: RepairFacts) -> ReadAgain | NotMended:

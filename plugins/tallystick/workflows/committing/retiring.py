@@ -9,7 +9,7 @@ import logging
 
 from tallystick.domain.batches.batch import BatchPlan, CommittedFile
 from tallystick.domain.batches.paths import QUARANTINE_NAME, BatchPath
-from tallystick.domain.repair.plan import PutAside
+from tallystick.domain.repair.quarantining import PutAside
 from tallystick.errors import FileMissing, TargetOccupied
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import batch_of_another

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 
-from tallystick.domain.batches.batch import BatchStatus
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import BatchId
-from tallystick.domain.repair.plan import NotMended, RepairPlan
+from tallystick.domain.repair.ended import losses_of
+from tallystick.domain.repair.facts import NotMended
+from tallystick.domain.repair.finishing import where_it_stands
+from tallystick.domain.repair.plan import RepairPlan
 from tallystick.workflows.landing.run import BatchOutcome
 from tallystick.workflows.services import Services
 
+log = logging.getLogger(__name__)
+
 
 def left_undone(
-    services: Services, plan: RepairPlan, outcomes: Sequence[BatchOutcome]
+    services: Services,
+    plan: RepairPlan,
+    batches: Sequence[BatchPlan],
+    outcomes: Sequence[BatchOutcome],
 ) -> Iterator[NotMended]:
-    """The findings whose files are not replaced, and those whose batches are unfinished still."""
+    """The findings about rows that could not be landed again, about files that are not replaced,
+    and about batches that are unfinished still.
+    """
+    standing = {
+        each.finding_id: each.finding for each in services.ledger.findings(services.feed_name)
+    }
+    for batch in batches:
+        for number, found in losses_of(batch.batch_id, standing):
+            log.warning("Finding %d is left: %s", number, found)
+            yield NotMended(number, str(found))
     replaced = services.ledger.replacements(services.feed_name)
     taken = [each.left_to for each in outcomes if each.left_to]
     why = " ".join(taken) or "an error says why, or another run has ended its batch."
@@ -22,12 +40,9 @@ def left_undone(
         if not all(each in replaced for each in again.replaces):
             for number in sorted(set(again.finding_ids)):
                 yield NotMended(number, f"its offsets were not landed again: {why}")
-    for number in plan.finish:
-        stored = services.ledger.finding(number)
-        batch_id = stored.finding.evidence.get("batch") if stored else None
-        if batch_id:
-            for words in still_unfinished(services, [BatchId(str(batch_id))]):
-                yield NotMended(number, words)
+    for each in plan.adopt:
+        for words in still_unfinished(services, [each.batch_id]):
+            yield NotMended(each.finding_id, words)
 
 
 def still_unfinished(services: Services, batch_ids: Iterable[BatchId]) -> Iterator[str]:
@@ -35,10 +50,4 @@ def still_unfinished(services: Services, batch_ids: Iterable[BatchId]) -> Iterat
     for batch_id in batch_ids:
         status = services.ledger.batch(batch_id)
         if status.state.is_unfinished:
-            yield f"Batch {batch_id} is {status.state.value} still{_holder(status)}."
-
-
-def _holder(status: BatchStatus) -> str:
-    if status.holder is None or status.lease_seconds_left <= 0:
-        return ", and nobody holds it: the next run takes it up"
-    return f", held by {status.holder} for {status.lease_seconds_left:.0f} s more"
+            yield where_it_stands(status)

@@ -12,7 +12,7 @@ from tallystick.domain.batches.replacing import rows_of_file
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.repair.plan import MovedFile
+from tallystick.domain.repair.facts import MovedFile
 from tallystick.domain.rules.storage_rules import generation_in
 from tallystick.domain.rules.stray_rules import StrayFile
 from tallystick.ports.ledger import CommittedBatch
@@ -49,10 +49,7 @@ def look_for(
     roots = {services.root, *(each.path.root for each in directories)}
     with asking() as pool:
         tree = listed_tree(services, sorted(f"{root}/{services.feed_name}" for root in roots), pool)
-    states = {
-        each: FileState(file.length_bytes, file.checksum, file.record_count)
-        for each, (_, file) in lost.items()
-    }
+    states = {each: FileState.of(file) for each, (_, file) in lost.items()}
     look = look_at_strays(services, directories, tree, states)
     unasked = [*tree.refused, *look.unasked]
     return MissingFiles(

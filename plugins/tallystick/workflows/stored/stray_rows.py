@@ -68,7 +68,7 @@ def is_in_place(services: Services, batch: CommittedBatch, file: LandedFile) -> 
     # Data move from staging to the target, never back: looked at in this order.
     staging = StagingPath.of(batch.plan, batch.attempt_id).data
     places = (target,) if batch.state is BatchState.PUBLISHED else (staging, target)
-    state = FileState(file.length_bytes, file.checksum, file.record_count)
+    state = FileState.of(file)
     return any(is_file(services, f"{each}/{file.name}", state) for each in places)
 
 

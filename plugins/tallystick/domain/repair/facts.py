@@ -1,0 +1,73 @@
+"""What a repair rests on: the findings, and what the ledger, the broker and storage say now.
+
+Decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.identities import BatchId
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.planning.log_changes import Accounts
+from tallystick.domain.rules.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedFinding:
+    """A standing finding and its number in the ledger."""
+
+    finding_id: int
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class NotMended:
+    """A finding about which nothing is done here, and why."""
+
+    finding_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MovedFile:
+    """A committed file that is missing, where it lies, and where it belongs."""
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairFacts:
+    """All that the decision rests on."""
+
+    accounts: Accounts
+    snapshot: BrokerSnapshot
+    manifests: Mapping[BatchId, Manifest]
+    """Of the batches that the findings name."""
+    missing: Collection[CommittedFile]
+    """Files of these batches that are not in their directory now; a finding says so of then."""
+    in_staging: Collection[CommittedFile]
+    """Files of committed batches that still wait for their rename."""
+    replaced: Collection[CommittedFile]
+    stopping: Mapping[int, str]
+    """By partition: why the next plan will stop it. Its old offsets may be other records now."""
+    cut_at: Mapping[int, int]
+    """By stopped partition, where known: all below is landed and in the log as it was landed."""
+    roots: Collection[str]
+    """Below which the feed has, or had, its directories."""
+    is_operators_word: bool
+    """True when the findings were named: a new generation may be opened, a file given up."""
+    is_ledger_behind: bool
+    """True while the ledger lacks published batches: what it calls a stray may be of one."""
+    elsewhere: Mapping[CommittedFile, MovedFile] = field(default_factory=dict)
+    """Missing files that lie in another place."""
+    perhaps_at: Mapping[CommittedFile, str] = field(default_factory=dict)
+    """Missing files of which rows may lie in a stray, or where nobody could ask, with that path."""
+    sole_copies: Mapping[str, str] = field(default_factory=dict)
+    """By path: why a stray may be the only copy of its rows."""
+    adoptable: Collection[BatchId] = ()
+    """Unfinished batches that nobody holds, and that the log has still as they were claimed."""

@@ -1,0 +1,102 @@
+"""Which files are moved out of the readers' directories, and where they are kept.
+
+1. No stray is moved while the ledger is behind: it may be of a batch that the ledger has forgotten.
+2. A stray that may be the only copy of its rows is moved only when its finding is named. So is a
+   batch's directory without a manifest.
+3. What another feed has landed is not this feed's to move.
+4. A finding about rows that a stray holds too ends with the stray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tallystick.domain.batches.paths import QUARANTINE_NAME, directory_of
+from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.rules.a9_stray_file import StrayEvidence
+from tallystick.domain.rules.a10_ledger_behind import UnknownBatch
+
+NOT_MOVED: Final = (
+    "nothing was moved: it is gone, or a batch's by now, or an error says why. Run reconcile."
+)
+BESIDE_STRAY: Final = (
+    "the other copy is a stray file: its finding A9 moves it; A10 its directory without manifest."
+)
+_PERHAPS_FORGOTTEN: Final = (
+    "the ledger lacks published batches (A10), and the file may be of one of them, and hold the"
+    " only copy of its rows: ./tallystick ledger rebuild {feed}, then repair."
+)
+_BY_NUMBER: Final = "It may be the only copy, so it is moved when this finding is named."
+
+
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    """A stray file, and where it is kept."""
+
+    path: str
+    quarantine: str
+    finding_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class BesideStray:
+    """A finding about rows that the stray at this path holds too."""
+
+    finding_id: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndsWithStray:
+    """A finding about rows that a stray holds too: it ends when that stray's finding moves it."""
+
+    finding_id: int
+    stray_id: int
+
+
+def put_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | NotMended:
+    """The stray of a finding A9."""
+    number, found = numbered.finding_id, numbered.finding
+    if facts.is_ledger_behind:
+        return NotMended(number, _PERHAPS_FORGOTTEN.format(feed=found.feed))
+    stray = StrayEvidence.of(found)
+    if stray is None or stray.other_feed:
+        return NotMended(number, found.next_step)
+    why = facts.sole_copies.get(stray.path)
+    if why and not facts.is_operators_word:
+        return NotMended(number, f"{why} {_BY_NUMBER}")
+    return _kept(stray.path, numbered, facts.roots)
+
+
+def put_bare_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | NotMended:
+    """The directory of a finding A10, if it is bare and was named."""
+    unknown = UnknownBatch.of(numbered.finding)
+    if unknown and unknown.is_bare and facts.is_operators_word:
+        return _kept(unknown.path, numbered, facts.roots)
+    return NotMended(numbered.finding_id, numbered.finding.next_step)
+
+
+def ending_with_strays(
+    beside: Iterable[BesideStray], moved: Collection[PutAside]
+) -> Iterator[EndsWithStray | NotMended]:
+    """What ends because its stray is moved, alone or with its directory; the others are left."""
+    strays = {each.path: each.finding_id for each in moved}
+    for each in beside:
+        place = next((one for one in (each.path, directory_of(each.path)) if one in strays), None)
+        if place is None:
+            yield NotMended(each.finding_id, BESIDE_STRAY)
+        else:
+            yield EndsWithStray(each.finding_id, strays[place])
+
+
+def _kept(path: str, numbered: NumberedFinding, roots: Iterable[str]) -> PutAside | NotMended:
+    """Below the innermost root that the file lies in. `roots` are all that the feed ever had."""
+    number, feed = numbered.finding_id, numbered.finding.feed
+    holding = [each for each in roots if path.startswith(f"{each}/{feed}/")]
+    if not holding:
+        return NotMended(number, "it lies below no root of this feed; move it yourself.")
+    root = max(holding, key=len)
+    inside = path.removeprefix(f"{root}/{feed}/")
+    return PutAside(path, f"{root}/{QUARANTINE_NAME}/{feed}/strays/{number}/{inside}", number)

@@ -1,0 +1,62 @@
+"""What is left of a repair after its batches: its steps in storage, and the findings that end.
+
+The ledger is read again, so whoever repeats it after a crash ends where the first would have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from tallystick.domain.repair.ended import LedgerNow, ended_by_repair
+from tallystick.domain.repair.plan import StorageSteps
+from tallystick.domain.repair.quarantining import PutAside
+from tallystick.errors import IngestionError
+from tallystick.workflows.place import at
+from tallystick.workflows.repairing.gathering import chosen_findings
+from tallystick.workflows.repairing.storage_steps import steps_done
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What was done after a repair's batches."""
+
+    put_aside: Sequence[PutAside]
+    closed: Mapping[int, str]
+    """Findings that ended, each with what ended it."""
+    troubles: Sequence[IngestionError]
+    """Why strays lie where they were, and manifests are still gone."""
+
+
+def close_mended(services: Services, finding_ids: Collection[int], steps: StorageSteps) -> Closed:
+    """Perform the plan's steps in storage, and close the findings whose trouble has ended.
+
+    A step that can't be done holds up nothing else: its trouble is in the answer. No stray is moved
+    while the ledger is behind.
+    """
+    with at(services, "repair"):
+        chosen = {
+            each.finding_id: each.finding
+            for each in chosen_findings(services, services.ledger, finding_ids)
+        }
+        done = steps_done(services, steps, chosen, are_named=bool(finding_ids))
+        closed = {**done.closed, **ended_by_repair(chosen, ledger_now(services))}
+        services.ledger.close_findings(services.feed_name, closed)
+    for number, reason in sorted(closed.items()):
+        log.info("Finding %d is closed: %s", number, reason)
+    return Closed(done.put_aside, closed, done.troubles)
+
+
+def ledger_now(services: Services) -> LedgerNow:
+    """What it has committed, replaced, lost, and on record."""
+    ledger, feed = services.ledger, services.feed_name
+    return LedgerNow(
+        accounts=ledger.accounts(feed),
+        replaced=ledger.replacements(feed),
+        lost=ledger.lost(feed),
+        standing={each.finding_id: each.finding for each in ledger.findings(feed)},
+    )

@@ -1,0 +1,208 @@
+"""Gathers what a repair rests on, and has it decided: the ledger, the broker and storage are asked.
+
+Changes nothing. A dry run shows the plan, a repair performs the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.states import BatchState, FindingState
+from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.planning.due import MOST_BATCHES
+from tallystick.domain.planning.log_changes import Accounts
+from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.repair.deciding import plan_repair
+from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.landing_again import LATER
+from tallystick.domain.repair.plan import RepairPlan
+from tallystick.domain.rules.a9_stray_file import StrayEvidence
+from tallystick.domain.rules.b2_landed_twice import SharedWith
+from tallystick.domain.rules.evidence import batch_in
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.errors import FileMissing, RepairRefused
+from tallystick.ports.findings import StoredFinding
+from tallystick.ports.ledger import CommittedBatch, Ledger
+from tallystick.workflows.planning.observing import observe
+from tallystick.workflows.planning.plan import adoptable
+from tallystick.workflows.repairing.cut_logs import cut_at
+from tallystick.workflows.repairing.shared_offsets import with_all_holders
+from tallystick.workflows.services import Services
+from tallystick.workflows.stored.moved_files import look_for
+from tallystick.workflows.stored.published_batches import feed_roots
+from tallystick.workflows.stored.stray_rows import stray_at
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The plan, and what the broker showed when it was made."""
+
+    plan: RepairPlan
+    snapshot: BrokerSnapshot
+
+
+def decide(
+    services: Services,
+    ledger: Ledger,
+    accounts: Accounts,
+    finding_ids: Collection[int],
+    owner: Owner | None,
+    *,
+    is_behind: bool,
+) -> Decided:
+    """What can be done now about these findings, all open ones when none is named.
+
+    Raises RepairRefused for a number that no standing finding of the feed has.
+    """
+    _require_known(services, ledger, finding_ids)
+    chosen, named, later = _named(services, ledger, chosen_findings(services, ledger, finding_ids))
+    seen = observe(services, accounts)
+    # What the next plan will record of the logs: a repair decides by it, and leaves it to that one.
+    changes = log_changes(accounts, seen)
+    stopping = {each.generation_id: each.reason for each in changes.stopped}
+    changed = {each.batch_id for each in changes.cuts}
+    batches = {
+        batch.plan.batch_id: batch
+        for batch_id in sorted(named)
+        if (batch := ledger.committed_batch(batch_id))
+    }
+    replaced = ledger.replacements(services.feed_name)
+    if any(_tells_of_overlaps(each.finding) for each in ledger.findings(services.feed_name)):
+        batches = with_all_holders(ledger, services.feed_name, batches, replaced)
+    # Asked before the target is listed: data move from staging to the target, never back.
+    in_staging = {each for batch in batches.values() for each in _waiting(services, batch)}
+    missing = {each for batch in batches.values() for each in _missing(services, batch.manifest)}
+    beside = replace(services, ledger=ledger)
+    looked_for = look_for(beside, batches.values(), missing - in_staging - replaced.keys())
+    facts = RepairFacts(
+        accounts=accounts,
+        snapshot=seen.snapshot,
+        manifests={batch_id: each.manifest for batch_id, each in batches.items()},
+        missing=missing,
+        in_staging=in_staging,
+        replaced=replaced,
+        stopping={
+            partition: stopping[account.generation_id]
+            for partition, account in accounts.generations.items()
+            if account.generation_id in stopping
+        },
+        cut_at=cut_at(services, accounts.generations, seen.snapshot),
+        roots=feed_roots(beside),
+        is_operators_word=bool(finding_ids),
+        is_ledger_behind=is_behind,
+        elsewhere=looked_for.elsewhere,
+        perhaps_at=looked_for.perhaps_at,
+        sole_copies=_sole_copies(beside, chosen),
+        adoptable=[each for each in adoptable(accounts, owner) if each not in changed],
+    )
+    plan = plan_repair(
+        [NumberedFinding(each.finding_id, each.finding) for each in chosen],
+        facts,
+        most_partitions=services.feed.plan.max_partitions_per_batch,
+        most_batches=MOST_BATCHES,
+    )
+    left = [NotMended(each.finding_id, LATER) for each in later]
+    return Decided(replace(plan, not_mended=(*plan.not_mended, *left)), seen.snapshot)
+
+
+def chosen_findings(
+    services: Services, ledger: Ledger, finding_ids: Collection[int]
+) -> list[StoredFinding]:
+    """The standing findings that were named; all open ones when none was."""
+    standing = ledger.findings(services.feed_name)
+    if not finding_ids:
+        return [each for each in standing if each.state is FindingState.OPEN]
+    return [each for each in standing if each.finding_id in set(finding_ids)]
+
+
+def _require_known(services: Services, ledger: Ledger, finding_ids: Collection[int]) -> None:
+    for number in sorted(set(finding_ids)):
+        known = ledger.finding(number)
+        if known is None or known.finding.feed != services.feed_name:
+            raise RepairRefused(f"feed {services.feed_name} has no finding {number}.")
+        if known.state not in (FindingState.OPEN, FindingState.WAIVED):
+            ended = f": {known.closed_by}" if known.closed_by else "."
+            raise RepairRefused(f"finding {number} is {known.state.value} already{ended}")
+
+
+def _named(
+    services: Services, ledger: Ledger, chosen: Sequence[StoredFinding]
+) -> tuple[list[StoredFinding], set[BatchId], list[StoredFinding]]:
+    """The findings that are for this repair, the batches they are about, and those for the next.
+
+    Their manifests are all in memory at once.
+    """
+    now: list[StoredFinding] = []
+    named: set[BatchId] = set()
+    later: list[StoredFinding] = []
+    for each in chosen:
+        about = {*_batches_of(services, ledger, each)}
+        if named and about - named and len(named | about) > MOST_BATCHES:
+            later.append(each)
+        else:
+            now.append(each)
+            named |= about
+    return now, named, later
+
+
+def _batches_of(services: Services, ledger: Ledger, stored: StoredFinding) -> Sequence[BatchId]:
+    """The committed batches that a finding is about: named, or asked for by its offsets."""
+    found = stored.finding
+    named = batch_in(found.evidence)
+    if named:
+        return [named]
+    interval = (found.generation, found.partition, found.from_offset, found.until_offset)
+    # Rows that a stray holds too end with the stray: no committed file is touched for them.
+    if SharedWith.of(found):
+        return ()
+    if found.code not in (FindingCode.ABORTED_LANDED, FindingCode.LANDED_TWICE):
+        return ()
+    if any(each is None for each in interval):
+        return ()
+    generation, partition, from_offset, until_offset = (int(each or 0) for each in interval)
+    return ledger.batches_holding(
+        services.feed_name, generation, partition, from_offset, until_offset
+    )
+
+
+def _tells_of_overlaps(found: Finding) -> bool:
+    """True when the ledger itself may have offsets in two batches, which its schema refuses."""
+    return found.code is FindingCode.LEDGER_OVERLAP or (
+        found.code is FindingCode.LANDED_TWICE and SharedWith.of(found) is None
+    )
+
+
+def _sole_copies(services: Services, chosen: Sequence[StoredFinding]) -> dict[str, str]:
+    """Strays among what was found that may be the only copy of their rows, each with the reason."""
+    found = [StrayEvidence.of(each.finding) for each in chosen]
+    strays = [stray_at(services, each.path) for each in found if each and not each.other_feed]
+    return {each.path: each.words for each in strays if each.may_be_only_copy}
+
+
+def _waiting(services: Services, batch: CommittedBatch) -> Iterator[CommittedFile]:
+    """The batch's files that lie in staging, and will be shown to readers by a rename."""
+    if batch.state is not BatchState.PUBLISHED:
+        there = _names_in(services, StagingPath.of(batch.plan, batch.attempt_id).data)
+        yield from (each for each in _files_of(batch.manifest) if each.name in there)
+
+
+def _missing(services: Services, manifest: Manifest) -> Iterator[CommittedFile]:
+    """The batch's files that are not in its directory now."""
+    there = _names_in(services, str(BatchPath.of(manifest.plan)))
+    yield from (each for each in _files_of(manifest) if each.name not in there)
+
+
+def _files_of(manifest: Manifest) -> Iterator[CommittedFile]:
+    return (CommittedFile(manifest.plan.batch_id, each.name) for each in manifest.files)
+
+
+def _names_in(services: Services, directory: str) -> set[str]:
+    try:
+        return {each.name for each in services.store.entries(directory)}
+    except FileMissing:
+        return set()
