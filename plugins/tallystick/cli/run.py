@@ -37,9 +37,9 @@ from tallystick.cli.text import Block, Table, counted, hole_count, to_second
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.report.finding_part import finding_part, stored_part
 from tallystick.domain.rules.findings import FAILING_VERDICTS
+from tallystick.domain.rules.run_news import open_beside
 from tallystick.domain.window import Window
 from tallystick.report.wording import grouped
-from tallystick.workflows.landing.checking import open_beside
 from tallystick.workflows.landing.run import BatchOutcome, RunReport, land_feed
 from tallystick.workflows.planning.plan import PlanReport, dry_run
 

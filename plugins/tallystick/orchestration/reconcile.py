@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from tallystick.domain.batches.paths import report_page
 from tallystick.domain.rules.findings import Level
+from tallystick.domain.rules.run_news import numbered
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
@@ -93,7 +94,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         raise AirflowException(
             f"Feed {feed.name}: {failing[0]} A part of the report is UNKNOWN; Airflow asks again."
         )
-    context["ti"].xcom_push(FAILING, checking.numbered(failing, on_record))
+    context["ti"].xcom_push(FAILING, numbered(failing, on_record))
     up_to = document.complete_up_to.isoformat() if document.complete_up_to else None
     summary = {
         "verdict": found.verdict.value,

@@ -10,7 +10,6 @@ from typing import Final
 
 from tallystick.domain.batches.states import FindingState
 from tallystick.domain.rules.a7_short_read import standing_short_reads
-from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.closing import Heard, ended_findings
 from tallystick.domain.rules.cut_log import recorded_stops
@@ -19,7 +18,7 @@ from tallystick.domain.rules.findings import (
     Finding,
 )
 from tallystick.domain.rules.rules import lasting_findings
-from tallystick.domain.rules.second_read_rules import is_refusal
+from tallystick.domain.rules.run_news import numbered, open_beside, told_by_run
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.errors import CheckFailed
@@ -78,7 +77,6 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
             standing = (*standing, *unasked)
         # Asked now: what was recorded with other evidence has ended its waiver.
         on_record = services.ledger.findings(services.feed_name)
-    accepted = {each.finding.key for each in on_record if each.state is FindingState.WAIVED}
     # A run that is run again tells what its first life has found, but for what has passed since.
     over = ended_findings(
         {each.finding_id: each.finding for each in recorded},
@@ -90,23 +88,10 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
         heard,
         known,
     )
-    news = [
-        each.finding
-        for each in recorded
-        if _told_at(each) >= since
-        and _is_of_a_run(each.finding)
-        and not each.finding.is_foreseen
-        and each.finding_id not in over
-    ]
-    keys = {each.key for each in news}
-    found = as_accepted((*news, *(each for each in standing if each.key not in keys)), accepted)
+    accepted = {each.finding.key for each in on_record if each.state is FindingState.WAIVED}
+    found = as_accepted(told_by_run(recorded, standing, since=since, over=over), accepted)
     _tell(services.feed_name, found, on_record)
     return found
-
-
-def _is_of_a_run(finding: Finding) -> bool:
-    """True for what runs record; the rest is reconcile's, and no news of a run."""
-    return finding.rule.is_of_plans or finding.subject == OF_LOST or is_refusal(finding)
 
 
 def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> None:
@@ -128,35 +113,6 @@ def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding
         log.warning("Open since %s: finding %d: %s", since, stored.finding_id, stored.finding)
     if len(before) > _MOST_TOLD:
         log.warning("And %d more: ./tallystick findings %s", len(before) - _MOST_TOLD, feed)
-
-
-def open_beside(
-    found: Sequence[Finding], on_record: Sequence[StoredFinding]
-) -> list[StoredFinding]:
-    """What stands open on record, harmless no more than accepted, and is not among these."""
-    told = {each.key for each in found}
-    return [
-        each
-        for each in on_record
-        if each.state is FindingState.OPEN
-        and each.finding.verdict in FAILING_VERDICTS
-        and each.finding.key not in told
-    ]
-
-
-def numbered(found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> list[str]:
-    """The findings in a sentence each, with their numbers where they are on record."""
-    numbers = {each.finding.key: each.finding_id for each in on_record}
-    return [
-        f"finding {numbers[each.key]}: {each}" if each.key in numbers else str(each)
-        for each in found
-    ]
-
-
-def _told_at(stored: StoredFinding) -> datetime:
-    """When the finding was news: a partition that stands still is, to every plan that sees it."""
-    is_lasting = stored.finding.rule.grows
-    return stored.last_confirmed_at if is_lasting else stored.first_seen_at
 
 
 def require_clean(

@@ -1,0 +1,72 @@
+"""What a run tells: what runs have found since it began, what lasts, what stands open from before.
+
+What a reconcile has found is no news of a run, however lately seen: the run does not fail on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from tallystick.domain.batches.states import FindingState
+from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
+from tallystick.domain.rules.second_read_rules import is_refusal
+from tallystick.domain.rules.stored_finding import StoredFinding
+
+
+def told_by_run(
+    recorded: Sequence[StoredFinding],
+    standing: Sequence[Finding],
+    *,
+    since: datetime,
+    over: Collection[int],
+) -> list[Finding]:
+    """What runs have found at or after the instant, and then what lasts, each of them once.
+
+    `over` are the numbers of findings that have ended meanwhile.
+    """
+    news = [
+        each.finding
+        for each in recorded
+        if _told_at(each) >= since
+        and _is_of_a_run(each.finding)
+        and not each.finding.is_foreseen
+        and each.finding_id not in over
+    ]
+    keys = {each.key for each in news}
+    return [*news, *(each for each in standing if each.key not in keys)]
+
+
+def _told_at(stored: StoredFinding) -> datetime:
+    """When the finding was news: a partition that stands still is, to every plan that sees it."""
+    is_lasting = stored.finding.rule.grows
+    return stored.last_confirmed_at if is_lasting else stored.first_seen_at
+
+
+def _is_of_a_run(finding: Finding) -> bool:
+    """True for what runs record; the rest is reconcile's, and no news of a run."""
+    return finding.rule.is_of_plans or finding.subject == OF_LOST or is_refusal(finding)
+
+
+def open_beside(
+    found: Sequence[Finding], on_record: Sequence[StoredFinding]
+) -> list[StoredFinding]:
+    """What stands open on record, harmless no more than accepted, and is not among these."""
+    told = {each.key for each in found}
+    return [
+        each
+        for each in on_record
+        if each.state is FindingState.OPEN
+        and each.finding.verdict in FAILING_VERDICTS
+        and each.finding.key not in told
+    ]
+
+
+def numbered(found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> list[str]:
+    """The findings in a sentence each, with their numbers where they are on record."""
+    numbers = {each.finding.key: each.finding_id for each in on_record}
+    return [
+        f"finding {numbers[each.key]}: {each}" if each.key in numbers else str(each)
+        for each in found
+    ]

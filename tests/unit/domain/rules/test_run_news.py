@@ -1,0 +1,87 @@
+"""What is news of a run: neighbouring rows differ in one fact."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tallystick.domain.batches.states import FindingState, Verdict
+from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
+from tallystick.domain.rules.findings import Finding, foreseen
+from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.rules.run_news import numbered, open_beside, told_by_run
+from tallystick.domain.rules.stored_finding import StoredFinding
+from tests.support.builders import FEED, NOON, TOPIC
+
+MINUTE = timedelta(minutes=1)
+
+
+def a_finding(code: str, level: Level = Level.L1, **changed: object) -> Finding:
+    rule = RULE_OF[FindingCode(code)]
+    known = Finding(
+        rule=rule,
+        verdict=rule.verdicts[0],
+        level=level,
+        feed=FEED,
+        topic=TOPIC,
+        cause="it is so.",
+        next_step="Look.",
+    )
+    return replace(known, **changed)  # type: ignore[arg-type]
+
+
+def stored(finding: Finding, first: int = 0, last: int = 0, number: int = 7) -> StoredFinding:
+    """As it was seen first and last, in minutes after noon."""
+    return StoredFinding(
+        number, finding, NOON + first * MINUTE, NOON + last * MINUTE, FindingState.OPEN
+    )
+
+
+LOST, STALLED = a_finding("A1"), a_finding("N2")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "is_news"),
+    [
+        pytest.param(stored(LOST), True, id="found when the run began"),
+        pytest.param(stored(LOST, -1), False, id="found before"),
+        pytest.param(stored(LOST, -1, 1), False, id="found before, and seen again"),
+        pytest.param(stored(foreseen(LOST)), False, id="foreseen"),
+        pytest.param(stored(LOST, number=8), False, id="over by now"),
+        pytest.param(stored(a_finding("A6")), False, id="found by a reconcile"),
+        pytest.param(stored(a_finding("A7", Level.L0)), True, id="short read"),
+        pytest.param(stored(a_finding("A8", Level.L2)), False, id="file missing"),
+        pytest.param(stored(a_finding("A8", subject=OF_LOST)), True, id="lost by a repair"),
+        pytest.param(
+            stored(a_finding("C3", Level.L4, verdict=Verdict.UNKNOWN)), True, id="refused"
+        ),
+        pytest.param(
+            stored(a_finding("C3", Level.L4, verdict=Verdict.PROVEN_LOSS)), False, id="differs"
+        ),
+        pytest.param(stored(a_finding("Z5"), -1, 1), True, id="lasts, and seen again"),
+        pytest.param(stored(a_finding("Z5"), -1, -1), False, id="lasted, and not seen again"),
+        pytest.param(stored(STALLED, -1, 1), False, id="lasts, and is told by what stands"),
+    ],
+)
+def test_what_is_news_of_a_run(recorded: StoredFinding, is_news: bool) -> None:
+    told = told_by_run([recorded], [], since=NOON, over={8})
+    assert told == [recorded.finding] * is_news
+
+
+def test_what_lasts_is_told_after_the_news_and_once() -> None:
+    assert told_by_run([stored(LOST)], [STALLED, LOST], since=NOON, over=()) == [LOST, STALLED]
+
+
+def test_what_stands_open_beside_is_neither_accepted_nor_told() -> None:
+    accepted = replace(stored(LOST), state=FindingState.WAIVED)
+    harmless = stored(replace(LOST, verdict=Verdict.WAIVED))
+    assert open_beside([], [stored(LOST)]) == [stored(LOST)]
+    assert open_beside([LOST], [stored(LOST)]) == []
+    assert open_beside([], [accepted, harmless]) == []
+
+
+def test_a_finding_on_record_is_told_with_its_number() -> None:
+    assert numbered([LOST, STALLED], [stored(LOST)]) == [f"finding 7: {LOST}", str(STALLED)]
