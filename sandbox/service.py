@@ -25,6 +25,8 @@ from sandbox.processes import Session
 from sandbox.state import State
 
 POLL_SECONDS = 0.15
+# Half the CPU time of a start; on one machine the second compiler pays after half a minute only.
+QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,7 @@ def java(
     return [
         str(ensure_java() / "bin" / "java"),
         "-Djava.net.preferIPv4Stack=true",
-        "-XX:+UseSerialGC",
+        *QUICK_JVM,
         *options,
         "-cp",
         os.pathsep.join(str(entry) for entry in classpath),

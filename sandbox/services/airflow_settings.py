@@ -10,10 +10,10 @@ from pathlib import Path
 from sandbox.entry.layout import ROOT, SPARK_CONF
 from sandbox.entry.system import ensure_java
 from sandbox.ports import HOST
+from sandbox.service import QUICK_JVM
 from sandbox.services.postgres import Postgres
 from sandbox.state import State
 
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 ADMIN = "admin"
 VIEWER = "vera"
 FEEDS = "TALLYSTICK_FEEDS"
@@ -27,8 +27,7 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
         "JAVA_HOME": str(ensure_java()),
         "SPARK_LOCAL_IP": HOST,  # a driver would bind the outward address
         "SPARK_CONF_DIR": str(SPARK_CONF),
-        # Half the CPU time of a run: the better compiler pays after half a minute only.
-        "SPARK_SUBMIT_OPTS": QUICK_JVM,
+        "SPARK_SUBMIT_OPTS": " ".join(QUICK_JVM),
         "AIRFLOW_HOME": str(folder),
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),

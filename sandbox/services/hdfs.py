@@ -22,8 +22,6 @@ from sandbox.ports import HOST
 from sandbox.service import Home, Service, java, make_private
 
 HEAP = "-Xmx256m"
-# Starts with half the work; daemons of one machine never need the second compiler.
-QUICK = "-XX:TieredStopAtLevel=1"
 ANSWER_SECONDS = 2.0
 # Hadoop reaches into the JDK (HADOOP-19310).
 OPENS = [
@@ -68,7 +66,7 @@ class HdfsDaemon(Service):
     def _java(self, *arguments: str) -> list[str]:
         root = self.home.folder("hdfs")
         classpath = [root / "www", root / "conf", ensure_jars("hdfs") / "*"]
-        return java(HEAP, QUICK, *OPENS, classpath=classpath, main=self.main, arguments=arguments)
+        return java(HEAP, *OPENS, classpath=classpath, main=self.main, arguments=arguments)
 
     def _core_site(self) -> dict[str, str]:
         return {

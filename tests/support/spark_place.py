@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from sandbox.services.airflow_settings import QUICK_JVM
+from sandbox.service import QUICK_JVM
 from tallystick.spark.place import SparkPlace
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -17,6 +17,6 @@ APPLICATION: Final = ROOT / "spark_jobs" / "land.py"
 PLACE: Final = SparkPlace(
     master="local[2,4]",
     jars=JARS,
-    conf={"spark.driver.extraJavaOptions": QUICK_JVM},
+    conf={"spark.driver.extraJavaOptions": " ".join(QUICK_JVM)},
     spark_submit=str(Path(sys.prefix) / "bin" / "spark-submit"),
 )
