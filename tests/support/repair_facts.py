@@ -15,13 +15,9 @@ from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.repair.deciding import plan_repair
-from tallystick.domain.repair.plan import (
-    LandAgain,
-    MovedFile,
-    NumberedFinding,
-    RepairFacts,
-    RepairPlan,
-)
+from tallystick.domain.repair.facts import MovedFile, NumberedFinding, RepairFacts
+from tallystick.domain.repair.landing_again import LandAgain
+from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.registry import RULE_OF
 from tests.support.builders import (

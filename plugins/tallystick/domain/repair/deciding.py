@@ -1,10 +1,18 @@
 """What can be done about findings: one remedy for each way of mending that a rule may have.
 
 Each remedy stands in a module of its own, with its steps and its reasons to leave a finding alone.
-Decides; performs nothing.
+Every finding is in the plan exactly once. Decides; performs nothing.
 
-1. Every finding is in the plan exactly once, as a step or with the reason why nothing is done.
-2. One repair carries out only so many batches; the others are left to the next.
+1. Committed rows that are missing or damaged are landed again, file by file, where the broker still
+   has them; nothing else is touched.
+2. A file that is there is replaced only as a whole. What is missing with its file, and gone from
+   the broker too, becomes a loss on record.
+3. A stray file is moved out of the readers' directories, and kept. So is a directory without a
+   manifest.
+4. A manifest that is gone is written anew; a batch that nobody holds is adopted.
+5. A record that Spark could not read is asked for again on an operator's word.
+6. A committed file that lies elsewhere is moved back on an operator's word, and never given up.
+7. A new generation of a log that was cut is opened only on an operator's word.
 """
 
 from __future__ import annotations

@@ -13,14 +13,12 @@ import pytest
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.logs.generation import GenerationState
-from tallystick.domain.repair.plan import (
-    MoveBack,
-    NewGeneration,
-    PutAside,
-    ReadAgain,
-    RepairPlan,
-    WriteManifest,
-)
+from tallystick.domain.repair.finishing import Adopt, WriteManifest
+from tallystick.domain.repair.moving_back import MoveBack
+from tallystick.domain.repair.new_generation import NewGeneration
+from tallystick.domain.repair.plan import RepairPlan
+from tallystick.domain.repair.quarantining import PutAside
+from tallystick.domain.repair.reading_again import ReadAgain
 from tallystick.domain.rules.findings import Finding
 from tests.support.builders import (
     BATCH,
@@ -99,7 +97,9 @@ def aside(path: str, root: str = ROOT) -> RepairPlan:
             RepairPlan(write_manifests=(WriteManifest("/data/_tally.json", 1),)),
             id="4 a manifest is gone",
         ),
-        pytest.param(NOT_FINISHED, {}, RepairPlan(finish=(1,)), id="4 a batch is not finished"),
+        pytest.param(
+            NOT_FINISHED, {}, RepairPlan(adopt=(Adopt(BATCH, 1),)), id="4 a batch is not finished"
+        ),
         pytest.param(
             NOT_READ,
             accounts(UNREADABLE) | NAMED,
@@ -109,7 +109,7 @@ def aside(path: str, root: str = ROOT) -> RepairPlan:
         pytest.param(
             MISSING,
             ELSEWHERE | NAMED,
-            RepairPlan(move_back=(MoveBack("/elsewhere/first", "/data/first", 1),)),
+            RepairPlan(move_back=(MoveBack(FIRST, "/elsewhere/first", "/data/first", 1),)),
             id="6 named, lies elsewhere",
         ),
         pytest.param(
@@ -200,7 +200,7 @@ def test_it_is_mended(finding: Finding, changes: dict[str, Any], expected: Repai
         ),
         pytest.param(STRAY, {"roots": ["/other"]}, "below no root of this feed", id="3 no root"),
         pytest.param(
-            replace(STRAY, evidence={"path": PATH, "other_feed": "payments"}),
+            replace(STRAY, evidence={"directory": PATH, "other_feed": "payments"}),
             NAMED,
             "Do as the runbook says.",
             id="3 another feed's, even if named",
@@ -216,7 +216,7 @@ def test_it_is_mended(finding: Finding, changes: dict[str, Any], expected: Repai
             BESIDE, {}, "the other copy is a stray file", id="3 rows of a stray that stays"
         ),
         pytest.param(
-            replace(OF_ROWS, evidence={"kept_batch": BATCH}),
+            replace(OF_ROWS, evidence={"path": PATH, "kept_batch": BATCH}),
             {},
             "Do as the runbook says.",
             id="3 rows of a batch that is kept",

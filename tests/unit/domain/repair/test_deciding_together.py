@@ -13,11 +13,9 @@ from tallystick.domain.batches.manifest import AccountedRange
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId
 from tallystick.domain.planning.log_changes import Accounts
-from tallystick.domain.repair.deciding import LATER
-from tallystick.domain.repair.plan import (
-    EndsWithStray,
-    NotMended,
-)
+from tallystick.domain.repair.facts import NotMended
+from tallystick.domain.repair.landing_again import LATER
+from tallystick.domain.repair.quarantining import EndsWithStray
 from tests.support.builders import (
     BATCH,
     a_batch,
@@ -173,8 +171,9 @@ def test_every_finding_is_in_the_plan_exactly_once() -> None:
                 found.write_manifests,
                 found.new_generations,
                 found.read_again,
+                found.adopt,
                 found.not_mended,
             )
             for each in part
         ]
-        assert sorted([*numbers, *found.finish]) == list(range(1, len(findings) + 1))
+        assert sorted(numbers) == list(range(1, len(findings) + 1))
