@@ -10,12 +10,12 @@ import psycopg
 import pytest
 
 from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.standing_batch import SliceKey
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rules.findings import Level
-from tallystick.domain.rules.scrub_rules import SliceKey
 from tallystick.ledger.exporting import exported
 from tallystick.ports.scrubs import TakenSample
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory

@@ -10,9 +10,10 @@ from typing import Any
 
 from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import FeedName
+from tallystick.domain.rules.evidence import attempts_not_asked
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
-from tallystick.domain.rules.waivers import Waiver, evidence_digest, is_not_asked, shortened
+from tallystick.domain.rules.waivers import Waiver, evidence_digest, shortened
 from tallystick.errors import EvidenceChanged, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import in_utc
@@ -61,7 +62,7 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         **keys,
         digests=[
             None
-            if each.is_foreseen and not is_not_asked(each.evidence)
+            if each.is_foreseen and attempts_not_asked(each.evidence) is None
             else _digest(evidence_json(each.evidence))
             for each in found
         ],

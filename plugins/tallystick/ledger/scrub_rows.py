@@ -8,11 +8,11 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from tallystick.domain.batches.standing_batch import DueBatch, SliceKey, StandingBatch
 from tallystick.domain.identities import BatchId, FeedName
 from tallystick.domain.rows import row_hash
 from tallystick.domain.rows.fingerprint import Fingerprint, quarters_of
 from tallystick.domain.rules.findings import Level
-from tallystick.domain.rules.scrub_rules import DueBatch, SliceKey, StandingBatch
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.rows import in_utc, manifests_of
 from tallystick.ports.scrubs import DueSample, ScrubStanding, TakenSample

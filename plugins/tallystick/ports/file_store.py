@@ -8,8 +8,8 @@ from typing import Protocol
 
 from tallystick.domain.batches.landed import ReadBack
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.second_read import SeenRecord
-from tallystick.domain.rules.content_rules import Payload
 
 
 @dataclass(frozen=True, slots=True)

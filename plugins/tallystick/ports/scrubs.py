@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from tallystick.domain.batches.standing_batch import DueBatch, SliceKey, StandingBatch
 from tallystick.domain.identities import BatchId, FeedName
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rules.findings import Level
-from tallystick.domain.rules.scrub_rules import DueBatch, SliceKey, StandingBatch
 
 
 @dataclass(frozen=True, slots=True)

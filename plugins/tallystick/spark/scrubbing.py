@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from tallystick.domain.batches.standing_batch import SliceKey
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import EMPTY
 from tallystick.domain.rows.scrub import (
@@ -25,7 +26,6 @@ from tallystick.domain.rows.scrub import (
     compared,
     is_proven_by_sums,
 )
-from tallystick.domain.rules.scrub_rules import SliceKey
 from tallystick.spark.causes import failure_of
 from tallystick.spark.damage import is_damage
 from tallystick.spark.session_settings import session_settings

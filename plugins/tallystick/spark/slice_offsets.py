@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from tallystick.domain.batches.standing_batch import SliceKey
 from tallystick.domain.offsets.offset_words import runs_of_words, words_of_runs
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ScrubFile
-from tallystick.domain.rules.scrub_rules import SliceKey
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
 
 if TYPE_CHECKING:

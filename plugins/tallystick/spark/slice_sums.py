@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tallystick.domain.batches.standing_batch import SliceKey
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import ScrubFile
-from tallystick.domain.rules.scrub_rules import SliceKey
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
 from tallystick.spark.row_hash_columns import HALVES, PLACE
 from tallystick.spark.session_settings import session_settings

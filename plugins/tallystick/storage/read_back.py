@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tallystick.domain.batches.landed import LandedFile, ReadBack
-from tallystick.domain.rules.storage_rules import is_read
+from tallystick.domain.batches.stored_file import is_read
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from tallystick.domain.batches.landed import ReadBack
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.second_read import SeenRecord
-from tallystick.domain.rules.content_rules import Payload
 from tallystick.storage.landed_payloads import landed_payloads
 from tallystick.storage.landed_record import landed_record_hash
 from tallystick.storage.landed_slices import landed_slices

@@ -11,7 +11,7 @@ import pytest
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
-from tallystick.domain.rules.content_rules import Payload
+from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rules.findings import Level
 from tallystick.errors import StorageUnavailable
 from tallystick.storage.local_directory import LocalFileStore

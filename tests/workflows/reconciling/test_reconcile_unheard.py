@@ -15,7 +15,7 @@ from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rules.content_rules import Place, aborted_landed
+from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.findings import Finding
 from tallystick.errors import (
     BrokerUnavailable,
@@ -27,6 +27,7 @@ from tallystick.errors import (
 )
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tests.support.builders import a_manifest
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
@@ -196,9 +197,8 @@ def test_a_ledger_that_goes_away_at_any_question_leaves_nothing_half_said(story:
 
 def test_what_stands_on_record_is_told_until_somebody_looks_for_it_again(story: Story) -> None:
     services = story.services()
-    held = Place(FEED, "orders", 1, 0)
     aborted = OffsetRuns.of([(2, 4)])
-    [old] = aborted_landed(held, aborted, aborted, batch_id="b1", file="gone.parquet")
+    [old] = aborted_landed(a_manifest().plan, "gone.parquet", 0, aborted, aborted)
     services.ledger.record_findings(FEED, [old])
     for _ in range(2):
         report = reconcile(story.services())

@@ -14,7 +14,7 @@ from tallystick.domain.identities import (
     GenerationId,
     Owner,
 )
-from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.window import Window
 
 
@@ -68,6 +68,10 @@ class BatchPlan:
             raise ValueError(f"batch {self.batch_id} has two ranges of one partition")
         if self.label.utcoffset() != timedelta(0):
             raise ValueError(f"batch {self.batch_id}: label {self.label} is not in UTC")
+
+    def offsets_in(self, partition: int, run: tuple[int, int]) -> OffsetRange:
+        """These offsets [from, until) of a partition of its topic."""
+        return OffsetRange(TopicPartition(self.topic, partition), *run)
 
     @property
     def is_repair(self) -> bool:

@@ -19,6 +19,11 @@ class FileSlice:
     """Largest offset (included)."""
     record_count: int
 
+    @property
+    def run(self) -> tuple[int, int]:
+        """The offsets [from, until) that it spans."""
+        return self.first_offset, self.last_offset + 1
+
     def meets(self, partition: int, from_offset: int, until_offset: int) -> bool:
         """True if the span of the slice shares an offset with [from, until) of the partition."""
         return (

@@ -20,14 +20,14 @@ from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.batches.coverage import Coverage, Held
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
-from tallystick.domain.batches.states import HoleClass, RangeState, Verdict
+from tallystick.domain.batches.states import HoleClass, RangeState
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import AttemptId, BatchId, GenerationId, Owner
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, subtract, union_of
 from tallystick.domain.planning.log_changes import CutClaim, OpenedGeneration
-from tallystick.domain.rules.b2_landed_twice import B2
-from tallystick.domain.rules.findings import Finding, Level
+from tallystick.domain.rules.b2_landed_twice import left_out
+from tallystick.domain.rules.findings import Finding
 
 Logs = Mapping[tuple[int, int], GenerationAccount]
 """By partition and ordinal."""
@@ -180,7 +180,7 @@ def rebuild_plan(
         elif not wanted.is_repair:
             doubled = coverage.held(wanted)
             if not found[batch_id].staged_by:
-                plan.findings += [_landed_twice(batch, each) for each in doubled]
+                plan.findings += [left_out(batch, each.offsets, each.batch_id) for each in doubled]
             reasons += [f"{each.offsets} is in batch {each.batch_id} already" for each in doubled]
         if reasons or wanted is None:
             left = plan.left_staged if found[batch_id].staged_by else plan.left_out
@@ -321,32 +321,6 @@ def _repair_or_not(plan: BatchPlan, committed: Collection[BatchId]) -> BatchPlan
     if there == old:
         return plan
     return None if there else replace(plan, replaces=())
-
-
-def _landed_twice(plan: BatchPlan, held: Held) -> Finding:
-    directory = str(BatchPath.of(plan))
-    return Finding(
-        rule=B2,
-        verdict=Verdict.PROVEN_DUP,
-        level=Level.L2,
-        feed=plan.feed,
-        topic=plan.topic,
-        generation=plan.ordinal,
-        partition=held.offsets.partition.partition,
-        from_offset=held.offsets.from_offset,
-        until_offset=held.offsets.until_offset,
-        cause=f"{directory} holds offsets that batch {held.batch_id} holds too.",
-        next_step=(
-            f"The ledger keeps batch {held.batch_id}. Move the directory out of the feed's"
-            " directory, and keep it: what only it holds is landed again then, or recorded as lost."
-        ),
-        evidence={
-            "path": directory,
-            "batch": plan.batch_id,
-            "kept_batch": held.batch_id,
-        },
-        subject=directory,
-    )
 
 
 def _in_the_way(facts: LedgerFacts, plan: RebuildPlan) -> Iterator[BatchStatus]:

@@ -115,6 +115,13 @@ class BoundedRuns:
             "runs_sha256": self.digest,
         }
 
+    @property
+    def reach(self) -> tuple[int, int] | None:
+        """From the first to behind the last of all, holes between them included."""
+        if self.first_offset is None or self.last_offset is None:
+            return None
+        return self.first_offset, self.last_offset + 1
+
     def __bool__(self) -> bool:
         return self.count > 0
 

@@ -1,12 +1,23 @@
-"""A10, ledger behind."""
+"""A10, ledger behind: storage shows batches that the ledger has never heard of.
+
+1. Such is a manifest that names a commit which the ledger does not know; and a batch's directory
+   without one, with rows that it does not know.
+2. What such a ledger takes for unread, and so for lost, is not proven to be.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Final
 
+from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import Verdict
+from tallystick.domain.batches.stored_file import UnknownDirectories, UnknownFile
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
@@ -46,3 +57,90 @@ class UnknownBatch:
         if found.rule != A10:
             return None
         return cls(str(found.evidence["path"]), "is_bare" in found.evidence)
+
+
+def ledger_behind(
+    feed: str, topic: str, told: UnknownDirectories, bare: UnknownDirectories
+) -> tuple[Finding, ...]:
+    """Published batches that the ledger has never heard of: it was lost, or restored.
+
+    `bare` are directories of batches that have lost their manifest.
+    """
+    return (
+        *(_with_manifest(feed, topic, path, files) for path, files in told.items()),
+        *(_bare(feed, topic, path, files) for path, files in bare.items()),
+    )
+
+
+def _with_manifest(feed: str, topic: str, path: str, files: Iterable[UnknownFile]) -> Finding:
+    return finding_at_path(
+        feed,
+        topic,
+        path,
+        A10,
+        Verdict.UNKNOWN,
+        cause=f"{path} names a commit that the ledger does not know: it is behind the storage.",
+        next_step=f"Nothing is landed until this is mended: ./tallystick ledger rebuild {feed}",
+        evidence={**UnknownBatch(path, is_bare=False).as_json(), **_as_listed(files)},
+    )
+
+
+def _bare(feed: str, topic: str, path: str, files: Iterable[UnknownFile]) -> Finding:
+    return finding_at_path(
+        feed,
+        topic,
+        path,
+        A10,
+        Verdict.UNKNOWN,
+        cause=(
+            f"{path} has no {MANIFEST_NAME}, and holds rows that the ledger does not know: a batch"
+            " that it has forgotten, or files that were put there."
+        ),
+        next_step=(
+            "Nothing is landed until this is mended. What the files hold can be entered:"
+            f" ./tallystick ledger rebuild {feed} --without-manifest. What is no batch is moved"
+            f" aside, and kept, by this finding's number: ./tallystick repair {feed} NUMBER"
+        ),
+        evidence={**UnknownBatch(path, is_bare=True).as_json(), **_as_listed(files)},
+    )
+
+
+def _as_listed(files: Iterable[UnknownFile]) -> Mapping[str, object]:
+    """Which files these are: a file more, or one that was written anew, is other evidence."""
+    listed = sorted((each.name, each.length_bytes, each.changed_ms) for each in files)
+    return {
+        "file_count": len(listed),
+        "length_bytes": sum(length for _, length, _ in listed),
+        "listing_sha256": sha256(json.dumps(listed).encode()).hexdigest(),
+    }
+
+
+def is_bare(found: Finding) -> bool:
+    """True for a finding about a batch's directory that has no manifest."""
+    batch = UnknownBatch.of(found)
+    return batch is not None and batch.is_bare
+
+
+def is_ledger_behind(found: Iterable[Finding]) -> bool:
+    """True when one of the findings says so."""
+    return any(each.rule == A10 for each in found)
+
+
+def perhaps_landed(found: Iterable[Finding]) -> list[Finding]:
+    """The same findings of a ledger that is behind: what it takes for unread, and so for lost, is
+    UNKNOWN, for a batch that it does not know may have landed it.
+    """
+    return [
+        replace(
+            each,
+            verdict=Verdict.UNKNOWN,
+            cause=(
+                f"{each.cause} But the ledger lacks published batches (A10): they may hold these"
+                " offsets."
+            ),
+            next_step=f"Let the ledger catch up first: ./tallystick ledger rebuild {each.feed}",
+        )
+        if each.rule.rests_on_frontier and each.verdict is Verdict.PROVEN_LOSS
+        else each
+        for each in found
+    ]

@@ -1,16 +1,32 @@
-"""A8, committed file missing."""
+"""A8, committed file missing.
+
+1. A committed file that is not in storage is named with its ranges.
+2. One that lies elsewhere, by length and checksum, is that file: no row is lost.
+3. Rows that may lie elsewhere are not called lost: `a8_perhaps_elsewhere`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tallystick.domain.batches.batch import BatchPlan
+from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.scrub import ReadSlice
+from tallystick.domain.rules.file_findings import (
+    BatchRows,
+    FileRows,
+    findings_of_file,
+    land_again,
+    see_if_kept,
+)
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -74,3 +90,54 @@ def lost_rows(
         evidence=evidence,
     )
     return replace(found, subject=OF_LOST)
+
+
+def missing_file(plan: BatchPlan, file: LandedFile, path: str) -> Iterator[Finding]:
+    """A committed file that is not where it was published, and nowhere else that was looked at."""
+    return findings_of_file(
+        plan,
+        file,
+        A8,
+        Verdict.PROVEN_LOSS,
+        cause=f"committed rows are not in storage: {path} is missing.",
+        next_step=land_again(plan.feed),
+        evidence={},
+    )
+
+
+def moved_file(plan: BatchPlan, file: LandedFile, path: str, lies_at: str) -> Iterator[Finding]:
+    """A committed file that lies elsewhere."""
+    return findings_of_file(
+        plan,
+        file,
+        A8,
+        Verdict.UNKNOWN,
+        cause=(
+            f"committed rows are not where readers are sent: {path} is missing, and {lies_at} is"
+            " that file, by length and checksum."
+        ),
+        next_step=(
+            f"Move it back: hdfs dfs -mv {lies_at} {path}. Or name this finding's number, and it is"
+            f" moved: ./tallystick repair {plan.feed} NUMBER"
+        ),
+        evidence={"lies_at": lies_at},
+    )
+
+
+def missing_from_batch(rows: BatchRows, missing: OffsetRuns) -> Iterator[Finding]:
+    """Committed offsets that no file of the batch has a row of."""
+    cause = "the batch's files hold no row of these committed offsets."
+    for run in missing:
+        yield rows.finding(A8, Verdict.PROVEN_LOSS, run, cause)
+
+
+def missing_from_file(rows: FileRows, read: ReadSlice) -> Iterator[Finding]:
+    """Committed offsets that a full read of their file has found no row of."""
+    return rows.findings_in(
+        read.missing,
+        A8,
+        Verdict.PROVEN_LOSS,
+        cause=f"committed rows are not in storage: {rows.path} has no row of these offsets.",
+        next_step=see_if_kept(rows.plan.feed),
+        now=read.fingerprint,
+    )

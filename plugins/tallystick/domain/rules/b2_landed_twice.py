@@ -1,14 +1,26 @@
-"""B2, landed twice."""
+"""B2, landed twice: offsets of which readers find more than one row.
+
+A finding holds offsets that are concerned, all of them, and no others, as far as they can be named.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
+from tallystick.domain.batches.batch import BatchPlan
+from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.states import Verdict
+from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import BatchId
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.scrub import BoundedRuns, ReadSlice
+from tallystick.domain.rules.file_findings import BatchRows, FileRows
+from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 B2: Final = Rule(
@@ -35,6 +47,10 @@ class SharedWith:
     kept_batch: BatchId | None = None
     """The batch that the ledger keeps, where a rebuild has told it."""
 
+    def as_json(self) -> dict[str, object]:
+        """As it stands on record."""
+        return {"path": self.path, **({"kept_batch": self.kept_batch} if self.kept_batch else {})}
+
     @classmethod
     def of(cls, found: Finding) -> SharedWith | None:
         """What a finding B2 carries; None for another rule's, and where committed files share."""
@@ -42,3 +58,149 @@ class SharedWith:
         if found.rule != B2 or not isinstance(path, str):
             return None
         return cls(path, BatchId(kept) if isinstance(kept, str) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOffsets:
+    """The exact offsets of one partition that one batch, or one file of it, holds."""
+
+    batch_id: str
+    place: str
+    """The file, or the directory."""
+    offsets: OffsetRuns
+    doubled: OffsetRuns = field(default_factory=OffsetRuns)
+    """Those that are there more than once."""
+
+
+def shared_by_batches(
+    feed: str, account: GenerationAccount, held: Sequence[HeldOffsets]
+) -> tuple[Finding, ...]:
+    """Offsets that committed files hold more than once, each run with the places that hold it."""
+    ordered = sorted(held, key=lambda each: (each.batch_id, each.place))
+    once, twice = OffsetRuns(), OffsetRuns()
+    for each in ordered:
+        twice = twice.union(once.intersection(each.offsets)).union(each.doubled)
+        once = once.union(each.offsets)
+    found = []
+    for run in twice:
+        holders = [each for each in ordered if each.offsets.clipped(*run)]
+        doubled = [each.place for each in holders if each.doubled.clipped(*run)]
+        found.append(
+            finding(
+                feed,
+                account,
+                OffsetRange(account.partition, *run),
+                B2,
+                Verdict.PROVEN_DUP,
+                level=Level.L2,
+                cause=(
+                    f"these offsets are in more than one row, in {len(holders)} committed place(s)."
+                ),
+                next_step=_counted_twice(feed),
+                evidence={
+                    "places": [each.place for each in holders],
+                    "more_than_once_in": doubled,
+                },
+            )
+        )
+    return tuple(found)
+
+
+def shared_with_stray(feed: str, topic: str, stray: StrayFile) -> Iterator[Finding]:
+    """The offsets of a stray that a committed file holds too.
+
+    One finding for each partition, however many holes there are between: a transactional topic has
+    one behind every transaction. It reaches from the first to the last doubled offset, and its
+    evidence has the exact runs, as far as they are not too many.
+    """
+    for partition, offsets in sorted(stray.kept.items()):
+        both = BoundedRuns.of(offsets)
+        if stray.generation is None or both.reach is None:
+            continue
+        cause = f"these offsets are committed, and the stray file {stray.path} holds them too."
+        if both.run_count > 1:
+            cause += f" It is {both.count} of them, in {both.run_count} runs."
+        yield Finding(
+            rule=B2,
+            verdict=Verdict.PROVEN_DUP,
+            level=Level.L2,
+            feed=feed,
+            topic=topic,
+            generation=stray.generation,
+            partition=partition,
+            from_offset=both.reach[0],
+            until_offset=both.reach[1],
+            cause=cause,
+            next_step=(
+                "Move the file away, by its finding (A9), or by that of its directory without"
+                f" manifest (A10): ./tallystick repair {feed}"
+            ),
+            evidence={**SharedWith(stray.path).as_json(), **both.as_evidence()},
+            subject=stray.path,
+        )
+
+
+def left_out(plan: BatchPlan, offsets: OffsetRange, kept: BatchId) -> Finding:
+    """Offsets of a published directory that a rebuild leaves out, for the batch that it keeps holds
+    them too.
+    """
+    directory = str(BatchPath.of(plan))
+    return finding_in_batch(
+        plan,
+        offsets,
+        B2,
+        Verdict.PROVEN_DUP,
+        level=Level.L2,
+        cause=f"{directory} holds offsets that batch {kept} holds too.",
+        next_step=(
+            f"The ledger keeps batch {kept}. Move the directory out of the feed's directory, and"
+            " keep it: what only it holds is landed again then, or recorded as lost."
+        ),
+        evidence={**SharedWith(directory, kept).as_json(), "batch": plan.batch_id},
+        subject=directory,
+    )
+
+
+def doubled_in_batch(rows: BatchRows, doubled: OffsetRuns) -> Iterator[Finding]:
+    """Offsets of which a batch's files hold more than one row."""
+    cause = "the batch's files hold more than one row of each of these offsets."
+    for run in doubled:
+        yield rows.finding(B2, Verdict.PROVEN_DUP, run, cause)
+
+
+def doubled_in_file(rows: FileRows, read: ReadSlice) -> Iterator[Finding]:
+    """Offsets of which a full read has found more than one row in a file."""
+    return rows.findings_in(
+        read.doubled,
+        B2,
+        Verdict.PROVEN_DUP,
+        cause=f"{rows.path} has more than one row of each of these offsets.",
+        next_step=_counted_twice(rows.plan.feed),
+        now=read.fingerprint,
+    )
+
+
+def uncommitted_in_file(rows: FileRows, read: ReadSlice) -> Iterator[Finding]:
+    """Offsets that a full read has found in a file that was not committed with them."""
+    return rows.findings_in(
+        read.foreign,
+        B2,
+        Verdict.SUSPECTED,
+        cause=(
+            f"{rows.path} has rows of these offsets, which were not committed with it: another file"
+            " holds them too, or nobody has ever proven them."
+        ),
+        next_step=(
+            "Find out who wrote the file. See what a repair would do:"
+            f" ./tallystick repair {rows.plan.feed} --dry-run"
+        ),
+        now=read.fingerprint,
+        among="rows that were not committed",
+    )
+
+
+def _counted_twice(feed: str) -> str:
+    return (
+        f"Readers count them twice. See what a repair would do: ./tallystick repair {feed}"
+        " --dry-run"
+    )

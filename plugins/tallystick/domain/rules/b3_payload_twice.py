@@ -1,11 +1,20 @@
-"""B3, payload twice."""
+"""B3, payload twice.
+
+Equal payloads are legal; so it is a suspicion, told only to who asked for it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.payload import Payload
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 B3: Final = Rule(
@@ -18,3 +27,59 @@ B3: Final = Rule(
     remedy="make the producer idempotent; never touch raw rows",
     mending=Mending.NOTHING,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One generation of one partition of a feed's topic."""
+
+    feed: str
+    topic: str
+    generation: int
+    """Its ordinal."""
+    partition: int
+
+
+def payloads_twice(
+    place: Place, payloads: Iterable[Payload], horizon: timedelta
+) -> tuple[Finding, ...]:
+    """Runs of offsets whose payload an earlier offset of the partition has, sent within `horizon`.
+
+    Payloads come by rising offset. The times are the records' own.
+    """
+    repeated = list(_repeated(payloads, horizon // timedelta(milliseconds=1)))
+    first = {offset: earlier for earlier, offset in repeated}
+    runs = OffsetRuns.of((offset, offset + 1) for offset in first)
+    return tuple(
+        Finding(
+            rule=B3,
+            verdict=Verdict.SUSPECTED,
+            level=Level.L3,
+            feed=place.feed,
+            topic=place.topic,
+            generation=place.generation,
+            partition=place.partition,
+            from_offset=from_offset,
+            until_offset=until_offset,
+            cause=(
+                "the same key, value and headers were sent shortly before: offset"
+                f" {first[from_offset]} equals offset {from_offset}."
+            ),
+            next_step=(
+                "Ask if the producer sends equal records on purpose, as heartbeats are; if not, let"
+                " it write idempotently. The landed rows are what the log holds: leave them."
+            ),
+            evidence={"first": [first[from_offset], from_offset], "horizon": str(horizon)},
+        )
+        for from_offset, until_offset in runs
+    )
+
+
+def _repeated(payloads: Iterable[Payload], horizon_ms: int) -> Iterator[tuple[int, int]]:
+    """The earlier and the later offset of each repetition."""
+    newest: dict[bytes, Payload] = {}
+    for each in payloads:
+        earlier = newest.get(each.content_hash)
+        if earlier and abs(each.timestamp_ms - earlier.timestamp_ms) <= horizon_ms:
+            yield earlier.offset, each.offset
+        newest[each.content_hash] = each

@@ -1,11 +1,31 @@
-"""C1, content changed."""
+"""C1, content changed.
+
+A file whose bytes differ from the commit's is proven to be changed, and so is one that its bytes
+prove to be damaged. Rows that differ in a file whose length and checksum do not prove one of the
+two witnesses wrong, and nobody knows which: UNKNOWN.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+from tallystick.domain.batches.batch import BatchPlan
+from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.states import Verdict
+from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rules.file_findings import (
+    BatchRows,
+    FileRows,
+    findings_of_file,
+    land_again,
+    see_if_kept,
+    sums_of,
+)
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 C1: Final = Rule(
@@ -21,3 +41,71 @@ C1: Final = Rule(
     remedy="landed again while the broker has it",
     mending=Mending.LAND_AGAIN,
 )
+
+
+def changed_file(
+    plan: BatchPlan, file: LandedFile, path: str, now: StoredFile
+) -> Iterator[Finding]:
+    """A committed file that has another length, or another checksum as far as it could be asked."""
+    if now.length_bytes != file.length_bytes:
+        cause = f"{path} has {now.length_bytes} bytes, {file.length_bytes} were committed."
+    elif now.trouble is None and now.checksum != file.checksum:
+        cause = f"{path} has checksum {now.checksum}, {file.checksum} was committed."
+    else:
+        return iter(())
+    return findings_of_file(
+        plan,
+        file,
+        C1,
+        Verdict.PROVEN_LOSS,
+        cause=cause,
+        next_step=land_again(plan.feed),
+        evidence=now.as_evidence(),
+    )
+
+
+def uncommitted_in_batch(rows: BatchRows, more: OffsetRuns) -> Iterator[Finding]:
+    """Rows in a batch's files whose offsets are none that it has committed."""
+    cause = "the batch's files hold rows of offsets that it has not committed."
+    for run in more:
+        yield rows.finding(C1, Verdict.PROVEN_LOSS, run, cause)
+
+
+def damaged_file(rows: FileRows, reason: str, now: StoredFile) -> Finding:
+    """A committed file that nobody can read any more."""
+    return rows.finding(
+        C1,
+        Verdict.PROVEN_LOSS,
+        cause=f"{rows.path} can't be read any more: {reason}.",
+        next_step=see_if_kept(rows.plan.feed),
+        # Not the reason: whoever reads the same bytes may stumble over another page.
+        evidence=now.as_evidence(),
+    )
+
+
+def changed_rows(
+    rows: FileRows, known: Fingerprint, found: Fingerprint, now: StoredFile
+) -> Finding:
+    """Rows that are not what the first full read of their file has found."""
+    feed, is_as_committed = rows.plan.feed, now.is_as_committed(rows.file)
+    cause = f"the rows in {rows.path} are not what its first full read found:"
+    cause += f" {'; '.join(known.differences(found))}."
+    if is_as_committed:
+        cause += " But its length and checksum are those of its commit: one of the two is wrong."
+    return rows.finding(
+        C1,
+        Verdict.UNKNOWN if is_as_committed else Verdict.PROVEN_LOSS,
+        cause=cause,
+        next_step=(
+            "Compare its rows with the broker's while it has them: ./tallystick reconcile"
+            f" {feed} --level 4; or land them again: ./tallystick repair {feed} --dry-run"
+            if is_as_committed
+            else see_if_kept(feed)
+        ),
+        evidence={
+            "fingerprint": sums_of(known),
+            "fingerprint_now": sums_of(found),
+            "taken_by": "the first full read",
+            **now.as_evidence(),
+        },
+    )

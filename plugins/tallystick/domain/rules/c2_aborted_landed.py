@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.evidence import of_file
+from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 C2: Final = Rule(
@@ -18,3 +22,28 @@ C2: Final = Rule(
     remedy="landed again, read committed",
     mending=Mending.LAND_AGAIN,
 )
+
+
+def aborted_landed(
+    plan: BatchPlan, file: str, partition: int, landed: OffsetRuns, aborted: OffsetRuns
+) -> tuple[Finding, ...]:
+    """Offsets of a read_committed batch's file whose transaction the broker lists as aborted."""
+    return tuple(
+        finding_in_batch(
+            plan,
+            plan.offsets_in(partition, run),
+            C2,
+            Verdict.PROVEN_DUP,
+            level=Level.L1,
+            cause=(
+                f"batch {plan.batch_id} holds rows of an aborted transaction, though its feed reads"
+                " committed records only: nobody should ever see them."
+            ),
+            next_step=(
+                "Look who runs Spark with another isolation level. Land the batch's offsets again:"
+                f" ./tallystick repair {plan.feed}"
+            ),
+            evidence=of_file(plan.batch_id, file),
+        )
+        for run in landed.intersection(aborted)
+    )

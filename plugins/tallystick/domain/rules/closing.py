@@ -27,8 +27,8 @@ from tallystick.domain.rules.a10_ledger_behind import A10
 from tallystick.domain.rules.b2_landed_twice import B2
 from tallystick.domain.rules.cut_log import ended_by_reopening
 from tallystick.domain.rules.evidence import batch_in, file_in, topic_id_in
+from tallystick.domain.rules.file_findings import is_of_batch_rows
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.offset_rules import is_of_rows
 from tallystick.domain.rules.rule import Ending
 from tallystick.domain.rules.second_read_rules import (
     ComparedPlace,
@@ -195,7 +195,7 @@ def _is_well_by_now(each: Finding, ending: Ending, heard: Heard) -> bool:
         # Where an attempt's offsets are lost, that is told by itself, and names its files.
         is_nowhere = is_refusal(each) and is_lost_whole(each, heard.lost)
         return is_nowhere or place_of(each) in heard.equal_again
-    if ending is Ending.LISTING and not is_of_rows(each):
+    if ending is Ending.LISTING and not is_of_batch_rows(each):
         return heard.storage
     read = heard.read_in_full if ending is Ending.FULL_READ else heard.offsets_read
     batch_id = batch_in(each.evidence)

@@ -16,7 +16,8 @@ from tallystick.domain.rules.findings import Finding
 NULL_IF_NOT_ASKED: Final = ("checksum", "sole_rows")
 """What is null where it could not be asked: the file's checksum now, the rows that only it holds.
 """
-_NOT_ASKED: Final = "not_asked"
+NOT_ASKED: Final = "not_asked"
+"""Where rows may lie that nobody could ask: one path, or the directories of attempts."""
 
 
 def of_file(batch_id: BatchId, name: str | None) -> dict[str, object]:
@@ -55,12 +56,12 @@ def path_in(evidence: Mapping[str, object]) -> str | None:
 
 def of_path_not_asked(path: str) -> dict[str, object]:
     """What a finding carries whose rows may lie in a path where nobody could look."""
-    return {_NOT_ASKED: path}
+    return {NOT_ASKED: path}
 
 
 def path_not_asked(evidence: Mapping[str, object]) -> str | None:
     """The path where nobody could look for the missing rows; None where that is not told."""
-    path = evidence.get(_NOT_ASKED)
+    path = evidence.get(NOT_ASKED)
     return path if isinstance(path, str) else None
 
 
@@ -68,24 +69,10 @@ def of_attempts_not_asked(reasons: Mapping[str, str]) -> dict[str, object]:
     """What a finding carries whose rows attempts may hold: their directories, each with the reason
     why it could not be asked.
     """
-    return {_NOT_ASKED: reasons}
+    return {NOT_ASKED: reasons}
 
 
 def attempts_not_asked(evidence: Mapping[str, object]) -> Mapping[str, str] | None:
     """The directories of attempts that could not be asked, with the reasons; None without any."""
-    reasons = evidence.get(_NOT_ASKED)
+    reasons = evidence.get(NOT_ASKED)
     return reasons if isinstance(reasons, Mapping) else None
-
-
-def as_far_as_asked(found: Finding, standing: Iterable[Finding]) -> Finding:
-    """The finding; the one on record where a part of its evidence could not be asked.
-
-    Only while all else is as it was on record: who has accepted that has accepted this.
-    """
-    unasked = {each: None for each in NULL_IF_NOT_ASKED if found.evidence.get(each, "") is None}
-    is_elsewhere = _NOT_ASKED in found.evidence
-    known = next((each for each in standing if each.key == found.key), None)
-    if known is None or not (unasked or is_elsewhere):
-        return found
-    is_as_before = is_elsewhere or {**known.evidence, **unasked} == found.evidence
-    return known if is_as_before else found

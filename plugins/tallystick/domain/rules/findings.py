@@ -118,8 +118,9 @@ def finding_in_batch(
     cause: str,
     next_step: str,
     evidence: Mapping[str, object],
+    subject: str = "",
 ) -> Finding:
-    """A finding about offsets that a batch has planned."""
+    """A finding about offsets of a batch."""
     return Finding(
         rule=rule,
         verdict=verdict,
@@ -133,6 +134,7 @@ def finding_in_batch(
         cause=cause,
         next_step=next_step,
         evidence=evidence,
+        subject=subject,
     )
 
 

@@ -1,15 +1,21 @@
-"""N3, unfinished batch: nobody has held or published it for long, or it is held for too long."""
+"""N3, unfinished batch: nobody has held or published it for long, or it is held for too long; or
+its published directory lacks its manifest, or has another one.
+
+The latter is no loss: readers of the rows miss nothing. It is told before the ledger is lost too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
+from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
@@ -114,3 +120,42 @@ def held_too_long(
 
 def _hours(seconds: float) -> str:
     return f"{seconds / 3600:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class LostManifest:
+    """What became of a published directory's manifest."""
+
+    length_bytes: int | None = None
+    """None when it is gone."""
+    sha256: str | None = None
+
+    def __str__(self) -> str:
+        if self.length_bytes is None:
+            return "is gone"
+        return f"has {self.length_bytes} bytes that are not the committed ones"
+
+
+def without_manifest(
+    feed: str, topic: str, directories: Mapping[str, LostManifest]
+) -> tuple[Finding, ...]:
+    """Published directories, each with what became of its manifest: a rebuilt ledger would not know
+    their commits as they were.
+    """
+    return tuple(
+        finding_at_path(
+            feed,
+            topic,
+            place.manifest,
+            N3,
+            Verdict.UNKNOWN,
+            cause=(
+                f"{each} is published, and its {MANIFEST_NAME} {lost}: readers miss nothing, but"
+                " a ledger rebuilt from the storage would not know this batch as it was committed."
+            ),
+            next_step=f"Have it written anew, as it was committed: ./tallystick repair {feed}",
+            evidence={**place.as_json(), "length_bytes": lost.length_bytes, "sha256": lost.sha256},
+        )
+        for each, lost in directories.items()
+        for place in [ManifestAt(f"{each}/{MANIFEST_NAME}")]
+    )

@@ -19,6 +19,7 @@ from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.replacing import spans_of
+from tallystick.domain.batches.standing_batch import StandingBatch
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
@@ -33,7 +34,6 @@ from tallystick.domain.rules.difference_evidence import (
     was_compared,
 )
 from tallystick.domain.rules.findings import Finding, FindingCode, Level, finding_in_batch
-from tallystick.domain.rules.scrub_rules import StandingBatch
 from tallystick.domain.rules.u1_could_not_tell import U1
 
 

@@ -19,6 +19,11 @@ from hashlib import sha256
 from typing import Final
 
 from tallystick.domain.batches.states import Verdict
+from tallystick.domain.rules.evidence import (
+    NOT_ASKED,
+    NULL_IF_NOT_ASKED,
+    attempts_not_asked,
+)
 from tallystick.domain.rules.findings import Finding
 
 # When it was seen, for how long or how often it has been so, who the log says it was, if it can be
@@ -26,7 +31,6 @@ from tallystick.domain.rules.findings import Finding
 _CHANGING: Final = frozenset(
     {"seen_at", "seen_first_at", "seconds", "producer_id", "failures", "said"}
 )
-_NOT_ASKED: Final = "not_asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,20 @@ def as_accepted(
     ]
 
 
+def as_far_as_asked(found: Finding, standing: Iterable[Finding]) -> Finding:
+    """The finding; the one on record where a part of its evidence could not be asked.
+
+    Only while all else is as it was on record: who has accepted that has accepted this.
+    """
+    unasked = {each: None for each in NULL_IF_NOT_ASKED if found.evidence.get(each, "") is None}
+    is_elsewhere = NOT_ASKED in found.evidence
+    known = next((each for each in standing if each.key == found.key), None)
+    if known is None or not (unasked or is_elsewhere):
+        return found
+    is_as_before = is_elsewhere or {**known.evidence, **unasked} == found.evidence
+    return known if is_as_before else found
+
+
 def evidence_digest(evidence: Mapping[str, object]) -> bytes:
     """SHA-256 of the evidence as JSON, without what every look changes by itself.
 
@@ -63,14 +81,10 @@ def evidence_digest(evidence: Mapping[str, object]) -> bytes:
     True
     """
     kept = {name: value for name, value in evidence.items() if name not in _CHANGING}
-    if is_not_asked(evidence):
-        kept = {_NOT_ASKED: sorted(evidence[_NOT_ASKED])}  # type: ignore[call-overload]
+    reasons = attempts_not_asked(evidence)
+    if reasons is not None:
+        kept = {NOT_ASKED: sorted(reasons)}
     return sha256(json.dumps(kept, sort_keys=True).encode()).digest()
-
-
-def is_not_asked(evidence: Mapping[str, object]) -> bool:
-    """True for a loss that is unknown while directories of attempts can't be asked."""
-    return isinstance(evidence.get(_NOT_ASKED), Mapping)
 
 
 def shown_digest(evidence: Mapping[str, object]) -> str:

@@ -21,9 +21,9 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.isolating import taken_apart, to_be_asked
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.rules.a10_ledger_behind import perhaps_landed
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.log_findings import change_findings, foreseen_findings
-from tallystick.domain.rules.storage_rules import perhaps_landed
 from tallystick.errors import (
     BatchUnknown,
     CommitOutcomeUnknown,

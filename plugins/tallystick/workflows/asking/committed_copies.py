@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy, relied_on
+from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.identities import BatchId
-from tallystick.domain.rules.storage_rules import StoredFile
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.stored_files import stored_file

@@ -11,8 +11,8 @@ from hashlib import sha256
 
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState
+from tallystick.domain.batches.stored_file import is_read, unlike_manifest
 from tallystick.domain.identities import BatchId
-from tallystick.domain.rules.storage_rules import is_read, unlike_manifest
 from tallystick.errors import (
     BatchUnknown,
     FileMissing,

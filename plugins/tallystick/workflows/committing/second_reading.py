@@ -16,6 +16,7 @@ from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.standing_batch import StandingBatch
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.logs.sameness import LogCheck
@@ -32,7 +33,6 @@ from tallystick.domain.rows.sampling import (
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences, without_untimed
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.scrub_rules import StandingBatch
 from tallystick.domain.rules.second_read_rules import (
     ComparedPlace,
     ComparedSlice,

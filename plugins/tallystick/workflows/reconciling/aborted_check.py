@@ -19,7 +19,7 @@ from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import log_changes
-from tallystick.domain.rules.content_rules import Place, aborted_landed
+from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.findings import Finding
 from tallystick.ports.proofs import CommittedDirectory
 from tallystick.workflows.services import Services
@@ -114,19 +114,12 @@ def _aborted(
     if not aborted:
         return
     partition = part.planned.offsets.partition.partition
-    place = Place(manifest.plan.feed, manifest.plan.topic, manifest.plan.ordinal, partition)
     for file in manifest.files:
         if file.name in standing:
             rows = landed.intersection(_reach(file, partition))
-            yield from aborted_landed(
-                place, rows, aborted, batch_id=manifest.plan.batch_id, file=file.name
-            )
+            yield from aborted_landed(manifest.plan, file.name, partition, rows, aborted)
 
 
 def _reach(file: LandedFile, partition: int) -> OffsetRuns:
     """All that the file's slices of a partition span."""
-    return OffsetRuns.of(
-        (each.first_offset, each.last_offset + 1)
-        for each in file.slices
-        if each.partition == partition
-    )
+    return OffsetRuns.of(each.run for each in file.slices if each.partition == partition)

@@ -14,8 +14,9 @@ from typing import Final
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.evidence import batches_in_trouble
+from tallystick.domain.rules.file_findings import is_of_batch_rows
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.offset_rules import is_of_rows, offset_findings
+from tallystick.domain.rules.offset_columns import offset_findings
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
 from tallystick.workflows.services import Services
@@ -52,7 +53,7 @@ def look_at_offsets(services: Services, sick: Collection[object] = ()) -> Offset
     unread: list[BatchId] = []
     rows = 0
     standing = [each.finding for each in ledger.findings(feed)]
-    in_trouble = batches_in_trouble(each for each in standing if not is_of_rows(each))
+    in_trouble = batches_in_trouble(each for each in standing if not is_of_batch_rows(each))
     for due in ledger.offsets_due(feed, services.feed.reconcile.scrub_every, _MOST_BATCHES):
         if rows and rows + due.record_count > _MOST_ROWS:
             break
@@ -112,4 +113,4 @@ def _of_batch(services: Services, batch_id: BatchId) -> Sequence[Finding] | None
     is_as_committed = {each.name for each in read.files} == names - gone
     if not is_as_committed or services.ledger.replacements(services.feed_name) != before:
         return None
-    return offset_findings(batch.manifest, gone, read)
+    return list(offset_findings(batch.manifest, gone, read))

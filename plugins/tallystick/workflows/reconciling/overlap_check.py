@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from tallystick.domain.offsets.ranges import OffsetRange, overlaps_in
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rules.content_rules import HeldOffsets, Place, landed_twice
+from tallystick.domain.rules.b2_landed_twice import HeldOffsets, shared_by_batches
 from tallystick.domain.rules.findings import Finding
 from tallystick.errors import FileMissing
 from tallystick.ports.evidence import SettledRanges
@@ -26,13 +26,9 @@ def doubled_findings(
         finding
         for each in unsound
         for overlap in overlaps_in(each.ranges)
-        for finding in landed_twice(
-            Place(
-                services.feed_name,
-                services.topic,
-                each.account.ordinal,
-                overlap.partition.partition,
-            ),
+        for finding in shared_by_batches(
+            services.feed_name,
+            each.account,
             list(_held(services, each.account.ordinal, overlap, directories)),
         )
     ]

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tallystick.domain.rows.payload import Payload
+from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.closing import Payloads
-from tallystick.domain.rules.content_rules import Payload, Place, payloads_twice
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError

@@ -19,6 +19,7 @@ from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.planning.log_changes import Accounts, Observation
+from tallystick.domain.rules.a10_ledger_behind import perhaps_landed
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
 from tallystick.domain.rules.proven_hole import HoleCount
@@ -28,9 +29,9 @@ from tallystick.domain.rules.rules import (
     broker_findings,
     ledger_findings,
 )
-from tallystick.domain.rules.storage_rules import is_unlisted, perhaps_landed
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
+from tallystick.domain.rules.u1_unread_storage import is_unlisted
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges

@@ -15,21 +15,17 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.batches.paths import BatchPath, ScrubPath
+from tallystick.domain.batches.standing_batch import StandingBatch, files_to_read, within_budget
 from tallystick.domain.batches.states import Verdict
+from tallystick.domain.batches.stored_file import StoredFile, while_read
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
+from tallystick.domain.rules.a8_perhaps_elsewhere import not_yet_asked
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.scrub_rules import (
-    BatchJudgement,
-    StandingBatch,
-    files_to_read,
-    judged,
-    while_read,
-    within_budget,
-)
-from tallystick.domain.rules.storage_rules import StoredFile, as_far_as_asked, not_yet_asked
+from tallystick.domain.rules.full_read import BatchJudgement, judged
 from tallystick.domain.rules.u1_could_not_tell import U1
+from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import FileMissing, ManifestMismatch, SparkError, StorageError
 from tallystick.ports.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder

@@ -15,25 +15,25 @@ from dataclasses import dataclass
 from tallystick.domain.batches.batch import BatchPlan, CommittedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
-from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.manifest_rules import LostManifest, unread_manifests, without_manifest
-from tallystick.domain.rules.storage_rules import (
-    StoredFile,
-    as_far_as_asked,
-    ledger_behind,
-    missing_or_changed,
+from tallystick.domain.batches.stored_file import StoredFile
+from tallystick.domain.rules.a8_perhaps_elsewhere import (
     perhaps_forgotten,
-    perhaps_unasked,
-    unlisted,
-)
-from tallystick.domain.rules.stray_rules import (
-    landed_inside,
     perhaps_in_strays,
-    stray_files,
-    stray_rows_twice,
+    perhaps_unasked,
+)
+from tallystick.domain.rules.a9_stray_file import landed_inside, stray_files
+from tallystick.domain.rules.a10_ledger_behind import ledger_behind
+from tallystick.domain.rules.b2_landed_twice import shared_with_stray
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.listed_files import missing_or_changed
+from tallystick.domain.rules.n3_unfinished_batch import LostManifest, without_manifest
+from tallystick.domain.rules.u1_unread_storage import (
+    unlisted,
     unread_feeds,
+    unread_manifests,
     unread_strays,
 )
+from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
@@ -81,7 +81,7 @@ def storage_findings(
         *landed_inside(feed, topic, strays.others.known),
         *unread_feeds(feed, topic, strays.others.unread),
         *stray_files(feed, topic, strays.told),
-        *(each for stray in strays.strays for each in stray_rows_twice(feed, topic, stray)),
+        *(each for stray in strays.strays for each in shared_with_stray(feed, topic, stray)),
         *unread_strays(feed, topic, strays.strays),
         *ledger_behind(feed, topic, strays.behind, strays.bare),
     ]

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from tallystick.domain.batches.paths import BatchPath, directory_of
 from tallystick.domain.batches.states import BatchState
+from tallystick.domain.batches.stored_file import is_read
 from tallystick.domain.repair.moving_back import MoveBack
 from tallystick.domain.repair.plan import StorageSteps
 from tallystick.domain.repair.quarantining import PutAside
 from tallystick.domain.rules.a10_ledger_behind import UnknownBatch
 from tallystick.domain.rules.evidence import path_in
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.storage_rules import is_read
 from tallystick.errors import FileMissing, IngestionError
 from tallystick.ports.ledger import CommittedBatch
 from tallystick.ports.proofs import FileState

@@ -10,11 +10,10 @@ from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.replacing import rows_of_file
 from tallystick.domain.batches.states import BatchState
+from tallystick.domain.batches.stray_file import StrayFile, generation_in
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.repair.facts import MovedFile
-from tallystick.domain.rules.storage_rules import generation_in
-from tallystick.domain.rules.stray_rules import StrayFile
 from tallystick.ports.ledger import CommittedBatch
 from tallystick.ports.proofs import FileState
 from tallystick.workflows.services import Services

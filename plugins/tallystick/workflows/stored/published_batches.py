@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.batches.paths import BatchPath
-from tallystick.domain.rules.storage_rules import UnknownDirectories, is_read, ledger_behind
+from tallystick.domain.batches.stored_file import UnknownDirectories, is_read
+from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.errors import FileMissing, LedgerBehind
 from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.place import at

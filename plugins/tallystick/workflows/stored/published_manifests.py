@@ -14,9 +14,9 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.directory_proof import DirectoryLook, DirectoryProof, proof_of
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import MANIFEST_NAME, BatchPath
+from tallystick.domain.batches.stored_file import is_read
 from tallystick.domain.identities import BatchId
 from tallystick.domain.repair.rebuilding import LeftOut, PublishedBatch, in_order
-from tallystick.domain.rules.storage_rules import is_read
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.workflows.services import Services
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from tallystick.domain.rules.storage_rules import UnknownFile, is_read
+from tallystick.domain.batches.stored_file import UnknownFile, is_read
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.services import Services

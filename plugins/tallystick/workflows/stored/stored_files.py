@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from tallystick.domain.batches.landed import LandedFile
-from tallystick.domain.rules.manifest_rules import LostManifest
-from tallystick.domain.rules.storage_rules import StoredFile
+from tallystick.domain.batches.stored_file import StoredFile
+from tallystick.domain.rules.n3_unfinished_batch import LostManifest
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
 from tallystick.ports.proofs import CommittedDirectory
 from tallystick.workflows.services import Services

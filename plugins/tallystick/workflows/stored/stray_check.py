@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.paths import MANIFEST_NAME, QUARANTINE_NAME, BatchPath
+from tallystick.domain.batches.stored_file import UnknownDirectories, is_read
+from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import BatchId
-from tallystick.domain.rules.storage_rules import UnknownDirectories, is_read
-from tallystick.domain.rules.stray_rules import StrayFile
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.services import Services

@@ -11,9 +11,9 @@ from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.replacing import rows_of_file
 from tallystick.domain.batches.states import BatchState
+from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rules.stray_rules import StrayFile
 from tallystick.errors import FileMissing, ManifestMismatch, StorageRefused
 from tallystick.ports.ledger import CommittedBatch
 from tallystick.ports.proofs import FileState

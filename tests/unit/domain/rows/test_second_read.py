@@ -9,11 +9,11 @@ import pytest
 
 from tallystick.domain.batches.landed import FileSlice, LandedFile
 from tallystick.domain.batches.replacing import spans_of
+from tallystick.domain.batches.standing_batch import StandingBatch
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.second_read import HEAD_BYTES, SeenRecord, SliceRead, differences
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.scrub_rules import StandingBatch
 from tallystick.domain.rules.second_read_rules import (
     ComparedPlace,
     ComparedSlice,

@@ -17,7 +17,6 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, FindingCode, Level, foreseen
-from tallystick.domain.rules.offset_rules import OF_ROWS
 from tallystick.domain.rules.registry import RULE_OF
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -26,6 +25,7 @@ SHOWN = BrokerSnapshot(
 )
 ALL = Heard(NOON, broker=SHOWN, storage=True)
 BATCH = BatchId("b" * 16)
+OF_ROWS = f"rows of batch {BATCH}"
 
 
 def found(code: FindingCode, level: Level = Level.L2, **changed: object) -> Finding:
@@ -130,8 +130,18 @@ def lost(
             False,
         ),
         (found(A8, subject=OF_ROWS), ALL, account(), False),
-        (found(A8, subject=OF_ROWS), replace(ALL, offsets_read={BATCH: True}), account(), True),
-        (found(A8, subject=OF_ROWS), replace(ALL, offsets_read={BATCH: False}), account(), False),
+        (
+            found(A8, subject=OF_ROWS),
+            replace(ALL, offsets_read={BATCH: True}),
+            account(),
+            True,
+        ),
+        (
+            found(A8, subject=OF_ROWS),
+            replace(ALL, offsets_read={BATCH: False}),
+            account(),
+            False,
+        ),
         (found(C1, Level.L3), ALL, account(), False),
         (found(C1, Level.L3), replace(ALL, read_in_full={BATCH: True}), account(), True),
         (found(C1, Level.L3), replace(ALL, read_in_full={BATCH: False}), account(), False),

@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rules.content_rules import (
-    HeldOffsets,
-    Payload,
-    Place,
-    aborted_landed,
-    landed_twice,
-    payloads_twice,
-)
+from tallystick.domain.rows.payload import Payload
+from tallystick.domain.rules.b2_landed_twice import HeldOffsets, shared_by_batches
+from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
+from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.findings import Finding
+from tests.support.builders import FEED, a_manifest, an_account
 
+MANIFEST = a_manifest()
 PLACE = Place("orders", "orders", 1, 0)
 Pairs = list[tuple[int, int]]
 
@@ -60,14 +58,16 @@ TWICE: list[tuple[str, list[HeldOffsets], Pairs, str]] = [
     ("files", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in TWICE]
 )
 def test_what_is_landed_twice(files: list[HeldOffsets], expected: Pairs, why: str) -> None:
-    found = landed_twice(PLACE, files)
+    found = shared_by_batches(FEED, an_account(), files)
 
     assert intervals(found) == expected, why
     assert {each.verdict for each in found} <= {Verdict.PROVEN_DUP}
 
 
 def test_what_is_landed_twice_names_its_places() -> None:
-    (found,) = landed_twice(PLACE, [held("b", [(0, 3)]), held("a", [(2, 5)]), held("c", [(6, 7)])])
+    (found,) = shared_by_batches(
+        FEED, an_account(), [held("b", [(0, 3)]), held("a", [(2, 5)]), held("c", [(6, 7)])]
+    )
 
     assert found.evidence == {"places": ["a.parquet", "b.parquet"], "more_than_once_in": []}
 
@@ -76,9 +76,8 @@ def test_what_is_landed_twice_names_its_places() -> None:
 def test_landed_twice_is_what_counting_says(files: list[list[int]]) -> None:
     # 1
     counted = [n for n in range(31) if sum(n in each for each in files) > 1]
-    found = landed_twice(
-        PLACE, [held(str(n), [(o, o + 1) for o in each]) for n, each in enumerate(files)]
-    )
+    holding = [held(str(n), [(o, o + 1) for o in each]) for n, each in enumerate(files)]
+    found = shared_by_batches(FEED, an_account(), holding)
 
     assert [n for a, b in intervals(found) for n in range(a, b)] == counted
 
@@ -101,7 +100,7 @@ def test_which_aborted_rows_are_landed(
     landed: Pairs, aborted: Pairs, expected: Pairs, why: str
 ) -> None:
     found = aborted_landed(
-        PLACE, OffsetRuns.of(landed), OffsetRuns.of(aborted), batch_id="b1", file="f1"
+        MANIFEST.plan, "one.parquet", 0, OffsetRuns.of(landed), OffsetRuns.of(aborted)
     )
 
     assert intervals(found) == expected, why

@@ -12,7 +12,10 @@ import pytest
 
 from tallystick.domain.batches.batch import CommittedFile, TriedBatch, WaitingBatch
 from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.batches.standing_batch import SliceKey, StandingBatch
 from tallystick.domain.batches.states import BatchState, HoleClass, Isolation, Verdict
+from tallystick.domain.batches.stored_file import StoredFile
+from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.sameness import LogCheck, Sameness
@@ -21,34 +24,42 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rows.second_read import Difference, SeenRecord, SliceRead
 from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
 from tallystick.domain.rules.a7_short_read import short_read
+from tallystick.domain.rules.a8_perhaps_elsewhere import perhaps_forgotten, perhaps_unasked
+from tallystick.domain.rules.a9_stray_file import stray_files
+from tallystick.domain.rules.a10_ledger_behind import ledger_behind, perhaps_landed
 from tallystick.domain.rules.a11_unreadable_record import unreadable_record
 from tallystick.domain.rules.b1_ledger_overlap import overlaps_in_ledger
-from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
-from tallystick.domain.rules.content_rules import (
+from tallystick.domain.rules.b2_landed_twice import (
     HeldOffsets,
-    Payload,
-    Place,
-    aborted_landed,
-    landed_twice,
-    payloads_twice,
+    shared_by_batches,
+    shared_with_stray,
 )
+from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
+from tallystick.domain.rules.c2_aborted_landed import aborted_landed
+from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.cut_log import has_lost_unlanded
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
+from tallystick.domain.rules.full_read import judged
+from tallystick.domain.rules.listed_files import missing_or_changed
 from tallystick.domain.rules.log_findings import change_findings, lost_finding
-from tallystick.domain.rules.manifest_rules import LostManifest, without_manifest
 from tallystick.domain.rules.n1_unread_partition import unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
-from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches
+from tallystick.domain.rules.n3_unfinished_batch import (
+    LostManifest,
+    held_too_long,
+    unfinished_batches,
+    without_manifest,
+)
 from tallystick.domain.rules.n4_failing_batch import failing_batches
 from tallystick.domain.rules.n5_no_run import missed_runs
 from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.registry import RULES
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass
-from tallystick.domain.rules.scrub_rules import SliceKey, StandingBatch, judged
 from tallystick.domain.rules.second_read_rules import (
     ComparedSlice,
     could_not_compare,
@@ -56,23 +67,8 @@ from tallystick.domain.rules.second_read_rules import (
     differing_rows,
     place_of,
 )
-from tallystick.domain.rules.storage_rules import (
-    StoredFile,
-    ledger_behind,
-    missing_or_changed,
-    perhaps_forgotten,
-    perhaps_landed,
-    perhaps_unasked,
-    unlisted,
-)
-from tallystick.domain.rules.stray_rules import (
-    StrayFile,
-    stray_files,
-    stray_rows_twice,
-    unread_feeds,
-    unread_strays,
-)
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.u1_unread_storage import unlisted, unread_feeds, unread_strays
 from tallystick.domain.rules.w1_loss_near import losses_near
 from tallystick.domain.rules.z1_control_marker import control_markers
 from tallystick.domain.rules.z2_aborted_record import aborted_records
@@ -158,8 +154,8 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "A11": [unreadable_record(MANIFEST.plan, a_range(5, 6), "long overflow")],
     "B1": overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
     "B2": [
-        *landed_twice(PLACE, [HeldOffsets("b", "f", FIVE, FIVE)]),
-        *stray_rows_twice(FEED, TOPIC, StrayFile("/d/gen=1/a.parquet", {0: FIVE}, kept={0: FIVE})),
+        *shared_by_batches(FEED, LANDED, [HeldOffsets("b", "f", FIVE, FIVE)]),
+        *shared_with_stray(FEED, TOPIC, StrayFile("/d/gen=1/a.parquet", {0: FIVE}, kept={0: FIVE})),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, doubled=RUNS),))),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, foreign=RUNS),))),
     ],
@@ -169,7 +165,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         *read_in_full(ReadFile("one.parquet", failure="CRC", is_damaged=True)),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS),)), taken=OTHER_SUMS),
     ],
-    "C2": aborted_landed(PLACE, FIVE, FIVE, batch_id=BATCH, file="one.parquet"),
+    "C2": aborted_landed(MANIFEST.plan, "one.parquet", 0, FIVE, FIVE),
     "C3": [
         *differing_rows(MANIFEST, MANIFEST.files, [DIFFERING]),
         *differing_attempt(MANIFEST.plan, AttemptId("1" * 16), [DIFFERING], ()),

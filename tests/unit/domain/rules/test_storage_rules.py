@@ -8,20 +8,18 @@ import pytest
 
 from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.states import Verdict
-from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.storage_rules import (
+from tallystick.domain.batches.stored_file import (
     StoredFile,
     UnknownFile,
     Unlike,
-    as_far_as_asked,
-    is_bare,
     is_read,
-    ledger_behind,
-    missing_or_changed,
-    perhaps_unasked,
     unlike_manifest,
 )
-from tallystick.domain.rules.waivers import evidence_digest
+from tallystick.domain.rules.a8_perhaps_elsewhere import perhaps_unasked
+from tallystick.domain.rules.a10_ledger_behind import is_bare, ledger_behind
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.listed_files import missing_or_changed
+from tallystick.domain.rules.waivers import as_far_as_asked, evidence_digest
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
 
 ONE = a_file("one.parquet", FileSlice(0, 0, 4, 5), FileSlice(1, 7, 8, 2), length_bytes=1_000)

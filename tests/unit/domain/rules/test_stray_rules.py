@@ -9,16 +9,16 @@ import pytest
 
 from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.states import Verdict
+from tallystick.domain.batches.stored_file import StoredFile
+from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.a8_perhaps_elsewhere import perhaps_in_strays
+from tallystick.domain.rules.a9_stray_file import stray_files
+from tallystick.domain.rules.b2_landed_twice import shared_with_stray
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.storage_rules import StoredFile, as_far_as_asked, missing_or_changed
-from tallystick.domain.rules.stray_rules import (
-    StrayFile,
-    perhaps_in_strays,
-    stray_files,
-    stray_rows_twice,
-    unread_strays,
-)
+from tallystick.domain.rules.listed_files import missing_or_changed
+from tallystick.domain.rules.u1_unread_storage import unread_strays
+from tallystick.domain.rules.waivers import as_far_as_asked
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
 
 PATH = "/landing/orders/gen=1/dt=2026-11-01/hour=07/copy.parquet"
@@ -51,7 +51,7 @@ def test_what_a_stray_is(
     # 1, 2
     stray = StrayFile(PATH, held, {0: committed}, {0: kept} if kept else {})
     assert (stray.may_be_only_copy, stray.is_news_to_ledger) == (is_sole, is_news)
-    assert len(stray_rows_twice(FEED, TOPIC, stray)) == twice
+    assert len(list(shared_with_stray(FEED, TOPIC, stray))) == twice
     assert bool(stray.words) is is_sole
 
 
@@ -127,7 +127,7 @@ def test_rows_that_a_stray_holds_are_not_proven_to_be_lost(
 def test_the_runs_that_a_stray_doubles_are_counted_in_full_and_named_up_to_a_hundred() -> None:
     held = OffsetRuns.of((first, first + 2) for first in range(9, 9 + 3 * 101, 3))
     stray = StrayFile("/d/gen=1/copy.parquet", {0: held, 1: held}, kept={0: held})
-    [found] = stray_rows_twice(FEED, TOPIC, stray)
+    [found] = shared_with_stray(FEED, TOPIC, stray)
     assert (found.partition, found.from_offset, found.until_offset) == (0, 9, 311)
     assert (found.evidence["offsets"], found.evidence["runs"]) == (202, 101)
     assert found.evidence["first_runs"] == [list(run) for run in held][:100]

@@ -11,7 +11,10 @@ import pytest
 
 from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
 from tallystick.domain.batches.landed import FileSlice, ReadBack
+from tallystick.domain.batches.standing_batch import SliceKey, StandingBatch
 from tallystick.domain.batches.states import BatchState, Isolation
+from tallystick.domain.batches.stored_file import StoredFile
+from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.sameness import LogCheck, Sameness
@@ -20,51 +23,46 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences
 from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
 from tallystick.domain.rules.a7_short_read import short_read
+from tallystick.domain.rules.a9_stray_file import landed_inside, stray_files
+from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.domain.rules.a11_unreadable_record import unreadable_record
 from tallystick.domain.rules.b1_ledger_overlap import landed_in_two_lives, overlaps_in_ledger
-from tallystick.domain.rules.content_rules import (
+from tallystick.domain.rules.b2_landed_twice import (
     HeldOffsets,
-    Payload,
-    Place,
-    aborted_landed,
-    landed_twice,
-    payloads_twice,
+    shared_by_batches,
+    shared_with_stray,
 )
+from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
+from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.full_read import judged
+from tallystick.domain.rules.listed_files import missing_or_changed
 from tallystick.domain.rules.log_findings import change_findings, lost_finding
-from tallystick.domain.rules.manifest_rules import LostManifest, without_manifest
 from tallystick.domain.rules.n1_unread_partition import unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
-from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches
+from tallystick.domain.rules.n3_unfinished_batch import (
+    LostManifest,
+    held_too_long,
+    unfinished_batches,
+    without_manifest,
+)
 from tallystick.domain.rules.n4_failing_batch import failing_batches
 from tallystick.domain.rules.n5_no_run import missed_runs
-from tallystick.domain.rules.offset_rules import offset_findings
+from tallystick.domain.rules.offset_columns import offset_findings
 from tallystick.domain.rules.registry import RULES
 from tallystick.domain.rules.rule import Ending
-from tallystick.domain.rules.scrub_rules import SliceKey, StandingBatch, judged
 from tallystick.domain.rules.second_read_rules import (
     ComparedSlice,
     differing_attempt,
     differing_rows,
 )
-from tallystick.domain.rules.storage_rules import (
-    StoredFile,
-    ledger_behind,
-    missing_or_changed,
-    unlisted,
-)
-from tallystick.domain.rules.stray_rules import (
-    StrayFile,
-    landed_inside,
-    stray_files,
-    stray_rows_twice,
-    unread_strays,
-)
 from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
+from tallystick.domain.rules.u1_unread_storage import unlisted, unread_strays
 from tallystick.domain.rules.w1_loss_near import losses_near
 from tallystick.domain.rules.waivers import evidence_digest
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
@@ -138,7 +136,7 @@ def read_in_full(
 
 
 def of_rows(found: ReadBack) -> Told:
-    return offset_findings(MANIFEST, (), found)
+    return tuple(offset_findings(MANIFEST, (), found))
 
 
 def record(offset: int, value: bytes) -> SeenRecord:
@@ -231,7 +229,7 @@ def not_listed(last_seen_until: int) -> Told:
 
 
 def landed_at(*held: HeldOffsets) -> Told:
-    return landed_twice(PLACE, held)
+    return shared_by_batches(FEED, NINE, held)
 
 
 def held(place: str, doubled: OffsetRuns | None = None) -> HeldOffsets:
@@ -240,7 +238,7 @@ def held(place: str, doubled: OffsetRuns | None = None) -> HeldOffsets:
 
 def beside(offsets: OffsetRuns) -> Told:
     stray = StrayFile("/d/gen=1/copy.parquet", {0: offsets}, kept={0: offsets})
-    return stray_rows_twice(FEED, TOPIC, stray)
+    return tuple(shared_with_stray(FEED, TOPIC, stray))
 
 
 def payloads(*hashes: bytes) -> Told:
@@ -250,7 +248,7 @@ def payloads(*hashes: bytes) -> Told:
 
 def aborted(*pairs: tuple[int, int]) -> Told:
     both = runs(*pairs)
-    return aborted_landed(PLACE, both, both, batch_id=BATCH, file="one.parquet")
+    return aborted_landed(MANIFEST.plan, "one.parquet", 0, both, both)
 
 
 def overlap(*pairs: tuple[int, int]) -> Told:
