@@ -22,7 +22,7 @@ def a_feed(until: str = "now") -> Feed:
 
 
 def test_the_form_left_alone_is_valid() -> None:
-    from tallystick.orchestration.form import form
+    from tallystick.orchestration.ingest import form
 
     assert {name: param.resolve() for name, param in form(a_feed()).items()} == {
         "window_start": None,
@@ -38,14 +38,14 @@ def test_the_form_left_alone_is_valid() -> None:
 def test_a_value_of_another_type_is_refused(name: str, value: object) -> None:
     from airflow.sdk.exceptions import ParamValidationError
 
-    from tallystick.orchestration.form import form
+    from tallystick.orchestration.ingest import form
 
     with pytest.raises(ParamValidationError):
         form(a_feed())[name].resolve(value)
 
 
 def test_every_field_says_what_it_is() -> None:
-    from tallystick.orchestration.form import form
+    from tallystick.orchestration.ingest import form
 
     for param in form(a_feed()).values():
         assert param.description
@@ -62,7 +62,7 @@ def test_every_field_says_what_it_is() -> None:
 def test_the_form_says_where_records_go_before_an_old_window_is_given(
     until: str, words: str
 ) -> None:
-    from tallystick.orchestration.form import form
+    from tallystick.orchestration.ingest import form
 
     description = form(a_feed(until))["window_start"].description
     assert description

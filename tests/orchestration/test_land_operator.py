@@ -15,7 +15,7 @@ from tests.orchestration.test_connections import CONNECTIONS
 from tests.support.story import a_feed
 
 LAND = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json")
-SEARCH = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/isolate.json")
+SEARCH = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/search.json")
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def test_each_application_of_a_task_is_told_its_own_plan(place: Path) -> None:
 
     spark.run(LAND, started=lambda _: None)
     notes: list[str] = []
-    spark.isolate(SEARCH, noted=notes.append)
+    spark.search(SEARCH, noted=notes.append)
 
     first, one, second, other = (place / "told").read_text().splitlines()
     assert first.endswith("spark_jobs/land.py hdfs://nn/plan.json")
-    assert second.endswith("spark_jobs/isolate.py hdfs://nn/isolate.json")
+    assert second.endswith("spark_jobs/search.py hdfs://nn/search.json")
     assert one != other
     assert notes == ["about to read"]

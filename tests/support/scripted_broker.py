@@ -31,11 +31,11 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.planning.unreadable import (
-    IsolationPlan,
     Pieces,
     ReadNote,
+    SearchPlan,
     after_known,
-    isolated,
+    searched,
 )
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.domain.rows.scrub import ScrubPlan
@@ -421,8 +421,8 @@ class ScriptedSpark:
             position = records[:most][-1] + 1
             records = records[most:]
 
-    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
-        plan = from_plain(IsolationPlan, json.loads(self._text(order.plan_uri)))
+    def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+        plan = from_plain(SearchPlan, json.loads(self._text(order.plan_uri)))
         before = list(plan.known)
 
         def read(pieces: Pieces) -> str | None:
@@ -433,7 +433,7 @@ class ScriptedSpark:
             self._write(landing)
             return before[-1]
 
-        result = isolated(plan.landing.ranges, plan.logs, after_known(plan.known, read))
+        result = searched(plan.landing.ranges, plan.logs, after_known(plan.known, read))
         path = f"{self._path(plan.output)}/part-00000.txt"
         self._store.write(path, json.dumps(to_plain(result)).encode())
 

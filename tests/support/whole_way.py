@@ -20,7 +20,7 @@ from tallystick.errors import ApplicationFailed, ScrubFailed
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
-from tallystick.spark import isolating
+from tallystick.spark import searching
 from tallystick.spark.causes import cause_of
 from tallystick.spark.landing import land
 from tallystick.spark.scrubbing import scrub, write_result
@@ -60,12 +60,12 @@ class SessionRunner:
             raise ApplicationFailed(order.batch_id, order.attempt_id, cause) from error
         self.after(plan)
 
-    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+    def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         text = self.spark.read.text(order.plan_uri, wholetext=True).head()
         assert text is not None
-        plan = isolating.plan_of(text["value"])
+        plan = searching.plan_of(text["value"])
         try:
-            isolating.write_result(self.spark, plan, isolating.isolate(self.spark, plan, noted))
+            searching.write_result(self.spark, plan, searching.search(self.spark, plan, noted))
         except Exception as error:
             cause = cause_of(str(error))
             raise ApplicationFailed(order.batch_id, order.attempt_id, cause) from error

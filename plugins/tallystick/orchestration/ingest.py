@@ -5,18 +5,24 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule, task
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, task
 
 from tallystick.orchestration import ingest_tasks
 from tallystick.orchestration.announcement import asset_of
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.failures import in_airflow_terms
-from tallystick.orchestration.form import form
 from tallystick.orchestration.run_context import Context, require_known_conf, window_of
 from tallystick.settings.feed import Feed
 
 OWNER: Final = "tallystick"
 TAG: Final = "tallystick"
+_BY_RECORD_TIME: Final = (
+    "plan.until is 'window_end': each record lands under its own window, older ones too."
+)
+_BY_RUN: Final = (
+    "plan.until is 'now': a run with an old window puts current records under that window. Use"
+    " 'window_end' in the feed file to keep directories by record time."
+)
 
 
 def _refuse_unknown_conf(context: Context) -> None:
@@ -62,6 +68,35 @@ def ingest_dag(feed: Feed) -> DAG:
     ) as dag:
         _tasks(feed)
     return dag
+
+
+def form(feed: Feed) -> dict[str, Param]:
+    """The parameters of an ingest run; a scheduled run leaves them as they are."""
+    where = _BY_RUN if feed.plan.until == "now" else _BY_RECORD_TIME
+    return {
+        "window_start": Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            title="Window start",
+            description=(
+                f"First instant of the window (included). Empty: the run's own interval. {where}"
+            ),
+        ),
+        "window_end": Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            title="Window end",
+            description="End of the window (excluded). Give both instants, or none.",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description="Say in the log of the task plan what would be landed; change nothing.",
+        ),
+    }
 
 
 def _tasks(feed: Feed) -> None:
@@ -111,13 +146,13 @@ Lands the topic `{source.topic}` ({source.isolation}, from `{source.connection}`
 
 | task | what it does |
 |---|---|
-| finish | publishes what an earlier run committed and could not publish any more |
+| finish | publishes what an earlier run committed and did not publish |
 | plan | decides what is due, records what was lost, claims the ranges; its log names them |
 | batch.land | lets Spark write one batch into its own staging directory |
 | batch.verify_and_commit | reads it back from HDFS, accounts for every offset, commits |
 | batch.publish | renames the directory to where readers look |
-| announce | tells the asset `tallystick://{feed.name}` what was published, by finish too |
-| sweep | deletes what dead attempts left in staging |
+| announce | tells the asset `tallystick://{feed.name}` what was published, finish included |
+| sweep | clears the staging directories of dead attempts |
 | check | fails when something is lost, doubled or unknown, or when a batch failed |
 
 A window that was landed before is a no-op, so backfills and manual runs may come in any order, and

@@ -82,11 +82,11 @@ class _OperatorRunner:
 
         self._read_kafka(order, LANDING_APPLICATION, started, _ignored)
 
-    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+    def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         """Return when the application has ended well; raises ApplicationFailed with its cause."""
-        from tallystick.wiring import ISOLATE_APPLICATION
+        from tallystick.wiring import SEARCH_APPLICATION
 
-        self._read_kafka(order, ISOLATE_APPLICATION, _ignored, noted)
+        self._read_kafka(order, SEARCH_APPLICATION, _ignored, noted)
 
     def _read_kafka(
         self,

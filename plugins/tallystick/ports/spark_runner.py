@@ -40,10 +40,10 @@ class SparkRunner(Protocol):
         """
         ...
 
-    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+    def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         """Return when the unreadable offsets were looked for, with the result written.
 
-        The order's plan is an `IsolationPlan`. `noted` hears a note before each read: a `ReadNote`
+        The order's plan is an `SearchPlan`. `noted` hears a note before each read: a `ReadNote`
         as JSON; none where the driver runs elsewhere. Raises ApplicationFailed; ApplicationOverdue
         where a single read takes minutes. The application dies with this process.
         """

@@ -22,7 +22,7 @@ TRAVELS: Final = (
     "spark/application.py",
     "spark/causes.py",
     "spark/damage.py",
-    "spark/isolating.py",
+    "spark/searching.py",
     "spark/landed_files.py",
     "spark/landing.py",
     "spark/parent_death.py",

@@ -38,7 +38,7 @@ LONGEST: Final = timedelta(hours=6)
 NO_APPLICATION: Final = "(none was started)"
 # They lie beside the one that lands.
 SCRUB_APPLICATION: Final = "scrub.py"
-ISOLATE_APPLICATION: Final = "isolate.py"
+SEARCH_APPLICATION: Final = "search.py"
 
 
 def _ignored(_: str) -> None:
@@ -81,9 +81,9 @@ class SubmitRunner:
         """
         self._read_kafka(order, self._application, _Heard(started=started))
 
-    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+    def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         """Return when the application has ended well; raises ApplicationFailed with its cause."""
-        application = self._application.with_name(ISOLATE_APPLICATION)
+        application = self._application.with_name(SEARCH_APPLICATION)
         self._read_kafka(order, application, _Heard(noted=noted))
 
     def _read_kafka(self, order: LandingOrder, application: Path, heard: _Heard) -> None:

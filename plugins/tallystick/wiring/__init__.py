@@ -3,9 +3,9 @@ them all.
 """
 
 from tallystick.wiring.adapters import (
-    ISOLATE_APPLICATION,
     LANDING_APPLICATION,
     SCRUB_APPLICATION,
+    SEARCH_APPLICATION,
     ledger_dsn,
     open_ledger,
     open_services,
@@ -15,9 +15,9 @@ from tallystick.wiring.adapters import (
 )
 
 __all__ = [
-    "ISOLATE_APPLICATION",
     "LANDING_APPLICATION",
     "SCRUB_APPLICATION",
+    "SEARCH_APPLICATION",
     "ledger_dsn",
     "open_ledger",
     "open_services",

@@ -38,7 +38,7 @@ LEDGER_CONNECTION: Final = "ledger_default"
 # What spark-submit starts, beside plugins/ in every installation.
 LANDING_APPLICATION: Final = Path(__file__).resolve().parents[3] / "spark_jobs" / "land.py"
 SCRUB_APPLICATION: Final = LANDING_APPLICATION.with_name("scrub.py")
-ISOLATE_APPLICATION: Final = LANDING_APPLICATION.with_name("isolate.py")
+SEARCH_APPLICATION: Final = LANDING_APPLICATION.with_name("search.py")
 
 
 class WallClock:

@@ -62,7 +62,7 @@ def test_a_search_and_a_scrub_that_hang_are_ended_too(tmp_path: Path) -> None:
     hanging = runner(tmp_path, HANGS, longest=1.5)
 
     with pytest.raises(ApplicationOverdue, match="batch batch1"):
-        hanging.isolate(ORDER, noted=lambda _: None)
+        hanging.search(ORDER, noted=lambda _: None)
     with pytest.raises(ApplicationOverdue, match="scrub scrub1"):
         hanging.scrub(ScrubOrder("orders", "scrub1", "hdfs://nn/scrub.json"))
 
@@ -79,7 +79,7 @@ def test_a_read_of_a_search_that_hangs_is_ended_long_before_a_landing_would_be(
     script = "; ".join([*(NOTE.format(each) for each in range(4)), HANGS])
 
     with pytest.raises(ApplicationOverdue, match=r"longer than 0:00:02.5"):
-        runner(tmp_path, script, longest=600).isolate(ORDER, noted=notes.append)
+        runner(tmp_path, script, longest=600).search(ORDER, noted=notes.append)
 
     assert notes == ["0", "1", "2", "3"]
     assert not is_alive(tmp_path)

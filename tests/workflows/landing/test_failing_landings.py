@@ -13,7 +13,7 @@ import pytest
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.settings.feed import SparkSettings
-from tallystick.workflows.committing.heartbeat import held
+from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -129,7 +129,7 @@ def test_the_lease_of_an_attempt_that_hangs_is_renewed_no_more(story: Story) -> 
     )
     assert attempt
 
-    with held(services, attempt):
+    with lease_renewed(services, attempt):
         time.sleep(2.5)
         was_held = services.ledger.batch(batch.batch_id).holder
         time.sleep(5)

@@ -256,13 +256,13 @@ class HourByHour(FixedClock):
 def test_a_search_in_which_everything_hangs_ends_and_names_nothing(story: Story) -> None:
     services = replace(blind_to(story), clock=HourByHour())
     services.spark.hanging = {(p, each) for p in (0, 1) for each in range(100)}  # type: ignore[attr-defined]
-    isolate, searches = services.spark.isolate, []
+    search, searches = services.spark.search, []
 
     def counted(order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         searches.append(order)
-        isolate(order, noted=noted)
+        search(order, noted=noted)
 
-    services.spark.isolate = counted  # type: ignore[method-assign]
+    services.spark.search = counted  # type: ignore[method-assign]
 
     assert told(landed(services, 2)) == ["ApplicationOverdue"]
 
@@ -276,7 +276,7 @@ def test_a_search_that_fails_changes_nothing(story: Story) -> None:
     def broken(order: object, **noted: object) -> None:
         raise ApplicationFailed("batch", "local", "no executors")
 
-    services.spark.isolate = broken  # type: ignore[method-assign,assignment]
+    services.spark.search = broken  # type: ignore[method-assign,assignment]
 
     assert told(landed(services, 2)) == ["ApplicationFailed"]
     assert unreadable(services) == {}
@@ -354,7 +354,7 @@ def test_what_was_accepted_before_it_was_tried_again_is_given_up(story: Story) -
     services = blind_to(story, (0, 77))
     landed(services, 3)
     [number] = unreadable(services)
-    spark, blind = services.spark.isolate, []
+    spark, blind = services.spark.search, []
 
     def accepted_meanwhile(order: object, **noted: object) -> None:
         spark(order, **noted)  # type: ignore[arg-type]
@@ -362,7 +362,7 @@ def test_what_was_accepted_before_it_was_tried_again_is_given_up(story: Story) -
             blind.append(True)
             accept(services.ledger, number)
 
-    services.spark.isolate = accepted_meanwhile  # type: ignore[method-assign,assignment]
+    services.spark.search = accepted_meanwhile  # type: ignore[method-assign,assignment]
     repair_feed(services, [number], OWNER)
 
     assert services.ledger.accounts(FEED).generations[0].frontier == 100

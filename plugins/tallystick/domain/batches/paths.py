@@ -22,7 +22,7 @@ MANIFEST_NAME: Final = "_tally.json"
 PLAN_NAME: Final = "plan.json"
 LOG_ANSWER_NAME: Final = "log.json"
 DATA_NAME: Final = "data"
-ISOLATION_NAME: Final = "isolate"
+SEARCH_NAME: Final = "search"
 PROBE_NAME: Final = "probe"
 SCRUB_NAME: Final = "_scrub"
 SCRUB_PLAN_NAME: Final = "scrub.json"
@@ -74,7 +74,7 @@ class StagingPath:
 
     def isolation(self, number: int) -> str:
         """The directory of the search's plan, notes and result, one for each application."""
-        return f"{self}/{ISOLATION_NAME}-{number}"
+        return f"{self}/{SEARCH_NAME}-{number}"
 
     @property
     def probe(self) -> str:

@@ -42,7 +42,7 @@ Read = Callable[[Pieces], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class IsolationPlan:
+class SearchPlan:
     """All that the search is told; it holds no secret."""
 
     landing: LandingPlan
@@ -114,7 +114,7 @@ class UnreadableOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class IsolationResult:
+class SearchResult:
     """What the search has found."""
 
     unreadable: tuple[UnreadableOffset, ...] = ()
@@ -210,13 +210,13 @@ class _Search:
                 yield OffsetRange(partition, beside, beside + 1)
 
 
-def isolated(
+def searched(
     ranges: Pieces,
     logs: Pieces,
     read: Read,
     *,
     has_time: Callable[[], bool] = lambda: True,
-) -> IsolationResult:
+) -> SearchResult:
     """The offsets that can't be read, lowest first; `ranges` have failed as a whole."""
     search = _Search(read, logs, has_time)
     suspects: dict[TopicPartition, list[OffsetRange]] = {}
@@ -230,7 +230,7 @@ def isolated(
             reason = search.fails((each,))
             if reason is not None:
                 found.append(UnreadableOffset(partition.partition, each.from_offset, reason))
-    return IsolationResult(tuple(found), search.probes)
+    return SearchResult(tuple(found), search.probes)
 
 
 def _span(pieces: Pieces) -> int:

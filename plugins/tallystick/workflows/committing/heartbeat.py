@@ -1,4 +1,4 @@
-"""Holds a batch while somebody works on it: renews the lease beside the work, from its own thread.
+"""Holds a batch while an attempt works on it: a thread beside the work renews the lease.
 
 A lease that runs out is no danger: another run then takes the batch over, and the older token is
 dead.
@@ -23,8 +23,8 @@ _BEATS_PER_LEASE: Final = 4
 
 
 @contextmanager
-def held(services: Services, attempt: Attempt) -> Iterator[None]:
-    """The attempt's lease is renewed until the block ends; a passing fault of the ledger is borne.
+def lease_renewed(services: Services, attempt: Attempt) -> Iterator[None]:
+    """Renew the attempt's lease until the block ends, and bear a passing fault of the ledger.
 
     It is renewed for as long as an application of the feed may run, and one lease more: an attempt
     that hangs is taken over then, even where nobody could end it. It is renewed once before the

@@ -18,7 +18,7 @@ from tallystick.domain.batches.states import CommitAnswer, HoleClass
 from tallystick.domain.identities import AttemptId
 from tallystick.ports.scrubs import TakenSample
 from tallystick.workflows.committing.failing import failing
-from tallystick.workflows.committing.heartbeat import held
+from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.committing.proving import proven
 from tallystick.workflows.committing.second_reading import take_sample
 from tallystick.workflows.committing.taking_over import kept_beside, require_no_row_taken
@@ -55,7 +55,7 @@ def verify_and_commit(
             log.info("Batch %s: this attempt has committed before.", attempt.batch_id)
             return None
         plan = services.ledger.batch(attempt.batch_id).plan
-    with at(services, "verify", plan), failing(services, attempt), held(services, attempt):
+    with at(services, "verify", plan), failing(services, attempt), lease_renewed(services, attempt):
         manifest = proven(services, attempt, plan)
         sample = take_sample(services, attempt, manifest, landed_by or attempt.attempt_id)
         require_no_row_taken(services, manifest)

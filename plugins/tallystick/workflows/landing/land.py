@@ -27,9 +27,9 @@ from tallystick.errors import (
 )
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.committing.failing import failing
-from tallystick.workflows.committing.heartbeat import held
+from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.committing.log_as_read import keep_answer
-from tallystick.workflows.landing.isolating import set_unreadable_aside
+from tallystick.workflows.landing.searching import set_unreadable_aside
 from tallystick.workflows.place import at
 from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
@@ -57,7 +57,7 @@ def land_batch(
         attempt = begin(services, status, attempt_id, owner)
         if attempt is None:
             return None
-        with failing(services, attempt), held(services, attempt):
+        with failing(services, attempt), lease_renewed(services, attempt):
             order = prepare(services, attempt)
             if status.plan.ranges:
                 _carry_out(services, attempt, order, status)
@@ -74,7 +74,7 @@ def _carry_out(
     try:
         services.spark.run(order, started=partial(_note_application, services, attempt))
     except (ApplicationFailed, ApplicationOverdue):
-        with held(services, attempt):  # the search has a time of its own
+        with lease_renewed(services, attempt):  # the search has a time of its own
             set_unreadable_aside(services, attempt, before)
         raise
 

@@ -14,16 +14,16 @@ from tallystick.domain.planning.unreadable import (
     MOST_DEATHS,
     MOST_PROBES,
     MOST_UNREADABLE,
-    IsolationPlan,
-    IsolationResult,
     Pieces,
     Read,
     ReadNote,
+    SearchPlan,
+    SearchResult,
     UnreadableOffset,
     after_known,
     death,
-    isolated,
     known_after,
+    searched,
 )
 from tests.support.builders import a_landing
 
@@ -42,7 +42,7 @@ def failing_at(*places: tuple[int, int]) -> Read:
     return read
 
 
-def found(result: IsolationResult) -> list[tuple[int, int]]:
+def found(result: SearchResult) -> list[tuple[int, int]]:
     return [(each.partition, each.offset) for each in result.unreadable]
 
 
@@ -63,29 +63,29 @@ def test_every_offset_that_fails_alone_is_named_with_its_reason(
     places: list[tuple[int, int]], why: str
 ) -> None:
     # 1
-    result = isolated(LOG, LOG, failing_at(*places))
+    result = searched(LOG, LOG, failing_at(*places))
     assert found(result) == places, why
     assert [each.reason for each in result.unreadable] == [f"bad {a}/{b}" for a, b in places]
 
 
 def test_one_in_two_thousand_takes_a_few_dozen_reads() -> None:
-    assert isolated(LOG, LOG, failing_at((0, 1500))).probes < 30
+    assert searched(LOG, LOG, failing_at((0, 1500))).probes < 30
 
 
 def test_a_single_offset_is_judged_beside_its_neighbours_in_the_log() -> None:
     # 1
     one = (offsets(77, 78),)
-    assert found(isolated(one, LOG, failing_at((0, 77)))) == [(0, 77)]
-    assert found(isolated(one, LOG, failing_at((0, 77), (0, 76)))) == [(0, 77)]
-    assert found(isolated(one, LOG, failing_at((0, 76), (0, 77), (0, 78)))) == [(0, 77)]
-    assert found(isolated(one, LOG, failing_at((0, 76), (0, 77), (0, 78), (0, 1999)))) == []
-    assert found(isolated(one, one, failing_at((0, 77)))) == []
+    assert found(searched(one, LOG, failing_at((0, 77)))) == [(0, 77)]
+    assert found(searched(one, LOG, failing_at((0, 77), (0, 76)))) == [(0, 77)]
+    assert found(searched(one, LOG, failing_at((0, 76), (0, 77), (0, 78)))) == [(0, 77)]
+    assert found(searched(one, LOG, failing_at((0, 76), (0, 77), (0, 78), (0, 1999)))) == []
+    assert found(searched(one, one, failing_at((0, 77)))) == []
 
 
 def test_nothing_is_named_where_nothing_of_the_partition_is_read() -> None:
     # 1
     away = [(0, each) for each in range(2000)]
-    assert found(isolated(LOG, LOG, failing_at(*away, (1, 5)))) == [(1, 5)]
+    assert found(searched(LOG, LOG, failing_at(*away, (1, 5)))) == [(1, 5)]
 
 
 def test_what_is_read_at_the_second_try_is_not_named() -> None:
@@ -97,7 +97,7 @@ def test_what_is_read_at_the_second_try_is_not_named() -> None:
         is_first = tries.count((offsets(7, 8),)) < 2
         return "away" if is_first and any(7 in each for each in pieces) else None
 
-    assert found(isolated((offsets(0, 20),), LOG, read)) == []
+    assert found(searched((offsets(0, 20),), LOG, read)) == []
 
 
 @pytest.mark.parametrize("offset", [0, 3_333_333, 9_999_999])
@@ -114,7 +114,7 @@ def test_a_record_is_found_in_a_batch_that_takes_hours_to_land(minutes: float, o
         deaths.append(death("2 minutes", has_hung=is_slow))
         return deaths[-1]
 
-    assert found(isolated(whole, whole, read)) == [(0, offset)]
+    assert found(searched(whole, whole, read)) == [(0, offset)]
     assert len(deaths) <= MOST_DEATHS
 
 
@@ -128,7 +128,7 @@ def test_one_read_that_hangs_by_chance_takes_no_other_piece_apart() -> None:
         return death("2 minutes", has_hung=True) if hangs else failing_at((0, 0), (0, 1900))(pieces)
 
     log = (offsets(0, 2000),)
-    assert found(isolated(log, log, read)) == [(0, 0), (0, 1900)]
+    assert found(searched(log, log, read)) == [(0, 0), (0, 1900)]
     assert (offsets(1, 3),) in tries
     assert len(tries) < 50
 
@@ -136,20 +136,20 @@ def test_one_read_that_hangs_by_chance_takes_no_other_piece_apart() -> None:
 def test_a_search_names_only_so_many_and_takes_only_so_many_reads() -> None:
     # 2
     every_other = [(0, each) for each in range(0, 2000, 2)]
-    result = isolated(LOG, LOG, failing_at(*every_other))
+    result = searched(LOG, LOG, failing_at(*every_other))
     assert len(result.unreadable) == MOST_UNREADABLE
     assert result.probes <= MOST_PROBES
 
 
 def test_a_search_that_has_no_time_left_names_nothing() -> None:
     # 2
-    result = isolated(LOG, LOG, failing_at((0, 7)), has_time=lambda: False)
-    assert result == IsolationResult()
+    result = searched(LOG, LOG, failing_at((0, 7)), has_time=lambda: False)
+    assert result == SearchResult()
 
 
 def test_what_can_be_read_after_all_names_nothing() -> None:
     well: Callable[[Pieces], None] = lambda pieces: None  # noqa: E731
-    assert isolated(LOG, LOG, well).unreadable == ()
+    assert searched(LOG, LOG, well).unreadable == ()
 
 
 def test_what_killed_an_application_is_known_to_the_next_one() -> None:
@@ -180,14 +180,14 @@ def test_reads_whose_outcome_is_known_are_not_made_again() -> None:
         known.append(failing_at((0, 1500))(pieces))
         return known[-1]
 
-    whole = isolated(LOG, LOG, read)
+    whole = searched(LOG, LOG, read)
     made.clear()
-    again = isolated(LOG, LOG, after_known(tuple(known), read))
+    again = searched(LOG, LOG, after_known(tuple(known), read))
 
     assert (again, made) == (whole, [])
 
 
-PLAN = IsolationPlan(a_landing(*LOG, output="hdfs://nn/probe"), LOG, "hdfs://nn/result")
+PLAN = SearchPlan(a_landing(*LOG, output="hdfs://nn/probe"), LOG, "hdfs://nn/result")
 
 
 def test_a_read_lands_its_offsets_as_the_landing_would_and_polls_nothing_behind_them() -> None:
@@ -203,6 +203,6 @@ def test_a_read_lands_its_offsets_as_the_landing_would_and_polls_nothing_behind_
 
 def test_plan_and_result_survive_their_way_through_a_file() -> None:
     # 5
-    result = IsolationResult((UnreadableOffset(0, 7, "why"),), 12)
+    result = SearchResult((UnreadableOffset(0, 7, "why"),), 12)
     for each in (PLAN, replace(PLAN, known=(None, "why")), ReadNote(3, None), result):
         assert from_plain(type(each), json.loads(json.dumps(to_plain(each)))) == each

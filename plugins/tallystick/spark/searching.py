@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.planning.unreadable import (
-    IsolationPlan,
-    IsolationResult,
     Pieces,
     ReadNote,
+    SearchPlan,
+    SearchResult,
     after_known,
-    isolated,
+    searched,
 )
 from tallystick.spark.causes import record_failure_of
 from tallystick.spark.landing import land
@@ -28,14 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def plan_of(text: str) -> IsolationPlan:
+def plan_of(text: str) -> SearchPlan:
     """The plan; ValueError when the text is none."""
-    return from_plain(IsolationPlan, json.loads(text))
+    return from_plain(SearchPlan, json.loads(text))
 
 
-def isolate(
-    spark: SparkSession, plan: IsolationPlan, say: Callable[[str], None]
-) -> IsolationResult:
+def search(spark: SparkSession, plan: SearchPlan, say: Callable[[str], None]) -> SearchResult:
     """The offsets of the plan that can't be read; no read begins after the plan's time.
 
     `say` is called with a note before each read, for the read may end the application, and at the
@@ -60,7 +58,7 @@ def isolate(
             return record_failure_of(error)
         return None
 
-    result = isolated(
+    result = searched(
         plan.landing.ranges,
         plan.logs,
         after_known(plan.known, read),
@@ -70,6 +68,6 @@ def isolate(
     return result
 
 
-def write_result(spark: SparkSession, plan: IsolationPlan, result: IsolationResult) -> None:
+def write_result(spark: SparkSession, plan: SearchPlan, result: SearchResult) -> None:
     """Write the result as one line of text in one file of the plan's output directory."""
     write_text(spark, json.dumps(to_plain(result)), plan.output, plan.landing.replication)

@@ -1,4 +1,4 @@
-"""What spark-submit starts to find the offsets that can't be read: `isolate.py URI-OF-PLAN`.
+"""What spark-submit starts to find the offsets that can't be read: `search.py URI-OF-PLAN`.
 
 It decides nothing. The package comes with the application (`--py-files`). Standard output gets
 plain lines: the application's id, what is searched, a note before each read, and that it is done or
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def searched(spark: SparkSession, text: str) -> str:
     """Carry the plan out and write its result; the line that says so."""
-    from tallystick.spark.isolating import isolate, plan_of, write_result
+    from tallystick.spark.searching import plan_of, search, write_result
 
     plan = plan_of(text)
     ranges = plan.landing.ranges
@@ -25,7 +25,7 @@ def searched(spark: SparkSession, text: str) -> str:
         f"looking for unreadable offsets of batch {plan.landing.batch_id}: {len(ranges)} ranges of"
         f" {plan.landing.topic}, {sum(each.span for each in ranges)} offsets"
     )
-    result = isolate(spark, plan, lambda note: say(f"note {note}"))
+    result = search(spark, plan, lambda note: say(f"note {note}"))
     write_result(spark, plan, result)
     return f"found {len(result.unreadable)} unreadable offsets by {result.probes} reads"
 

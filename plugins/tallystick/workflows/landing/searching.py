@@ -1,4 +1,4 @@
-"""Isolate: look for the single offsets that Spark can't read, so that all others can be landed.
+"""Search: find the single offsets that Spark can't read, so that all others can be landed.
 
 A search that finds none, or can't be carried out, changes nothing: the landing has failed for
 another reason, and the next attempt starts anew.
@@ -22,9 +22,9 @@ from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.planning.isolating import is_asked_when_planned, is_search_due, set_aside
 from tallystick.domain.planning.unreadable import (
     MOST_DEATHS,
-    IsolationPlan,
-    IsolationResult,
     ReadNote,
+    SearchPlan,
+    SearchResult,
     death,
     known_after,
 )
@@ -121,7 +121,7 @@ def _has_expired(plan: BatchPlan, snapshot: BrokerSnapshot) -> bool:
     )
 
 
-def _searched(services: Services, attempt: Attempt) -> IsolationResult:
+def _searched(services: Services, attempt: Attempt) -> SearchResult:
     """What applications of their own have found: another one for each read that ends its own.
 
     All of them take as long as one landing may, at most, and the read that is going on then.
@@ -138,7 +138,7 @@ def _searched(services: Services, attempt: Attempt) -> IsolationResult:
         )
         for partition, bounds in snapshot.partitions.items()
     )
-    plan = IsolationPlan(
+    plan = SearchPlan(
         landing=replace(landing, output=store.uri(staging.probe)),
         logs=tuple(each for each in logs if each),
         output="",
@@ -164,16 +164,16 @@ def _searched(services: Services, attempt: Attempt) -> IsolationResult:
                 raise
             log.warning("A read has ended its application, and another one goes on: %s", error)
             plan = replace(plan, known=tuple(known))
-    return IsolationResult()
+    return SearchResult()
 
 
 def _found(
     services: Services,
     attempt: Attempt,
-    plan: IsolationPlan,
+    plan: SearchPlan,
     place: str,
     notes: list[ReadNote],
-) -> IsolationResult:
+) -> SearchResult:
     """What one application has found, with a note for each read.
 
     Raises ApplicationFailed, or ApplicationOverdue for a read that hangs.
@@ -188,9 +188,9 @@ def _found(
         with suppress(ValueError):  # another process may have written into the line
             notes.append(from_plain(ReadNote, json.loads(text)))
 
-    services.spark.isolate(order, noted=noted)
+    services.spark.search(order, noted=noted)
     path, text = result_text(services.store, f"{place}/{RESULT_NAME}")
     try:
-        return from_plain(IsolationResult, json.loads(text))
+        return from_plain(SearchResult, json.loads(text))
     except ValueError as error:
         raise ManifestMismatch(path, "the result of a search", str(error)) from error

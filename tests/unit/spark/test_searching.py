@@ -10,12 +10,12 @@ import pytest
 
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.plain_json import from_plain
-from tallystick.domain.planning.unreadable import IsolationPlan, ReadNote, death, known_after
-from tallystick.spark import isolating
+from tallystick.domain.planning.unreadable import ReadNote, SearchPlan, death, known_after
+from tallystick.spark import searching
 from tests.support.builders import a_landing, a_range
 
 LOG = (a_range(0, 1_000),)
-PLAN = IsolationPlan(a_landing(*LOG, output="hdfs://nn/probe"), LOG, "hdfs://nn/result")
+PLAN = SearchPlan(a_landing(*LOG, output="hdfs://nn/probe"), LOG, "hdfs://nn/result")
 
 
 def test_what_can_be_read_and_not_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,9 +27,9 @@ def test_what_can_be_read_and_not_written_is_found(monkeypatch: pytest.MonkeyPat
         if any(700 in each for each in plan.ranges):
             raise MemoryError("no room for a page")
 
-    monkeypatch.setattr(isolating, "land", land)
+    monkeypatch.setattr(searching, "land", land)
 
-    result = isolating.isolate(None, PLAN, lambda note: None)  # type: ignore[arg-type]
+    result = searching.search(None, PLAN, lambda note: None)  # type: ignore[arg-type]
 
     assert [(each.offset, each.reason) for each in result.unreadable] == [
         (700, "MemoryError: no room for a page")
@@ -50,13 +50,13 @@ def test_an_application_that_dies_after_its_search_blames_no_read(
             if tries.count(1) < 2:
                 raise OSError("a DataNode is away")
 
-    monkeypatch.setattr(isolating, "land", land)
+    monkeypatch.setattr(searching, "land", land)
     said: list[str] = []
-    assert isolating.isolate(None, PLAN, said.append).unreadable == ()  # type: ignore[arg-type]
+    assert searching.search(None, PLAN, said.append).unreadable == ()  # type: ignore[arg-type]
     assert tries[-1] == 1
 
     notes = [from_plain(ReadNote, json.loads(each)) for each in said]
     known = known_after((), notes, death("killed", has_hung=False))
-    again = isolating.isolate(None, replace(PLAN, known=tuple(known)), said.append)  # type: ignore[arg-type]
+    again = searching.search(None, replace(PLAN, known=tuple(known)), said.append)  # type: ignore[arg-type]
 
     assert again.unreadable == ()
