@@ -41,7 +41,8 @@ from tallystick.domain.rules.run_news import open_beside
 from tallystick.domain.window import Window
 from tallystick.report.wording import grouped
 from tallystick.workflows.landing.run import BatchOutcome, RunReport, land_feed
-from tallystick.workflows.planning.plan import PlanReport, dry_run
+from tallystick.workflows.planning.plan import dry_run
+from tallystick.workflows.planning.plan_report import PlanReport
 
 
 class PlannedBatchPart(Part):
@@ -159,14 +160,15 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
     with told(f"planning {name}", logging.ERROR), stage.services(feed) as services:
         first_word(services)
         report = dry_run(services, window)
+    taken_over = (*report.rescued, *report.adopted)
     document = PlanDocument(
         feed=report.feed,
         topic=report.topic,
         window=window_part(report.window),
         wanted=report.wanted,
         planned=report.planned,
-        batches=[_planned_batch_part(each, is_named=False) for each in report.batches],
-        adopted=[_planned_batch_part(each, is_named=True) for each in report.adopted],
+        batches=[_planned_batch_part(each, is_named=report.is_resumed) for each in report.batches],
+        adopted=[_planned_batch_part(each, is_named=True) for each in taken_over],
         held=[_held_batch_part(each) for each in report.held],
         findings=[finding_part(each) for each in report.findings],
         warnings=report.warnings,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
+from tallystick.domain.deciding.plan import FrozenPlan
 from tallystick.domain.identities import BatchId, FeedName, Owner, PlanId
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import batch_statuses
-from tallystick.ports.ledger import FrozenPlan
 
 
 def frozen_plan(transaction: Transaction, plan_id: int, planned_at: datetime) -> FrozenPlan:

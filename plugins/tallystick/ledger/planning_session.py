@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tallystick.domain.batches.batch import BatchPlan
+from tallystick.domain.deciding.plan import FrozenPlan
 from tallystick.domain.identities import BatchId, FeedName, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
@@ -22,7 +23,7 @@ from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
 from tallystick.ledger.plan_rows import frozen_plan, make_plan
 from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
-from tallystick.ports.ledger import Applied, FrozenPlan
+from tallystick.ports.ledger import Applied
 from tallystick.ports.reports import LookBegun
 
 
@@ -37,6 +38,24 @@ def read_accounts(transaction: Transaction, feed: FeedName) -> Accounts:
             row.topic_id for row in transaction.rows("retired_topic_ids", feed=feed)
         ),
     )
+
+
+def read_open_plan(
+    transaction: Transaction, feed: FeedName, window: Window | None
+) -> FrozenPlan | None:
+    """The newest plan of this window while it is open, as this transaction sees it, else None."""
+    if window is None:
+        return None
+    newest = transaction.row(
+        "newest_plan",
+        feed=feed,
+        window_from=window.from_instant,
+        window_until=window.until_instant,
+    )
+    if newest is None:
+        return None
+    found = frozen_plan(transaction, newest.plan_id, in_utc(newest.planned_at))
+    return found if found.is_open else None
 
 
 class PostgresPlanningSession:
@@ -70,20 +89,7 @@ class PostgresPlanningSession:
 
         A committed one is the finisher's: if it can't be published, the window is planned on.
         """
-        if window is None:
-            return None
-        newest = self._transaction.row(
-            "newest_plan",
-            feed=self._feed,
-            window_from=window.from_instant,
-            window_until=window.until_instant,
-        )
-        if newest is None:
-            return None
-        found = frozen_plan(self._transaction, newest.plan_id, in_utc(newest.planned_at))
-        batches = (*found.batches, *found.adopted)
-        is_open = any(each.state.is_unfinished and not each.state.is_committed for each in batches)
-        return found if is_open else None
+        return read_open_plan(self._transaction, self._feed, window)
 
     def first_planned_at(self, owner: Owner) -> datetime | None:
         """When this owner first froze a plan of the feed; None if it never did."""

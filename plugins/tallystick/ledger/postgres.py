@@ -10,18 +10,24 @@ from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy, KeptFi
 from tallystick.domain.batches.batch import Attempt, BatchStatus, WaitingBatch
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.states import CommitAnswer
+from tallystick.domain.deciding.plan import FrozenPlan
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import Accounts, CutClaim
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.window import Window
 from tallystick.errors import CommitOutcomeUnknown
 from tallystick.ledger import attempts, commits, publishing, reading, setting_aside
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.evidence_record import PostgresEvidence
 from tallystick.ledger.findings_record import PostgresFindings
-from tallystick.ledger.planning_session import PostgresPlanningSession, read_accounts
+from tallystick.ledger.planning_session import (
+    PostgresPlanningSession,
+    read_accounts,
+    read_open_plan,
+)
 from tallystick.ledger.proofs_record import PostgresProofs
 from tallystick.ledger.report_rows import PostgresReports
 from tallystick.ledger.scrub_rows import PostgresScrubs
@@ -55,6 +61,11 @@ class PostgresLedger(
         """The same as in planning, without the lock."""
         with self._connection.reading() as transaction:
             return read_accounts(transaction, feed)
+
+    def open_plan(self, feed: FeedName, window: Window | None) -> FrozenPlan | None:
+        """The same as in planning, without the lock."""
+        with self._connection.reading() as transaction:
+            return read_open_plan(transaction, feed, window)
 
     def batch(self, batch_id: BatchId) -> BatchStatus:
         """The batch as it stands now."""

@@ -34,6 +34,7 @@ from tallystick.workflows.asking import sweeping
 from tallystick.workflows.committing import publishing, verification
 from tallystick.workflows.landing import checking
 from tallystick.workflows.planning import plan as planning
+from tallystick.workflows.planning.plan_report import PlanReport
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ def plan(feed: Feed, context: Context) -> list[str]:
     with in_airflow_terms(), services_of(feed) as services:
         window = window_of(feed.name, context)
         if is_dry_run(context):
-            _tell_dry_run(planning.dry_run(services, window))
+            _tell_dry_run(planning.dry_run(services, window, owner_of(context)))
             return []
         report = planning.plan_feed(services, window, owner_of(context))
     context["ti"].xcom_push(PLANNED_AT, report.planned_at.isoformat())
@@ -154,7 +155,7 @@ def check(feed: Feed, context: Context) -> None:
         )
 
 
-def _tell_dry_run(report: planning.PlanReport) -> None:
+def _tell_dry_run(report: PlanReport) -> None:
     window = f" for window {report.window}" if report.window else ""
     log.info(
         "A dry run of feed %s%s: %d offsets are due; %d batches would be planned, %d adopted."

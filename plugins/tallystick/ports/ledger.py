@@ -14,7 +14,8 @@ from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, Wai
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import AccountedRange, Manifest
 from tallystick.domain.batches.states import BatchState, CommitAnswer
-from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner, PlanId
+from tallystick.domain.deciding.plan import FrozenPlan
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
@@ -26,17 +27,6 @@ from tallystick.ports.findings import FindingsRecord
 from tallystick.ports.proofs import ProofsRecord
 from tallystick.ports.reports import ReportsRecord
 from tallystick.ports.scrubs import ScrubsRecord
-
-
-@dataclass(frozen=True, slots=True)
-class FrozenPlan:
-    """The batches that a run is to carry out: its own, and those it adopted."""
-
-    plan_id: PlanId
-    planned_at: datetime
-    """By the ledger's clock, the plan's transaction: later findings are news."""
-    batches: Sequence[BatchStatus]
-    adopted: Sequence[BatchStatus]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +113,7 @@ class PlanningSession(Protocol):
     """The one transaction of a plan; the feed's planning lock is held until it ends."""
 
     def open_plan(self, window: Window | None) -> FrozenPlan | None:
-        """The newest plan of this window while one of its batches is unfinished, else None.
+        """The newest plan of this window while one of its batches can still be landed, else None.
 
         A run without a window never has one: it plans anew, after adopting what was left.
         """
@@ -183,6 +173,10 @@ class Ledger(EvidenceRecord, FindingsRecord, ProofsRecord, ReportsRecord, Scrubs
 
     def accounts(self, feed: FeedName) -> Accounts:
         """The same as in planning, without the lock: for a dry run and for reconcile."""
+        ...
+
+    def open_plan(self, feed: FeedName, window: Window | None) -> FrozenPlan | None:
+        """The same as in planning, without the lock: for a dry run."""
         ...
 
     def batch(self, batch_id: BatchId) -> BatchStatus:

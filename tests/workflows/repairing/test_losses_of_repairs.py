@@ -160,7 +160,7 @@ def test_a_file_that_was_put_back_is_not_lost_by_a_repair_begun_before(story: St
     assert story.published_offsets() == ALL
     assert not story.services().ledger.lost(FEED)
     batches = story.services().ledger.batches(FEED)
-    assert not any(each.status.state.is_unfinished for each in batches)
+    assert all(each.status.state.is_over for each in batches)
     assert reconcile(story.services()).findings == ()
     assert standing(story) == []
 

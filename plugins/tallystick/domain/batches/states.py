@@ -21,8 +21,13 @@ class BatchState(StrEnum):
 
     @property
     def is_unfinished(self) -> bool:
-        """True while somebody still has to do something."""
-        return self not in (BatchState.PUBLISHED, BatchState.ABANDONED)
+        """True while it can still be landed: it is neither committed nor given up."""
+        return self in (BatchState.PLANNED, BatchState.LANDING, BatchState.VERIFIED)
+
+    @property
+    def is_over(self) -> bool:
+        """True when nobody has anything to do with it any more."""
+        return self in (BatchState.PUBLISHED, BatchState.ABANDONED)
 
     @property
     def is_committed(self) -> bool:

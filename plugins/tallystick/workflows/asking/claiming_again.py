@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tallystick.domain.attempts.last_copies import ProvablePart
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.identities import AttemptId, BatchId, Owner
@@ -35,6 +36,8 @@ class FreeFiles:
     offsets: tuple[OffsetRange, ...]
     """What its application was told to read."""
     claim: ClaimAgain
+    parts: tuple[ProvablePart, ...] = ()
+    """What they prove of the claim; empty for files with a proof of their own."""
 
     @property
     def plan(self) -> BatchPlan:

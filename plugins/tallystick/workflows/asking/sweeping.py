@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tallystick.domain.attempts.last_copies import AtRisk, DeadFiles, Fate, fate_of
 from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
-from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
+from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import (
-    FileMissing,
     SourceError,
     StorageError,
     StorageRefused,
@@ -33,6 +32,7 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.staged_attempts import (
     attempts_in,
+    batches_in_staging,
     epochs_of,
     holds_rows,
     is_whole,
@@ -177,10 +177,9 @@ def _sweep_again(services: Services, root: str, look: _Look) -> int:
     batch that is not, or that this ledger does not know, nothing is touched.
     """
     staging = f"{root}/{STAGING_NAME}"
-    names: list[str] = []
-    with _or_left(services, staging), suppress(FileMissing):
-        names = [each.name for each in services.store.entries(staging)]
-    there = [BatchId(each) for each in names if ID_PATTERN.fullmatch(each)]
+    there: list[BatchId] = []
+    with _or_left(services, staging):
+        there = batches_in_staging(services, root)
     over = services.ledger.batches_over(services.feed_name, there) if there else ()
     at_risk = services.ledger.offsets_at_risk(over) if over else {}
     swept = 0

@@ -23,7 +23,7 @@ from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
-from tallystick.workflows.asking.ask import foreseen
+from tallystick.workflows.asking.foreseeing import foresee_plan
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.planning.outlooks import outlook, terms
@@ -69,7 +69,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
         }
         if waiting:
             # What a look foresaw, or could not ask, and the run's plan has recorded otherwise.
-            to_come = foreseen(services, accounts, seen)
+            to_come = foresee_plan(services, accounts, seen)
             unasked = unasked_attempts(services.feed_name, services.topic, to_come.unasked)
             heard = replace(heard, unasked=to_come.unasked)
             ended = ended_findings(waiting, (*to_come.findings, *unasked), heard, known)

@@ -21,7 +21,8 @@ from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import CommitReport, verify_and_commit
 from tallystick.workflows.landing.checking import check
 from tallystick.workflows.landing.land import land_batch
-from tallystick.workflows.planning.plan import PlanReport, plan_feed
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.planning.plan_report import PlanReport
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)

@@ -40,6 +40,7 @@ from tallystick.workflows.stored.published_manifests import (
     PublishedManifests,
     read_manifests,
 )
+from tallystick.workflows.stored.unanswered import MustAnswer
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ def rebuild(
         wanted = tuple(published.batches.values()) if damaged else published.proven
         staged = [
             each
-            for each in staged_batches(services, places)
+            for each in staged_batches(services, places, MustAnswer(services))
             if each.plan.batch_id not in {*published.batches, *bare.batch_ids}
         ]
         facts = _facts(services, (*wanted, *staged))

@@ -37,7 +37,7 @@ from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.proofs import CommittedDirectory, LandedCounts
 from tallystick.ports.reports import LookBegun
-from tallystick.workflows.asking.ask import foreseen
+from tallystick.workflows.asking.foreseeing import foresee_plan
 from tallystick.workflows.committing.second_reading import (
     NOTHING_COMPARED,
     SecondReadReport,
@@ -368,7 +368,7 @@ def _one_look(
     feed, known, begun = services.feed_name, accounts.generations, services.ledger.begin_look()
     seen = observe(services, accounts)
     around = outlook(services, known, seen.snapshot)
-    to_come = foreseen(services, accounts, seen)
+    to_come = foresee_plan(services, accounts, seen)
     return _Look(
         begun,
         accounts,

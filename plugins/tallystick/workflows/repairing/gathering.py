@@ -12,6 +12,7 @@ from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState, FindingState
+from tallystick.domain.deciding.decide import may_be_adopted
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.due import MOST_BATCHES
@@ -29,7 +30,6 @@ from tallystick.errors import FileMissing, RepairRefused
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import CommittedBatch, Ledger
 from tallystick.workflows.planning.observing import observe
-from tallystick.workflows.planning.plan import adoptable
 from tallystick.workflows.repairing.cut_logs import cut_at
 from tallystick.workflows.repairing.shared_offsets import with_all_holders
 from tallystick.workflows.services import Services
@@ -98,7 +98,11 @@ def decide(
         elsewhere=looked_for.elsewhere,
         perhaps_at=looked_for.perhaps_at,
         sole_copies=_sole_copies(beside, chosen),
-        adoptable=[each for each in adoptable(accounts, owner) if each not in changed],
+        adoptable=[
+            each.plan.batch_id
+            for each in accounts.unfinished
+            if may_be_adopted(each, owner) and each.plan.batch_id not in changed
+        ],
     )
     plan = plan_repair(
         [NumberedFinding(each.finding_id, each.finding) for each in chosen],

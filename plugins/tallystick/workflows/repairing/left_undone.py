@@ -49,5 +49,5 @@ def still_unfinished(services: Services, batch_ids: Iterable[BatchId]) -> Iterat
     """Of each batch that is not over, where it stands, and who has it."""
     for batch_id in batch_ids:
         status = services.ledger.batch(batch_id)
-        if status.state.is_unfinished:
+        if not status.state.is_over:
             yield where_it_stands(status)

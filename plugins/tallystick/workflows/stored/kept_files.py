@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.batch import BatchPlan
-from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
-from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
+from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.errors import AttemptNotAsked, BatchUnknown, FileMissing
+from tallystick.errors import AttemptNotAsked, BatchUnknown
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.staged_attempts import (
+    batches_in_staging,
     holds_rows,
     landing_plan,
     put_aside_at,
@@ -68,7 +69,7 @@ def staged_files(services: Services, unanswered: Unanswered) -> Iterator[StagedF
     for root in feed_roots(services):
         batches: list[BatchId] = []
         with unanswered.noting_all(root):
-            batches = _batches_in(services, f"{root}/{STAGING_NAME}")
+            batches = batches_in_staging(services, root)
         for batch_id in batches:
             yield from _of_batch(services, root, batch_id, unanswered)
 
@@ -124,11 +125,3 @@ def _in_quarantine(services: Services) -> Iterator[KeptFiles]:
             except BatchUnknown:
                 topic_id = None
             yield KeptFiles(place, topic_id, landing.ranges if landing else None)
-
-
-def _batches_in(services: Services, directory: str) -> list[BatchId]:
-    try:
-        entries = services.store.entries(directory)
-    except FileMissing:
-        return []
-    return [BatchId(each.name) for each in entries if ID_PATTERN.fullmatch(each.name)]

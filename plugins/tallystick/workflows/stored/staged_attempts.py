@@ -26,6 +26,15 @@ _UNFINISHED = "_temporary"
 _BATCH = "batch="
 
 
+def batches_in_staging(services: Services, root: str) -> list[BatchId]:
+    """The batches that have a staging directory there, also those that this ledger never saw."""
+    try:
+        entries = services.store.entries(f"{root}/{STAGING_NAME}")
+    except FileMissing:
+        return []
+    return [BatchId(each.name) for each in entries if ID_PATTERN.fullmatch(each.name)]
+
+
 def attempts_in(services: Services, root: str, batch_id: BatchId) -> list[StagingPath]:
     """The directories of the batch's attempts, also of those that this ledger never saw, sorted."""
     try:

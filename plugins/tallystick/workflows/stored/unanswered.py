@@ -173,6 +173,24 @@ class Unanswered:
         return KeptFiles(place, plan.topic_id, offsets) if offsets else None
 
 
+class MustAnswer(Unanswered):
+    """For who can't go on without an answer: what is not answered is raised, and not noted."""
+
+    @contextmanager
+    def noting(self, staging: StagingPath) -> Iterator[None]:
+        """Asks an attempt."""
+        yield
+
+    @contextmanager
+    def noting_all(self, root: str) -> Iterator[None]:
+        """Lists the batches in staging."""
+        yield
+
+    def attempts_of(self, root: str, batch_id: BatchId) -> list[StagingPath]:
+        """The batch's attempts in staging."""
+        return attempts_in(self.services, root, batch_id)
+
+
 def batch_in(told: Finding) -> BatchId:
     """The batch whose attempts lie in the directory; no batch's id where all of them do."""
     return BatchId(told.subject.rpartition(f"/{STAGING_NAME}/")[2].partition("/")[0])

@@ -7,27 +7,28 @@ import pytest
 from tallystick.domain.batches.states import TRANSITIONS, BatchState, Isolation
 from tallystick.domain.logs.snapshot import PartitionBounds
 
-# State, still something to do, committed.
+# State, can still be landed, committed, over.
 STATES = [
-    (BatchState.PLANNED, True, False),
-    (BatchState.LANDING, True, False),
-    (BatchState.VERIFIED, True, False),
-    (BatchState.COMMITTED, True, True),
-    (BatchState.PUBLISHED, False, True),
-    (BatchState.ABANDONED, False, False),
+    (BatchState.PLANNED, True, False, False),
+    (BatchState.LANDING, True, False, False),
+    (BatchState.VERIFIED, True, False, False),
+    (BatchState.COMMITTED, False, True, False),
+    (BatchState.PUBLISHED, False, True, True),
+    (BatchState.ABANDONED, False, False, True),
 ]
 
 
-@pytest.mark.parametrize(("state", "is_unfinished", "is_committed"), STATES)
+@pytest.mark.parametrize(("state", "is_unfinished", "is_committed", "is_over"), STATES)
 def test_every_state_says_what_it_means(
-    state: BatchState, is_unfinished: bool, is_committed: bool
+    state: BatchState, is_unfinished: bool, is_committed: bool, is_over: bool
 ) -> None:
     assert state.is_unfinished is is_unfinished
     assert state.is_committed is is_committed
+    assert state.is_over is is_over
 
 
 def test_every_state_has_a_row() -> None:
-    assert [state for state, _, _ in STATES] == list(BatchState)
+    assert [state for state, _, _, _ in STATES] == list(BatchState)
 
 
 def _reachable(first: BatchState) -> set[BatchState]:
@@ -42,13 +43,13 @@ def test_every_state_is_reached_from_planned() -> None:
 
 
 def test_nothing_leaves_an_end() -> None:
-    ends = {state for state in BatchState if not state.is_unfinished}
+    ends = {state for state in BatchState if state.is_over}
 
     assert not {before for before, _ in TRANSITIONS} & ends
 
 
 def test_every_unfinished_state_can_end() -> None:
-    ends = {state for state in BatchState if not state.is_unfinished}
+    ends = {state for state in BatchState if state.is_over}
 
     assert all(_reachable(state) & ends for state in BatchState)
 

@@ -1,0 +1,178 @@
+"""Facts in, a plan out. The one decision behind a run's plan and a dry run's.
+
+1. What attempts hold is asked before anything of it is called lost (`danger`).
+2. The broker's time index is asked by questions that the decision yields.
+3. What the plan says of the accounts after its changes is what the ledger then holds.
+4. A plan of the same window that can still be landed is carried out: nothing is decided anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from tallystick.domain.attempts.asked import Asked
+from tallystick.domain.batches.batch import BatchStatus
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.deciding.plan import FrozenPlan, Plan
+from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.planning.accounts_after import accounts_after
+from tallystick.domain.planning.danger import InDanger
+from tallystick.domain.planning.due import PlanLimits, RunPlan, due_offsets, plan_run
+from tallystick.domain.planning.isolating import taken_apart
+from tallystick.domain.planning.log_changes import Accounts, LogChanges
+from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.window_cuts import Borders, FirstOffsets, Question, window_pieces
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.log_findings import change_findings
+from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
+from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
+from tallystick.domain.rules.z5_no_progress import frozen_time_index, may_be_frozen
+from tallystick.domain.window import Window
+
+# A producer's clock may be ahead of ours by this much before its records count as from the future.
+_CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTerms:
+    """By what a feed plans."""
+
+    feed: FeedName
+    topic: str
+    isolation: Isolation
+    limits: PlanLimits
+    schedule: Borders | None
+    """Where windows begin and end; None where records go under the run's window, whatever their
+    time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """All that a plan is decided from."""
+
+    terms: PlanTerms
+    window: Window | None
+    owner: Owner | None
+    """Whose plan it is; None for a dry run that stands for no run."""
+    now: datetime
+    frozen: FrozenPlan | None
+    """The window's plan, where one of its batches can still be landed."""
+    look: InDanger
+    """The accounts, and what was seen of the log."""
+    asked: Asked | None
+    """What attempts have answered; None where nothing had to be asked."""
+
+    @property
+    def by_windows(self) -> tuple[Window, Borders] | None:
+        """The run's window and all others, where each record goes under its own."""
+        if self.window is None or self.terms.schedule is None:
+            return None
+        return self.window, self.terms.schedule
+
+
+Decision = Generator[Question, FirstOffsets, Plan]
+"""Yields questions to the time index, is sent the answers, and returns the plan."""
+
+
+def decide(facts: PlanFacts) -> Decision:
+    """The plan of these facts."""
+    terms, seen = facts.terms, facts.look.seen
+    changes, groups = _changes(facts)
+    after = accounts_after(facts.look.accounts, changes, seen.snapshot)
+    ends = yield from _window_ends(facts)
+    findings = (*_findings(facts, changes), *(yield from _frozen_index(facts, after, ends)))
+    left = facts.frozen.where(after) if facts.frozen else None
+    if left and left.is_open:
+        return Plan(seen.snapshot, left, changes, findings)
+    due = due_offsets(
+        after.generations, seen.snapshot, isolation=terms.isolation, cuts=ends, limits=terms.limits
+    )
+    pieces = None
+    if facts.by_windows:
+        pieces = yield from window_pieces(due.by_partition(), *facts.by_windows)
+    run = plan_run(after.generations, due, limits=terms.limits, groups=groups, pieces=pieces)
+    adopted = tuple(each for each in after.unfinished if may_be_adopted(each, facts.owner))
+    held = tuple(each for each in after.unfinished if each not in adopted)
+    return Plan(
+        look=seen.snapshot,
+        changes=changes,
+        findings=findings,
+        batches=run.batches,
+        adopted=adopted,
+        held=held,
+        wanted=run.wanted,
+        warnings=_warnings(facts, run),
+    )
+
+
+def may_be_adopted(batch: BatchStatus, owner: Owner | None) -> bool:
+    """True for an unfinished batch that no living attempt of another owner holds.
+
+    What this very owner holds was planned by a try of this run that died. Files are given up on the
+    word of a person who looked at them just then: nobody takes that over.
+    """
+    is_free = batch.lease_seconds_left <= 0 or (owner is not None and batch.holder == owner)
+    return is_free and not batch.plan.is_give_up
+
+
+def _changes(facts: PlanFacts) -> tuple[LogChanges, Mapping[int, int]]:
+    """What becomes of the logs and of batches that fail again and again; which partitions part."""
+    look = facts.look
+    changes = log_changes(look.accounts, look.seen, facts.asked)
+    # Claims that the log has lost are not released, also where an attempt may hold them.
+    cuts, isolation = look.changes.cuts, facts.terms.isolation
+    apart = taken_apart(look.accounts, look.seen.snapshot, isolation, cuts, facts.asked)
+    return replace(changes, cuts=(*changes.cuts, *apart.cuts)), apart.groups
+
+
+def _findings(facts: PlanFacts, changes: LogChanges) -> tuple[Finding, ...]:
+    feed, look = facts.terms.feed, facts.look
+    known, seen = look.accounts.generations, look.seen
+    return (
+        *change_findings(feed, known, changes, seen),
+        *unasked_attempts(feed, facts.terms.topic, look.at_stake(facts.asked)),
+        *unheard_partitions(feed, known, seen.snapshot),
+    )
+
+
+def _window_ends(facts: PlanFacts) -> Generator[Question, FirstOffsets, FirstOffsets | None]:
+    """The first offsets at or after the window's end, by partition; None if no window limits."""
+    if facts.by_windows is None:
+        return None
+    window, _ = facts.by_windows
+    return (yield Question(window.until_instant, tuple(facts.look.seen.snapshot.partitions)))
+
+
+def _frozen_index(
+    facts: PlanFacts, after: Accounts, ends: FirstOffsets | None
+) -> Generator[Question, FirstOffsets, tuple[Finding, ...]]:
+    """Partitions in which a record from the future holds up every window (Z5)."""
+    snapshot, isolation = facts.look.seen.snapshot, facts.terms.isolation
+    doubtful = may_be_frozen(after.generations, snapshot, isolation, ends or {})
+    if not doubtful:
+        return ()
+    after_now = yield Question(facts.now + _CLOCKS_MAY_DIFFER, doubtful)
+    return frozen_time_index(
+        facts.terms.feed,
+        after.generations,
+        snapshot,
+        isolation=isolation,
+        cuts=ends or {},
+        after_now=after_now,
+    )
+
+
+def _warnings(facts: PlanFacts, run: RunPlan) -> tuple[str, ...]:
+    """A warning when new records go under a window that is over for longer than it lasted."""
+    window = facts.window
+    if window is None or facts.by_windows or not run.batches:
+        return ()
+    if facts.now - window.until_instant <= window.until_instant - window.from_instant:
+        return ()
+    return (
+        f"plan.until is 'now': this run puts current records under the old window {window}."
+        " Use 'window_end' to keep directories by record time.",
+    )
