@@ -1,0 +1,212 @@
+"""What a dry run shows is what the run then does: over drawn states of log, ledger and staging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tallystick.domain.batches.batch import BatchPlan
+from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.window import Window
+from tallystick.errors import IngestionError
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.planning.plan_report import PlanReport
+from tallystick.workflows.services import Services
+from tests.support.ledger_story import HOUR
+from tests.support.scripted_broker import Kind, Log, ScriptedBroker
+from tests.support.story import Story
+from tests.support.unreadable_store import LISTS, READS, unreadable
+from tests.workflows.asking.test_only_copies import record_proof
+
+LONG = timedelta(hours=1)
+SAME_RUN = Owner("the run itself")
+_numbers = count(1)
+
+
+class World:
+    """A feed to which things happen."""
+
+    def __init__(self, story: Story) -> None:
+        self.story, self._attempts = story, count(1)
+
+    @property
+    def logs(self) -> dict[int, Log]:
+        return self.story.broker.logs
+
+    def land(self) -> None:
+        """A run that ends well, or as well as it can."""
+        with suppress(IngestionError):
+            land_feed(self.story.services(), None, Owner("before"))
+
+    def grow(self) -> None:
+        for log in self.logs.values():
+            log.append(Kind.RECORD, 4)
+
+    def end_with_a_marker(self) -> None:
+        """The last offset of a log has no row, and nobody can tell why once it is gone."""
+        self.logs[0].append(Kind.CONTROL, 1)
+
+    def plan(self) -> None:
+        """A run that dies behind its plan."""
+        with suppress(IngestionError):
+            plan_feed(self.story.services(), None, Owner("planned"))
+
+    def plan_window(self) -> None:
+        with suppress(IngestionError):
+            plan_feed(self.story.services(max_partitions_per_batch=1), HOUR, Owner("hourly"))
+
+    def hold(self) -> None:
+        """A run that lives."""
+        with suppress(IngestionError):
+            plan_feed(self.story.services(lease=LONG), None, Owner("alive"))
+
+    def hold_as_same(self) -> None:
+        """An earlier try of the run that is shown: its lease has not run out yet."""
+        with suppress(IngestionError):
+            plan_feed(self.story.services(lease=LONG), None, SAME_RUN)
+
+    def attempt(self, *, is_proven: bool = False) -> None:
+        """One attempt that dies when its application has ended well, at the oldest dead batch."""
+        services, owner = self.story.services(), Owner("tried")
+        with suppress(IngestionError):
+            for batch in plan_feed(services, None, owner).all_batches[:1]:
+                number = f"{next(self._attempts):x}" * 16
+                attempt = land_batch(services, batch.batch_id, AttemptId(number), owner)
+                if attempt and is_proven:
+                    record_proof(services, attempt)
+
+    def attempt_proven(self) -> None:
+        self.attempt(is_proven=True)
+
+    def damage(self) -> None:
+        """What lies in staging now can't be proven any more."""
+        for file in (self.story.directory / "landing" / "_staging").rglob("*.parquet"):
+            file.write_bytes(file.read_bytes()[:-7])
+
+    def expire(self) -> None:
+        """Retention takes all but the last two offsets of one log."""
+        log = self.logs[0]
+        log.log_start_offset = max(log.log_start_offset, len(log.entries) - 2)
+
+    def expire_everywhere(self) -> None:
+        for log in self.logs.values():
+            log.append(Kind.RECORD, 2)
+            log.log_start_offset = max(log.log_start_offset, len(log.entries) - 2)
+
+    def lose_the_first_offsets(self) -> None:
+        log = self.logs[1]
+        log.log_start_offset = min(log.log_start_offset + 3, len(log.entries))
+
+    def lose_a_leader(self) -> None:
+        self.story.broker.leaderless = {1}
+
+    def add_a_partition(self) -> None:
+        self.logs.setdefault(2, Log()).append(Kind.RECORD, 2)
+
+    def recreate(self) -> None:
+        self.story.broker.recreate()
+        self.grow()
+
+
+EVENTS = (
+    World.land,
+    World.grow,
+    World.end_with_a_marker,
+    World.plan,
+    World.plan_window,
+    World.hold,
+    World.hold_as_same,
+    World.attempt,
+    World.attempt_proven,
+    World.damage,
+    World.expire,
+    World.expire_everywhere,
+    World.lose_the_first_offsets,
+    World.lose_a_leader,
+    World.add_a_partition,
+    World.recreate,
+)
+
+
+def told(batches: object) -> list[object]:
+    """Batches by what they hold: a new one has another name each time it is shown."""
+    assert isinstance(batches, (list, tuple))
+    return sorted((_told(each) for each in batches), key=repr)
+
+
+def _told(plan: BatchPlan) -> object:
+    return plan.window, plan.ordinal, [str(each.offsets) for each in plan.ranges]
+
+
+def as_told(report: PlanReport) -> dict[str, object]:
+    """All that a plan says, but for names that are made anew and for time."""
+    return {
+        "resumed": report.is_resumed and report.plan_id,
+        "batches": told(report.batches),
+        "adopted": [(each.batch_id, _told(each)) for each in report.adopted],
+        "held": [(each.plan.batch_id, _told(each.plan)) for each in report.held],
+        "rescued": told(report.rescued),
+        "wanted": report.wanted,
+        "findings": sorted((each.key for each in report.findings), key=repr),
+        "warnings": report.warnings,
+    }
+
+
+def outcome(plan: Callable[[], PlanReport]) -> object:
+    try:
+        return as_told(plan())
+    except IngestionError as error:
+        return type(error)
+
+
+def happened(story: Story, *events: Callable[[World], None]) -> None:
+    world = World(story)
+    for event in (World.grow, World.land, World.grow, *events):
+        event(world)
+
+
+def assert_done_as_shown(services: Services, window: Window | None, owner: Owner) -> None:
+    shown = outcome(lambda: dry_run(services, window, owner))
+    assert outcome(lambda: dry_run(services, window, owner)) == shown, "it has changed something"
+    assert outcome(lambda: plan_feed(services, window, owner)) == shown
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    events=st.lists(st.sampled_from(EVENTS), max_size=6),
+    window=st.sampled_from([None, HOUR]),
+    owner=st.sampled_from([Owner("another"), SAME_RUN]),
+    silent=st.sampled_from([None, None, READS, LISTS]),
+)
+@example([], None, SAME_RUN, None)
+@example([World.attempt, World.attempt, World.damage], None, SAME_RUN, None)
+@example([World.attempt, World.attempt], None, SAME_RUN, LISTS)
+@example([World.hold_as_same, World.grow], None, SAME_RUN, None)
+@example([World.plan_window, World.grow], HOUR, SAME_RUN, None)
+@example([World.end_with_a_marker, World.attempt, World.expire_everywhere], None, SAME_RUN, None)
+@example([World.hold, World.recreate], None, SAME_RUN, None)
+def test_what_is_shown_is_what_is_done(
+    ledger_databases: Callable[[], str],
+    tmp_path: Path,
+    events: list[Callable[[World], None]],
+    window: Window | None,
+    owner: Owner,
+    silent: frozenset[str] | None,
+) -> None:
+    directory = tmp_path / str(next(_numbers))
+    directory.mkdir()
+    story = Story(ledger_databases(), directory, ScriptedBroker("orders"))
+    happened(story, *events)
+    services = unreadable(story, "1" * 16, silent) if silent else story.services()
+
+    assert_done_as_shown(services, window, owner)
