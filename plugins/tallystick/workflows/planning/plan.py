@@ -258,7 +258,7 @@ def _report(services: Services, window: Window | None, plan: Plan, now: datetime
         is_resumed=resumed is not None,
         batches=_plans(resumed.batches) if resumed else (),
         adopted=_plans(resumed.adopted if resumed else plan.adopted),
-        held=plan.held,
+        held=list(plan.held),
         wanted=plan.wanted,
         findings=plan.findings,
         warnings=plan.warnings,
