@@ -1,4 +1,7 @@
-"""A11, unreadable record: Spark cannot read it, while it reads what is beside it."""
+"""A11, unreadable record: Spark cannot read it, while it reads what is beside it.
+
+`planning.unreadable` finds the offset; the batch's other records are landed without it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.evidence import of_kept
 from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
 from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -25,7 +29,7 @@ A11: Final = Rule(
     not_when="nothing of the partition can be read; the landing fails for another reason",
     remedy="all around it is landed; a repair tries it again; two people may give it up",
     mending=Mending.READ_AGAIN,
-    is_of_plans=True,
+    is_of_runs=True,
 )
 
 
@@ -35,9 +39,7 @@ def unreadable_record(
     """One offset that Spark can't read, while it reads what is beside it; `kept` are the places of
     files that may hold it.
     """
-    evidence: dict[str, object] = {"reason": reason, "topic_id": plan.topic_id}
-    if kept:
-        evidence["kept"] = list(kept)
+    evidence = {"reason": reason, "topic_id": plan.topic_id, **of_kept(kept)}
     return finding_in_batch(
         plan,
         offsets,

@@ -1,4 +1,7 @@
-"""A1, expired: retention deleted these offsets before they were landed."""
+"""A1, expired: retention deleted these offsets before they were landed.
+
+`planning.log_judgement` compares, for a plan changes the ledger with it; `log_findings` tells it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ A1: Final = Rule(
         " (./tallystick waive --help)."
     ),
     rests_on_frontier=True,
-    is_of_plans=True,
+    is_of_runs=True,
 )
 
 

@@ -1,4 +1,7 @@
-"""A2, purged: somebody deleted these offsets before they were landed."""
+"""A2, purged: somebody deleted these offsets before they were landed.
+
+`planning.log_judgement` compares, for a plan changes the ledger with it; `log_findings` tells it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ A2: Final = Rule(
         " (./tallystick waive --help)."
     ),
     rests_on_frontier=True,
-    is_of_plans=True,
+    is_of_runs=True,
 )
 
 

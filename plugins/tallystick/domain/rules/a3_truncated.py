@@ -1,4 +1,7 @@
-"""A3, truncated: the log ends before offsets that were readable."""
+"""A3, truncated: the log ends before offsets that were readable.
+
+`planning.log_judgement` compares, for a plan changes the ledger with it; `log_findings` tells it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ A3: Final = Rule(
     remedy="the partition stops; a new generation on the operator's word",
     mending=Mending.NEW_GENERATION,
     is_cut=True,
-    is_of_plans=True,
+    is_of_runs=True,
 )
 
 

@@ -1,5 +1,7 @@
 """A4, overwritten: the log was cut below what was landed, and has grown over it.
 
+`planning.log_judgement` compares, for a plan changes the ledger with it; `log_findings` tells it.
+
 A log that no witness can judge is unknown, never an empty answer.
 """
 
@@ -31,7 +33,7 @@ A4: Final = Rule(
     remedy="as A3; the old rows stay in the old generation",
     mending=Mending.NEW_GENERATION,
     is_cut=True,
-    is_of_plans=True,
+    is_of_runs=True,
 )
 
 

@@ -1,4 +1,7 @@
-"""A5, topic recreated: another log has the name; the old one is gone with what nobody had read."""
+"""A5, topic recreated: another log has the name; the old one is gone with what nobody had read.
+
+`planning.log_judgement` compares, for a plan changes the ledger with it; `log_findings` tells it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ A5: Final = Rule(
         " (./tallystick waive --help)."
     ),
     rests_on_frontier=True,
-    is_of_plans=True,
+    is_of_runs=True,
 )
 
 

@@ -1,4 +1,7 @@
-"""A7, short read: an attempt should have landed these offsets and did not, for no proven cause."""
+"""A7, short read: an attempt should have landed these offsets and did not, for no proven cause.
+
+The proof before each commit compares: nothing of such a batch is committed.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,15 @@ A7: Final = Rule(
     not_when="a hole at a marker, an aborted or a compacted record, at a range's very end too",
     remedy="nothing was committed; the next run lands it again",
     mending=Mending.NOTHING,
-    is_of_plans=True,
+    is_of_runs=True,
 )
 
 
 def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
-    """Offsets that an attempt should have landed and did not, for no proven cause."""
+    """Offsets that an attempt should have landed and did not, for no proven cause.
+
+    The proof before each commit compares: nothing of such a batch is committed.
+    """
     return finding_in_batch(
         plan,
         missing,

@@ -20,6 +20,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ReadSlice
+from tallystick.domain.rules.evidence import kept_in, of_kept
 from tallystick.domain.rules.file_findings import (
     BatchRows,
     FileRows,
@@ -57,15 +58,15 @@ class LostRows:
 
     def as_json(self) -> dict[str, object]:
         """As it stands on record."""
-        return {"repair": self.repair, **({"kept": list(self.kept)} if self.kept else {})}
+        return {"repair": self.repair, **of_kept(self.kept)}
 
     @classmethod
     def of(cls, found: Finding) -> LostRows | None:
         """What the finding carries; None for one about a file that is missing."""
-        repair, kept = found.evidence.get("repair"), found.evidence.get("kept")
+        repair = found.evidence.get("repair")
         if found.rule != A8 or not isinstance(repair, str):
             return None
-        return cls(BatchId(repair), tuple(kept) if isinstance(kept, list) else ())
+        return cls(BatchId(repair), kept_in(found.evidence))
 
 
 def lost_rows(

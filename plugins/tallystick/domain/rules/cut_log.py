@@ -14,6 +14,7 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import UNKNOWN
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
+from tallystick.domain.rules.evidence import kept_in, of_kept
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import look_in_kept
 from tallystick.domain.rules.rule import Rule
@@ -37,22 +38,20 @@ class CutEvidence:
             "reason": self.reason,
             "landed_until": self.landed_until,
             **({} if self.cut_at is None else {"cut_at": self.cut_at}),
-            **({"kept": list(self.kept)} if self.kept else {}),
+            **of_kept(self.kept),
         }
 
     @classmethod
     def of(cls, found: Finding) -> CutEvidence | None:
         """What the finding of a cut carries; None for any other finding, and for a doubt."""
-        reason, landed_until, cut_at, kept = (
-            found.evidence.get(each) for each in ("reason", "landed_until", "cut_at", "kept")
-        )
+        landed_until, cut_at = (found.evidence.get(each) for each in ("landed_until", "cut_at"))
         if not found.rule.is_cut or not isinstance(landed_until, int):
             return None
         return cls(
-            str(reason),
+            str(found.evidence.get("reason")),
             landed_until,
             cut_at if isinstance(cut_at, int) else None,
-            tuple(kept) if isinstance(kept, list) else (),
+            kept_in(found.evidence),
         )
 
 

@@ -48,6 +48,18 @@ def topic_id_in(evidence: Mapping[str, object]) -> str | None:
     return topic_id if isinstance(topic_id, str) else None
 
 
+def of_kept(places: Iterable[str]) -> dict[str, object]:
+    """What a finding carries of the places where files are kept that may hold its rows."""
+    kept = list(places)
+    return {"kept": kept} if kept else {}
+
+
+def kept_in(evidence: Mapping[str, object]) -> tuple[str, ...]:
+    """The places where files are kept that may hold the rows; none where none is told."""
+    kept = evidence.get("kept")
+    return tuple(kept) if isinstance(kept, list) else ()
+
+
 def path_in(evidence: Mapping[str, object]) -> str | None:
     """The file or directory in storage that a finding is about; None where it names none."""
     path = evidence.get("path")

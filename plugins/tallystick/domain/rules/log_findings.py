@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
+from tallystick.domain.batches.states import RangeState, Verdict
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
@@ -24,7 +24,7 @@ from tallystick.domain.rules.a4_overwritten import doubted_logs, overwritten
 from tallystick.domain.rules.a5_topic_recreated import lost_with_topic, unknown_tail
 from tallystick.domain.rules.a8_committed_file_missing import lost_rows
 from tallystick.domain.rules.a11_unreadable_record import given_up
-from tallystick.domain.rules.evidence import of_attempts_not_asked, of_file
+from tallystick.domain.rules.evidence import of_attempts_not_asked, of_file, of_kept
 from tallystick.domain.rules.findings import Finding, foreseen
 
 _Loss = Callable[[str, GenerationAccount, OffsetRange, Mapping[str, object] | None], Finding]
@@ -51,7 +51,7 @@ def change_findings(
     gone += [
         (each.generation_id, each.offsets, each.code, _claim_evidence(each))
         for each in changes.cuts
-        if each.becomes == "lost"
+        if each.becomes is RangeState.LOST
     ]
     lost = [
         lost_finding(feed, by_id[generation_id], offsets, code, evidence)
@@ -113,4 +113,4 @@ def _not_lost(feed: str, account: GenerationAccount, gone: LostRange) -> Finding
 
 
 def _claim_evidence(cut: CutClaim) -> Mapping[str, object]:
-    return {**of_file(cut.batch_id, None), **({"kept": list(cut.kept)} if cut.kept else {})}
+    return {**of_file(cut.batch_id, None), **of_kept(cut.kept)}

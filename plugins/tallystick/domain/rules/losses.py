@@ -9,6 +9,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.evidence import kept_in
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Rule
 
@@ -43,7 +44,7 @@ def lost_unread(
 
 def look_in_kept(evidence: Mapping[str, object] | None) -> str:
     """Where files are kept that may hold the rows, as a sentence; empty when there are none."""
-    kept = (evidence or {}).get("kept")
-    if not isinstance(kept, list) or not kept:
+    kept = kept_in(evidence or {})
+    if not kept:
         return ""
     return f"Files that may hold some of these rows are kept in {', '.join(kept)}: look there. "

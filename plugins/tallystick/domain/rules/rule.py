@@ -107,7 +107,7 @@ class Rule:
     lacks_witness: bool = field(default=False, compare=False)
     """True for what says that a witness is missing, or does not know all: while it stands, of
     nothing beside it can be said that it is in order."""
-    is_of_plans: bool = field(default=False, compare=False)
+    is_of_runs: bool = field(default=False, compare=False)
     """True for what a run records: its plan with the change that it describes, its batches with
     what is missing in them. The others are reconcile's: no news of a run, however lately seen."""
 

@@ -1,4 +1,4 @@
-"""What each witness says, all families of rules together: one function per witness.
+"""What each witness says, by all rules that ask it: one function per witness.
 
 Pure: everything that a rule rests on comes in, findings come out. Who asks, records and judges is
 elsewhere; each rule stands in its own module.
@@ -58,7 +58,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerFacts:
+class LedgerWitness:
     """What the ledger says by itself."""
 
     recorded: Sequence[Finding]
@@ -131,7 +131,7 @@ def broker_findings(
 
 
 def ledger_findings(
-    feed: str, topic: str, generations: Mapping[int, GenerationAccount], facts: LedgerFacts
+    feed: str, topic: str, generations: Mapping[int, GenerationAccount], facts: LedgerWitness
 ) -> tuple[Finding, ...]:
     """What the ledger says by itself: as it was stated first, where a state lasts."""
     known = {each.key: each for each in facts.recorded}

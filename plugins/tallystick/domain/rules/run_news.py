@@ -46,7 +46,7 @@ def _told_at(stored: StoredFinding) -> datetime:
 
 def _is_of_a_run(finding: Finding) -> bool:
     """True for what runs record; the rest is reconcile's, and no news of a run."""
-    return finding.rule.is_of_plans or finding.subject == OF_LOST or is_refusal(finding)
+    return finding.rule.is_of_runs or finding.subject == OF_LOST or is_refusal(finding)
 
 
 def open_beside(

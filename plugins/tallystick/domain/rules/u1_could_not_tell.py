@@ -30,7 +30,7 @@ U1: Final = Rule(
     mending=Mending.LAND_AGAIN_IF_NAMED,
     is_silence=True,
     lacks_witness=True,
-    is_of_plans=True,
+    is_of_runs=True,
 )
 
 

@@ -23,7 +23,7 @@ Z5: Final = Rule(
     remedy="plan.until: now; correct the producer's clock",
     mending=Mending.NOTHING,
     grows=True,
-    is_of_plans=True,
+    is_of_runs=True,
 )
 
 

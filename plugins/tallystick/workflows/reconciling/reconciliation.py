@@ -24,7 +24,7 @@ from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
 from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.rules import (
-    LedgerFacts,
+    LedgerWitness,
     benign_findings,
     broker_findings,
     ledger_findings,
@@ -388,7 +388,7 @@ def _ledger_findings(
     services: Services, accounts: Accounts, unsound: Sequence[SettledRanges]
 ) -> tuple[Finding, ...]:
     feed, ledger = services.feed_name, services.ledger
-    facts = LedgerFacts(
+    facts = LedgerWitness(
         recorded=[each.finding for each in ledger.findings(feed)],
         lost=ledger.lost(feed),
         waiting=ledger.waiting(feed),

@@ -14,7 +14,7 @@ from tallystick.domain.planning.log_changes import Observation
 from tallystick.domain.rules.log_findings import lost_finding
 from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.rules import (
-    LedgerFacts,
+    LedgerWitness,
     Terms,
     benign_findings,
     broker_findings,
@@ -71,7 +71,7 @@ def test_a_sound_broker_says_nothing() -> None:
 
 def test_the_ledger_says_a_loss_with_the_evidence_of_then() -> None:
     first = lost_finding(FEED, KNOWN[0], a_range(3, 5), "A1", {"log_start_offset": 5})
-    facts = LedgerFacts(
+    facts = LedgerWitness(
         recorded=[first],
         lost=[(KNOWN[0], a_range(3, 5), "A1"), (KNOWN[0], a_range(0, 1), "A2")],
         waiting=[WaitingBatch(BATCH, BatchState.LANDING, 7200)],
@@ -83,7 +83,7 @@ def test_the_ledger_says_a_loss_with_the_evidence_of_then() -> None:
 
 
 def test_a_sound_ledger_says_nothing() -> None:
-    assert ledger_findings(FEED, TOPIC, KNOWN, LedgerFacts((), (), (), ())) == ()
+    assert ledger_findings(FEED, TOPIC, KNOWN, LedgerWitness((), (), (), ())) == ()
 
 
 def test_what_is_normal_is_told_without_the_broker_too() -> None:
