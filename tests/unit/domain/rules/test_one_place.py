@@ -13,17 +13,7 @@ CODES = {code.value for code in FindingCode}
 RULES = Path("plugins/tallystick/domain/rules")
 BUILDERS = {"Finding", "finding", "finding_in_batch"}
 # What these hold of a rule is on its way to the rule's own module: nothing joins them.
-ON_THE_WAY = {
-    "domain/repair/rebuilding.py",
-    "domain/rules/content_rules.py",
-    "domain/rules/manifest_rules.py",
-    "domain/rules/offset_rules.py",
-    "domain/rules/scrub_rules.py",
-    "domain/rules/second_read_rules.py",
-    "domain/rules/storage_rules.py",
-    "domain/rules/stray_rules.py",
-    "workflows/reconciling/scrubbing.py",
-}
+ON_THE_WAY = {"domain/rules/second_read_rules.py", "workflows/reconciling/scrubbing.py"}
 
 
 def _modules() -> Iterator[tuple[Path, ast.Module]]:
