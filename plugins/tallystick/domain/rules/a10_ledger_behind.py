@@ -115,12 +115,6 @@ def _as_listed(files: Iterable[UnknownFile]) -> Mapping[str, object]:
     }
 
 
-def is_bare(found: Finding) -> bool:
-    """True for a finding about a batch's directory that has no manifest."""
-    batch = UnknownBatch.of(found)
-    return batch is not None and batch.is_bare
-
-
 def is_ledger_behind(found: Iterable[Finding]) -> bool:
     """True when one of the findings says so."""
     return any(each.rule == A10 for each in found)

@@ -25,17 +25,13 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, subtract
 from tallystick.domain.rules.a10_ledger_behind import A10
 from tallystick.domain.rules.b2_landed_twice import B2
+from tallystick.domain.rules.c3_compared_again import is_lost_whole
+from tallystick.domain.rules.c3_rows_differ import ComparedPlace, is_refusal, place_of
 from tallystick.domain.rules.cut_log import ended_by_reopening
 from tallystick.domain.rules.evidence import batch_in, file_in, topic_id_in
 from tallystick.domain.rules.file_findings import is_of_batch_rows
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.rule import Ending
-from tallystick.domain.rules.second_read_rules import (
-    ComparedPlace,
-    is_lost_whole,
-    is_refusal,
-    place_of,
-)
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, may_hold_any_of
 
 

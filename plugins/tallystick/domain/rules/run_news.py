@@ -10,8 +10,8 @@ from datetime import datetime
 
 from tallystick.domain.batches.states import FindingState
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
+from tallystick.domain.rules.c3_rows_differ import is_refusal
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
-from tallystick.domain.rules.second_read_rules import is_refusal
 from tallystick.domain.rules.stored_finding import StoredFinding
 
 

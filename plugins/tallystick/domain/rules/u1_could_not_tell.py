@@ -101,3 +101,17 @@ def could_not_tell(
         next_step=remedy or f"Run again when it answers: ./tallystick reconcile {feed}",
         evidence={"seen_at": seen_at.isoformat()},
     )
+
+
+def could_not_compare(feed: str, topic: str, reason: str) -> Finding:
+    """The second reader, or what it is compared with, gave no answer."""
+    return Finding(
+        rule=U1,
+        verdict=Verdict.UNKNOWN,
+        level=Level.L4,
+        feed=feed,
+        topic=topic,
+        cause=f"the second reader could not compare: {reason}",
+        next_step=f"Run again when it answers: ./tallystick reconcile {feed} --level 4",
+        subject="second reader",
+    )

@@ -17,7 +17,7 @@ from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.claiming_again import ClaimAgain, claim_again
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
-from tallystick.domain.rules.second_read_rules import refused_before
+from tallystick.domain.rules.c3_compared_again import refused_before
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.kept_files import staged_files
 from tallystick.workflows.stored.staged_attempts import is_whole

@@ -23,8 +23,8 @@ from tallystick.domain.planning.log_changes import (
     OpenedGeneration,
 )
 from tallystick.domain.repair.rebuilding import LeftOut, Logs, PublishedBatch, RebuildPlan, named
+from tallystick.domain.rules.c3_compared_again import refused_before
 from tallystick.domain.rules.findings import FindingCode
-from tallystick.domain.rules.second_read_rules import refused_before
 from tallystick.errors import (
     AttemptFenced,
     BatchBusy,

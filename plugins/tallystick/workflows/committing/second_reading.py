@@ -31,20 +31,9 @@ from tallystick.domain.rows.sampling import (
     sampled,
 )
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences, without_untimed
-from tallystick.domain.rules.evidence import batches_in_trouble
-from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.second_read_rules import (
-    ComparedPlace,
-    ComparedSlice,
-    also_refused,
+from tallystick.domain.rules.c3_compared_again import (
     compared_again,
-    could_not_compare,
-    described,
-    differing_attempt,
-    differing_rows,
     is_compared,
-    is_refusal,
-    place_of,
     ranges_to_read,
     refusals_in,
     refusals_taken_back,
@@ -52,6 +41,20 @@ from tallystick.domain.rules.second_read_rules import (
     slices_of,
     slices_to_read_again,
 )
+from tallystick.domain.rules.c3_evidence import ComparedSlice
+from tallystick.domain.rules.c3_rows_differ import (
+    C3,
+    ComparedPlace,
+    also_refused,
+    described,
+    differing_attempt,
+    differing_rows,
+    is_refusal,
+    place_of,
+)
+from tallystick.domain.rules.evidence import batches_in_trouble
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.u1_could_not_tell import could_not_compare
 from tallystick.errors import SourceError, StorageError, StorageUnavailable, VerificationFailed
 from tallystick.ports.scrubs import DueSample, TakenSample
 from tallystick.ports.second_reader import SecondReader
@@ -337,8 +340,7 @@ class _Rotation:
             self._reasons.append(f"batch {batch.batch_id}: {taken.not_compared}")
 
     def _has_ended(self, standing: Finding) -> bool:
-        is_difference = standing.code is FindingCode.ROWS_DIFFER
-        return is_difference and place_of(standing) in self._equal
+        return standing.rule == C3 and place_of(standing) in self._equal
 
 
 def _compared(

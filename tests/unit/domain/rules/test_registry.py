@@ -41,6 +41,8 @@ from tallystick.domain.rules.b2_landed_twice import (
 )
 from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
+from tallystick.domain.rules.c3_evidence import ComparedSlice
+from tallystick.domain.rules.c3_rows_differ import differing_attempt, differing_rows, place_of
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.cut_log import has_lost_unlanded
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
@@ -60,14 +62,7 @@ from tallystick.domain.rules.n5_no_run import missed_runs
 from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.registry import RULES
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass
-from tallystick.domain.rules.second_read_rules import (
-    ComparedSlice,
-    could_not_compare,
-    differing_attempt,
-    differing_rows,
-    place_of,
-)
-from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.u1_could_not_tell import could_not_compare, could_not_tell
 from tallystick.domain.rules.u1_unread_storage import unlisted, unread_feeds, unread_strays
 from tallystick.domain.rules.w1_loss_near import losses_near
 from tallystick.domain.rules.z1_control_marker import control_markers

@@ -16,7 +16,7 @@ from tallystick.domain.batches.stored_file import (
     unlike_manifest,
 )
 from tallystick.domain.rules.a8_perhaps_elsewhere import perhaps_unasked
-from tallystick.domain.rules.a10_ledger_behind import is_bare, ledger_behind
+from tallystick.domain.rules.a10_ledger_behind import UnknownBatch, ledger_behind
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.listed_files import missing_or_changed
 from tallystick.domain.rules.waivers import as_far_as_asked, evidence_digest
@@ -162,8 +162,8 @@ def test_a_directory_without_a_manifest_stops_landing_and_says_the_way_in() -> N
 
     assert (one.subject, other.subject) == ("/landing/one", "/landing/other")
     assert one.key != other.key
-    assert not is_bare(one)
-    assert is_bare(other)
+    assert UnknownBatch.of(one) == UnknownBatch("/landing/one", is_bare=False)
+    assert UnknownBatch.of(other) == UnknownBatch("/landing/other", is_bare=True)
     assert "--without-manifest" in other.next_step
 
 

@@ -39,6 +39,8 @@ from tallystick.domain.rules.b2_landed_twice import (
 )
 from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
+from tallystick.domain.rules.c3_evidence import ComparedSlice
+from tallystick.domain.rules.c3_rows_differ import differing_attempt, differing_rows
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.full_read import judged
 from tallystick.domain.rules.listed_files import missing_or_changed
@@ -56,11 +58,6 @@ from tallystick.domain.rules.n5_no_run import missed_runs
 from tallystick.domain.rules.offset_columns import offset_findings
 from tallystick.domain.rules.registry import RULES
 from tallystick.domain.rules.rule import Ending
-from tallystick.domain.rules.second_read_rules import (
-    ComparedSlice,
-    differing_attempt,
-    differing_rows,
-)
 from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
 from tallystick.domain.rules.u1_unread_storage import unlisted, unread_strays
 from tallystick.domain.rules.w1_loss_near import losses_near

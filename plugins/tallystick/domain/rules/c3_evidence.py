@@ -1,4 +1,5 @@
-"""What a difference between two readers is on record: its slices, a digest of each, the first few.
+"""C3, rows differ: what a finding carries of a difference. Its slices, a digest of each, and the
+first few records.
 
 1. `is_as_before` compares all that is on record, not what is shown of it.
 2. Evidence is bounded, whatever the records hold and however many differ.
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from tallystick.domain.identities import AttemptId
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.second_read import Difference, RecordHead, SeenRecord, SliceRead
 from tallystick.domain.rules.findings import Finding
@@ -33,6 +35,12 @@ def slices_in(finding: Finding) -> tuple[tuple[int, int], ...]:
     """The slices [from, until) in which the finding has seen differences."""
     runs = finding.evidence.get("slices")
     return tuple((int(run[0]), int(run[1])) for run in runs) if isinstance(runs, list) else ()
+
+
+def attempts_in(finding: Finding) -> tuple[AttemptId, ...]:
+    """The attempts that hold what the finding has refused; none for committed rows."""
+    attempts = finding.evidence.get("attempts")
+    return tuple(AttemptId(each) for each in attempts) if isinstance(attempts, list) else ()
 
 
 def _digests_in(finding: Finding) -> Sequence[object]:
