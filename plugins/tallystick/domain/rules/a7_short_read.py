@@ -13,7 +13,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.rules.evidence import batch_in, of_file
+from tallystick.domain.rules.evidence import batch_in, of_batch
 from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
@@ -46,7 +46,7 @@ def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
             " no hole. Nothing of the batch was committed."
         ),
         next_step=f"The next run lands them again: ./tallystick land {plan.feed}",
-        evidence=of_file(plan.batch_id, None),
+        evidence=of_batch(plan.batch_id),
     )
 
 

@@ -19,6 +19,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import BoundedRuns, ReadSlice
+from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.file_findings import BatchRows, FileRows
 from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -156,7 +157,7 @@ def left_out(plan: BatchPlan, offsets: OffsetRange, kept: BatchId) -> Finding:
             f"The ledger keeps batch {kept}. Move the directory out of the feed's directory, and"
             " keep it: what only it holds is landed again then, or recorded as lost."
         ),
-        evidence={**SharedWith(directory, kept).as_json(), "batch": plan.batch_id},
+        evidence={**SharedWith(directory, kept).as_json(), **of_batch(plan.batch_id)},
         subject=directory,
     )
 

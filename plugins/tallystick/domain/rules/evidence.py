@@ -20,9 +20,14 @@ NOT_ASKED: Final = "not_asked"
 """Where rows may lie that nobody could ask: one path, or the directories of attempts."""
 
 
+def of_batch(batch_id: BatchId) -> dict[str, object]:
+    """What a finding about a batch carries."""
+    return {"batch": batch_id}
+
+
 def of_file(batch_id: BatchId, name: str | None) -> dict[str, object]:
     """What a finding about a committed file carries; without a name, one about its batch."""
-    return {"batch": batch_id, **({"file": name} if name else {})}
+    return {**of_batch(batch_id), **({"file": name} if name else {})}
 
 
 def batch_in(evidence: Mapping[str, object]) -> BatchId | None:
@@ -40,6 +45,11 @@ def file_in(evidence: Mapping[str, object]) -> CommittedFile | None:
     """The committed file that a finding is about; None where it names none."""
     batch_id, name = batch_in(evidence), evidence.get("file")
     return CommittedFile(batch_id, name) if batch_id and isinstance(name, str) else None
+
+
+def of_topic(topic_id: str) -> dict[str, object]:
+    """What a finding about a partition carries that no plan may have seen."""
+    return {"topic_id": topic_id}
 
 
 def topic_id_in(evidence: Mapping[str, object]) -> str | None:

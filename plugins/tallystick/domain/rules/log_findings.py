@@ -24,7 +24,7 @@ from tallystick.domain.rules.a4_overwritten import doubted_logs, overwritten
 from tallystick.domain.rules.a5_topic_recreated import lost_with_topic, unknown_tail
 from tallystick.domain.rules.a8_committed_file_missing import lost_rows
 from tallystick.domain.rules.a11_unreadable_record import given_up
-from tallystick.domain.rules.evidence import of_attempts_not_asked, of_file, of_kept
+from tallystick.domain.rules.evidence import of_attempts_not_asked, of_batch, of_kept
 from tallystick.domain.rules.findings import Finding, foreseen
 
 _Loss = Callable[[str, GenerationAccount, OffsetRange, Mapping[str, object] | None], Finding]
@@ -113,4 +113,4 @@ def _not_lost(feed: str, account: GenerationAccount, gone: LostRange) -> Finding
 
 
 def _claim_evidence(cut: CutClaim) -> Mapping[str, object]:
-    return {**of_file(cut.batch_id, None), **of_kept(cut.kept)}
+    return {**of_batch(cut.batch_id), **of_kept(cut.kept)}

@@ -9,6 +9,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.rules.evidence import of_topic
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
@@ -41,7 +42,7 @@ def unread_partitions(
             until_offset=bounds.high_watermark,
             cause="no plan has looked at this partition yet.",
             next_step=f"The next run starts it at its log start: ./tallystick land {feed}",
-            evidence={"topic_id": snapshot.topic_id},
+            evidence=of_topic(snapshot.topic_id),
         )
         for partition, bounds in sorted(snapshot.partitions.items())
         if partition not in generations and bounds.log_start_offset < bounds.high_watermark

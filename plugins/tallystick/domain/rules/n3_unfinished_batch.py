@@ -15,6 +15,7 @@ from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -73,7 +74,7 @@ def unfinished_batches(
             ),
             next_step=f"The next run takes it up: ./tallystick land {feed}",
             evidence={
-                "batch": each.batch_id,
+                **of_batch(each.batch_id),
                 "state": each.state.value,
                 "seconds": round(each.seconds),
             },
@@ -106,7 +107,7 @@ def held_too_long(
                 f" ./tallystick batches {feed}"
             ),
             evidence={
-                "batch": each.plan.batch_id,
+                **of_batch(each.plan.batch_id),
                 "holder": each.holder,
                 "seconds": round(each.held_seconds),
             },

@@ -11,6 +11,7 @@ from typing import Final
 from tallystick.domain.batches.batch import TriedBatch
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
@@ -54,7 +55,7 @@ def _failing(feed: str, topic: str, tried: TriedBatch) -> Finding:
         ),
         next_step=f"Mend what the reason names; every run tries again: ./tallystick batches {feed}",
         evidence={
-            "batch": tried.plan.batch_id,
+            **of_batch(tried.plan.batch_id),
             "failures": tried.failures,
             "reason": tried.last_failure,
             "ranges": [str(each) for each in ranges[:20]],

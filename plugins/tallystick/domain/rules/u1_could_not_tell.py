@@ -11,6 +11,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
+from tallystick.domain.rules.evidence import of_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
@@ -51,7 +52,7 @@ def unheard_partitions(
                 " waits for its replicas."
             ),
             next_step="Bring its brokers back; the next run lands what has piled up.",
-            evidence={"topic_id": snapshot.topic_id},
+            evidence=of_topic(snapshot.topic_id),
         )
         for partition in sorted(snapshot.leaderless)
     )
@@ -80,7 +81,7 @@ def _unlisted(feed: str, account: GenerationAccount, snapshot: BrokerSnapshot) -
             f" says (kafka-topics.sh --describe --topic {snapshot.topic}). The look that shows the"
             " partition again ends this."
         ),
-        evidence={"topic_id": snapshot.topic_id, "last_seen_until": account.last_seen_until},
+        evidence={**of_topic(snapshot.topic_id), "last_seen_until": account.last_seen_until},
     )
 
 
