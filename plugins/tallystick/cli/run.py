@@ -74,6 +74,7 @@ class PlanDocument(Document):
     feed: str
     topic: str
     window: WindowPart | None
+    is_resumed: bool
     wanted: int
     planned: int
     batches: Sequence[PlannedBatchPart]
@@ -165,6 +166,7 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
         feed=report.feed,
         topic=report.topic,
         window=window_part(report.window),
+        is_resumed=report.is_resumed,
         wanted=report.wanted,
         planned=report.planned,
         batches=[_planned_batch_part(each, is_named=report.is_resumed) for each in report.batches],
@@ -262,10 +264,14 @@ def _held_batch_part(status: BatchStatus) -> HeldBatchPart:
 
 def plan_view(document: PlanDocument) -> list[Block]:
     """What a run would do, one row for each range."""
+    due = (
+        f"the window's plan is read again, {grouped(document.planned)} offsets"
+        if document.is_resumed
+        else f"{grouped(document.planned)} of {grouped(document.wanted)} due offsets"
+    )
     blocks: list[Block] = [
-        f"{_subject(document)}: {grouped(document.planned)} of {grouped(document.wanted)} due"
-        f" offsets in {counted('batch', len(document.batches))}, {len(document.adopted)} adopted."
-        " Nothing was changed."
+        f"{_subject(document)}: {due} in {counted('batch', len(document.batches))},"
+        f" {len(document.adopted)} adopted. Nothing was changed."
     ]
     blocks += _limits_lines(document)
     rows = [

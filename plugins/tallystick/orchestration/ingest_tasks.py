@@ -157,6 +157,8 @@ def check(feed: Feed, context: Context) -> None:
 
 def _tell_dry_run(report: PlanReport) -> None:
     window = f" for window {report.window}" if report.window else ""
+    if report.is_resumed:
+        log.info("The window's plan was made before, and is read again.")
     log.info(
         "A dry run of feed %s%s: %d offsets are due; %d batches would be planned, %d adopted."
         " Nothing was changed.",

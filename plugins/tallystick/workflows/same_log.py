@@ -12,11 +12,24 @@ from contextlib import suppress
 
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import LogCheck, check_log, needs_epoch_end
-from tallystick.domain.logs.snapshot import BrokerSnapshot, RecordEvidence
-from tallystick.errors import SourceRefused
+from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds, RecordEvidence
+from tallystick.domain.offsets.ranges import TopicPartition
+from tallystick.errors import BrokerUnavailable, SourceRefused
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
+
+
+def bounds_of(
+    services: Services, snapshot: BrokerSnapshot, partition: TopicPartition
+) -> PartitionBounds:
+    """The partition's bounds; raises BrokerUnavailable for one that has no leader."""
+    bounds = snapshot.partitions.get(partition.partition)
+    if bounds is None:
+        raise BrokerUnavailable(
+            services.servers, f"no leader can say how far {partition} may be read"
+        )
+    return bounds
 
 
 def checked_logs(

@@ -50,8 +50,8 @@ class AtRisk:
 
     def _may_be_in(self, snapshot: BrokerSnapshot) -> bool:
         bounds = snapshot.partitions.get(self.offsets.partition.partition)
-        is_same = (snapshot.cluster_id, snapshot.topic_id) == (self.cluster_id, self.topic_id)
-        return is_same and (bounds is None or bounds.log_start_offset <= self.offsets.from_offset)
+        is_there = bounds is None or bounds.log_start_offset <= self.offsets.from_offset
+        return is_there and snapshot.is_of(self)
 
     def is_in_log(self, snapshot: BrokerSnapshot | None, epochs: Mapping[int, int | None]) -> bool:
         """True when the log has them as they were read: `epochs` are those of the read.

@@ -91,12 +91,11 @@ def unlisted_in(
 
     A topic never loses a partition while it lives, so the broker that was asked lags behind.
     """
-    identity = (snapshot.cluster_id, snapshot.topic_id)
     return frozenset(
         partition
         for partition, account in generations.items()
         if account.state is not GenerationState.CLOSED
-        and (account.cluster_id, account.topic_id) == identity
+        and snapshot.is_of(account)
         and partition not in snapshot.partitions
         and partition not in snapshot.leaderless
     )

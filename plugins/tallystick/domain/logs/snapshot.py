@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from tallystick.domain.batches.states import Isolation
 
@@ -29,6 +30,20 @@ class PartitionBounds:
         return self.high_watermark
 
 
+class OfOneLog(Protocol):
+    """What belongs to one life of a topic, on one cluster."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's."""
+        ...
+
+    @property
+    def topic_id(self) -> str:
+        """Another one for each life of the topic."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerSnapshot:
     """One topic at one instant."""
@@ -50,6 +65,12 @@ class BrokerSnapshot:
     """None when the topic keeps records for ever."""
     retention_bytes: int | None = None
     """Of one partition; None when the topic keeps any amount."""
+
+    def is_of(self, other: OfOneLog) -> bool:
+        """True when both are of one life of the topic: it was not re-created in between, and no
+        other cluster was asked.
+        """
+        return (self.cluster_id, self.topic_id) == (other.cluster_id, other.topic_id)
 
     @property
     def unheard(self) -> frozenset[int]:

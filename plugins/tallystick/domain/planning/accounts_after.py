@@ -133,8 +133,8 @@ def _state_of(account: GenerationAccount, changes: LogChanges) -> GenerationStat
 def _seen(account: GenerationAccount, snapshot: BrokerSnapshot) -> GenerationAccount:
     """The account with its witness handed over, where the snapshot shows its very log."""
     bounds = snapshot.partitions.get(account.partition.partition)
-    is_its_log = (account.cluster_id, account.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
-    if bounds is None or not is_its_log or account.state is not GenerationState.OPEN:
+    is_open = account.state is GenerationState.OPEN
+    if bounds is None or not is_open or not snapshot.is_of(account):
         return account
     until = max(account.last_seen_until, bounds.high_watermark)
     return replace(account, last_seen_until=until, seen_epoch=bounds.leader_epoch)

@@ -165,7 +165,7 @@ def _wanted(
     bounds = snapshot.partitions.get(account.partition.partition)
     if account.state is not GenerationState.OPEN or bounds is None:
         return
-    if account.topic_id != snapshot.topic_id:
+    if not snapshot.is_of(account):
         return
     until = bounds.readable_until(isolation)
     cut = cuts.get(account.partition.partition) if cuts is not None else None

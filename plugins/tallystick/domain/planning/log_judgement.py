@@ -27,7 +27,6 @@ from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import UNKNOWN, Sameness
-from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, subtract
 from tallystick.domain.planning.log_changes import (
     NOT_IN_THE_LOG,
@@ -55,7 +54,7 @@ def log_changes(accounts: Accounts, seen: Observation, asked: Asked | None = Non
     for partition, bounds in seen.snapshot.partitions.items():
         known = accounts.generations.get(partition)
         is_waiting = known and known.generation_id in {e.generation_id for e in changes.waiting}
-        if known and (is_waiting or not _is_another_log(known, seen.snapshot)):
+        if known and (is_waiting or seen.snapshot.is_of(known)):
             continue
         first = seen.start_offsets[partition] if is_first_plan else bounds.log_start_offset
         changes.opened.append(
@@ -81,10 +80,6 @@ def _reason_to_open(is_first_plan: bool, account: GenerationAccount | None) -> s
     if is_first_plan:
         return "the feed's first plan"
     return "the topic was re-created" if account else "the partition was added"
-
-
-def _is_another_log(account: GenerationAccount, snapshot: BrokerSnapshot) -> bool:
-    return (account.cluster_id, account.topic_id) != (snapshot.cluster_id, snapshot.topic_id)
 
 
 class _Collected:
@@ -171,7 +166,7 @@ class _Collected:
         """Gather what the snapshot means for one generation."""
         if account.state is GenerationState.CLOSED:
             return
-        if _is_another_log(account, self.seen.snapshot):
+        if not self.seen.snapshot.is_of(account):
             self._close(account)
             return
         partition = account.partition.partition

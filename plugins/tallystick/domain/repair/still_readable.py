@@ -19,7 +19,7 @@ def still_readable(
     None only where these offsets are gone for certain: with their log, or before its start.
     """
     snapshot = facts.snapshot
-    if (plan.cluster_id, plan.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
+    if not snapshot.is_of(plan):
         return None
     partition, number = held.partition, held.partition.partition
     account = facts.accounts.generations.get(number)

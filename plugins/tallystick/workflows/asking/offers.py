@@ -96,8 +96,7 @@ def parts_of(
 ) -> tuple[ProvablePart, ...]:
     """What complete files prove of the claims; empty when they can't be committed."""
     landing = landing_plan(services, staging)
-    is_same_log = (plan.cluster_id, plan.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
-    if landing is None or not is_same_log or not is_whole(services, staging):
+    if landing is None or not snapshot.is_of(plan) or not is_whole(services, staging):
         return ()
     try:
         found = services.store.read_back(staging.data)

@@ -26,9 +26,9 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.a7_short_read import short_read
-from tallystick.errors import BrokerUnavailable, FileMissing, VerificationFailed
+from tallystick.errors import FileMissing, VerificationFailed
 from tallystick.workflows.committing.log_as_read import checked_as_read, kept_answer
-from tallystick.workflows.same_log import checked_logs
+from tallystick.workflows.same_log import bounds_of, checked_logs
 from tallystick.workflows.services import Services
 
 
@@ -159,7 +159,7 @@ def _changes_of_the_log(
     record that was landed before, which this batch's commit is about to replace. Where nobody can
     tell any more, the answer right after the read counts, for the ranges that are `vouched` for.
     """
-    if (after.cluster_id, after.topic_id) != (plan.cluster_id, plan.topic_id):
+    if not after.is_of(plan):
         yield f"topic {plan.topic} was re-created while the batch was landed"
         return
     logs = {each.partition.partition: each for each in services.ledger.claimed_logs(plan.batch_id)}
@@ -167,10 +167,7 @@ def _changes_of_the_log(
     for planned in plan.ranges:
         offsets = planned.offsets
         partition = offsets.partition.partition
-        if partition not in after.partitions:
-            raise BrokerUnavailable(
-                services.servers, f"no leader can say how far {offsets.partition} may be read"
-            )
+        bounds_of(services, after, offsets.partition)
         known, read = since_plan.get(partition, SAME), since_read.get(partition, SAME)
         if offsets not in vouched and not read.holds_below(offsets.until_offset):
             yield f"{offsets}: {read.words('during the read')}"

@@ -294,7 +294,7 @@ class _Rotation:
         services, plan = self._services, batch.manifest.plan
         now = services.broker.snapshot(services.topic)
         checks: Mapping[int, LogCheck] = {}
-        if (now.cluster_id, now.topic_id) == (plan.cluster_id, plan.topic_id):
+        if now.is_of(plan):
             generations = self._accounts.generations
             checks = checked_logs(services, now, [generations[each] for each in sorted(differing)])
         kept = []

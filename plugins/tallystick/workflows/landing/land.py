@@ -31,7 +31,7 @@ from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.committing.log_as_read import keep_answer
 from tallystick.workflows.landing.searching import set_unreadable_aside
 from tallystick.workflows.place import at
-from tallystick.workflows.same_log import checked_logs
+from tallystick.workflows.same_log import bounds_of, checked_logs
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -130,25 +130,20 @@ def _require_same_log(
     logs: Sequence[GenerationAccount],
 ) -> None:
     """Raise SourceChanged unless the log is the very one that the plan saw, up to the claims."""
-    if (batch.cluster_id, batch.topic_id) != (snapshot.cluster_id, snapshot.topic_id):
+    if not snapshot.is_of(batch):
         raise SourceChanged(
             batch.batch_id, f"topic {batch.topic} was re-created since the batch was planned"
         )
     checks = checked_logs(services, snapshot, logs)
     for planned in batch.ranges:
         offsets = planned.offsets
-        partition = offsets.partition.partition
-        bounds = snapshot.partitions.get(partition)
-        if bounds is None:
-            raise BrokerUnavailable(
-                services.servers, f"no leader can say how far {offsets.partition} may be read"
-            )
+        bounds = bounds_of(services, snapshot, offsets.partition)
         if bounds.log_start_offset > offsets.from_offset:
             raise SourceChanged(
                 batch.batch_id,
                 f"{offsets} was planned, but the log now starts at {bounds.log_start_offset}",
             )
-        check = checks.get(partition, UNKNOWN)
+        check = checks.get(offsets.partition.partition, UNKNOWN)
         if not check.holds_below(offsets.until_offset):
             raise SourceChanged(batch.batch_id, f"{offsets}: {check.words('since it was planned')}")
         readable = bounds.readable_until(services.isolation)

@@ -35,7 +35,7 @@ def observe(services: Services, accounts: Accounts) -> Observation:
         # Records are asked for by the topic's name: a topic that was re-created a moment ago
         # answers with records of another log.
         before, (snapshot, logs) = snapshot, _looked(services, accounts)
-        if (before.cluster_id, before.topic_id) == (snapshot.cluster_id, snapshot.topic_id):
+        if snapshot.is_of(before):
             break
     return Observation(
         snapshot=snapshot,
@@ -127,8 +127,7 @@ def _comparable(
     return [
         account
         for account in generations.values()
-        if account.state is GenerationState.OPEN
-        and (account.cluster_id, account.topic_id) == (snapshot.cluster_id, snapshot.topic_id)
+        if account.state is GenerationState.OPEN and snapshot.is_of(account)
     ]
 
 

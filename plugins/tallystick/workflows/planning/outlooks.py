@@ -37,7 +37,7 @@ def outlook(
     known = {
         partition: (account, bounds)
         for partition, account in generations.items()
-        if account.topic_id == snapshot.topic_id and (bounds := snapshot.partitions.get(partition))
+        if snapshot.is_of(account) and (bounds := snapshot.partitions.get(partition))
     }
     unread = {
         partition: max(account.frontier, bounds.log_start_offset)
