@@ -27,6 +27,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.report.completeness import Proof
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.finding_part import stored_part
+from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import ConfigurationError, ReportMissing
@@ -154,7 +155,7 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
         complete_window_end=found.window_end,
         newest_look_at=proven.newest_look_at,
         partitions_behind=len(proven.holding_back(instant)) if instant else 0,
-        held_back_by=reporting.held_back_by(feed.source.topic, proven, instant, found.numbers)
+        held_back_by=held_back_by(feed.source.topic, proven, instant, found.numbers)
         if instant and proof is not Proof.PROVEN
         else (),
         accepted=[stored_part(each) for each in found.accepted],

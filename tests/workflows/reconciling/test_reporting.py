@@ -15,6 +15,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.report.held_back import held_back_by
 from tallystick.errors import BrokerUnavailable, LedgerUnavailable
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling import reporting
@@ -177,7 +178,7 @@ def test_the_worst_reason_is_named_first_with_its_number(feed: Feed) -> None:
         f"{said}, finding {number}: ./tallystick explain {number}" for said, number in expected
     )
     complete = reporting.feed_completeness(feed.services.ledger, FEED)
-    assert document.held_back_by == reporting.held_back_by(
+    assert document.held_back_by == held_back_by(
         "orders", complete.proven, feed.hands.at, complete.numbers
     )
 

@@ -14,6 +14,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.completeness import Completeness, Proof
+from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.errors import StorageUnavailable
 from tallystick.ports.file_store import FileStore
@@ -22,7 +23,6 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import (
     MOST_LOOKS,
     feed_completeness,
-    held_back_by,
     report_of,
 )
 from tallystick.workflows.repairing.repair import repair_feed

@@ -31,6 +31,7 @@ from tallystick.domain.report.document import (
     ReportDocument,
 )
 from tallystick.domain.report.finding_part import FindingPart, finding_part
+from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.errors import LedgerError
 from tallystick.ports.findings import StoredFinding
@@ -46,7 +47,6 @@ log = logging.getLogger(__name__)
 
 MOST_LOOKS: Final = 200
 _LOOKS_AT_ONCE: Final = 10
-_NAMED_HOLDUPS: Final = 5
 _AGES_SECONDS: Final = tuple(
     3600 * hours for hours in (1, 6, 24, 2 * 24, 4 * 24, 7 * 24, 14 * 24, 28 * 24)
 )
@@ -187,60 +187,6 @@ def _newest_looks(ledger: Ledger, feed: FeedName) -> Iterator[Look]:
     newest = [each.snapshot_id for each in ledger.look_places(feed)][: -MOST_LOOKS - 1 : -1]
     for begin in range(0, len(newest), _LOOKS_AT_ONCE):
         yield from ledger.looks(newest[begin : begin + _LOOKS_AT_ONCE])
-
-
-def held_back_by(
-    topic: str,
-    proven: Completeness,
-    instant: datetime,
-    numbers: Mapping[tuple[object, ...], int],
-) -> tuple[str, ...]:
-    """Why not everything up to the instant is proven: the worst findings first, by their verdict.
-
-    Then comes what has none, the furthest behind first. `numbers` are those of findings, by key.
-    """
-    wide = proven.blocked_by
-    if not proven.partitions and not wide:
-        return ("Nothing was planned yet.",)
-    behind = sorted(
-        proven.holding_back(instant),
-        key=lambda each: -each.worst.verdict.severity if each.worst else 0,
-    )
-    said = []
-    for each in behind[:_NAMED_HOLDUPS]:
-        if each.worst:
-            said.append(_in_short(topic, each.partition, each.worst, numbers))
-        elif each.doubt:
-            said.append(f"{topic}-{each.partition}: {each.doubt}")
-        elif each.short_at:
-            said.append(
-                f"{topic}-{each.partition}: not all that was there at"
-                f" {each.short_at.isoformat(timespec='seconds')} is landed."
-            )
-        else:
-            said.append(f"{topic}-{each.partition}: nobody has looked at it since.")
-    left = len(behind) - len(said)
-    if left:
-        said.append(f"{left} partition(s) more.")
-    if wide:
-        # Of the whole feed, so it comes before all that is no worse.
-        worse = sum(
-            each.worst is not None and each.worst.verdict.severity > wide.verdict.severity
-            for each in behind[:_NAMED_HOLDUPS]
-        )
-        said.insert(worse, _in_short(topic, None, wide, numbers))
-    return tuple(said)
-
-
-def _in_short(
-    topic: str, partition: int | None, found: Finding, numbers: Mapping[tuple[object, ...], int]
-) -> str:
-    """The finding without its cause, which `explain` tells; its number where it is on record."""
-    place = topic if partition is None else f"{topic}-{partition}"
-    offsets = "" if found.from_offset is None else f" [{found.from_offset}, {found.until_offset})"
-    number = numbers.get(found.key)
-    more = "" if number is None else f", finding {number}: ./tallystick explain {number}"
-    return f"{place}{offsets}: {found.code.value} {found.verdict.value}{more or '.'}"
 
 
 def _finding_parts(
