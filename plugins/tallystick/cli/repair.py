@@ -23,6 +23,7 @@ from tallystick.cli.run import Outcome, outcome_of
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block
 from tallystick.domain.repair.landing_again import LandAgain
+from tallystick.errors import ConfigurationError
 from tallystick.report.wording import grouped
 from tallystick.workflows.landing.run import BatchOutcome
 from tallystick.workflows.repairing.repair import RepairReport, dry_repair, repair_feed
@@ -148,23 +149,40 @@ def repair(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
     ] = False,
+    evidence: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIGEST",
+            help="What was read: explain shows its digest. Refuse if a finding has another by now.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Land again what is missing or damaged, move strays to quarantine. Exit 1 if some is left."""
     deliver(
-        lambda: _repaired(stage_of(context), feed, tuple(finding or ()), dry_run=dry_run),
+        lambda: _repaired(
+            stage_of(context),
+            feed,
+            tuple(finding or ()),
+            [each.strip().lower() for each in evidence or ()],
+            dry_run=dry_run,
+        ),
         as_json=as_json,
     )
 
 
-def _repaired(stage: Stage, name: str, numbers: tuple[int, ...], *, dry_run: bool) -> Answer:
+def _repaired(
+    stage: Stage, name: str, numbers: tuple[int, ...], digests: Sequence[str], *, dry_run: bool
+) -> Answer:
+    if digests and not numbers:
+        raise ConfigurationError("--evidence", digests[0], "the number of a finding beside it")
     feed = stage.feed(name)
     with told(f"repairing {name}"), stage.services(feed) as services:
         first_word(services)
         report = (
-            dry_repair(services, numbers)
+            dry_repair(services, numbers, digests=digests)
             if dry_run
-            else repair_feed(services, numbers, stage.new_owner())
+            else repair_feed(services, numbers, stage.new_owner(), digests=digests)
         )
     document = RepairDocument(
         feed=report.feed,

@@ -128,9 +128,9 @@ class SchemaOutOfDate(LedgerError):
 
 
 class EvidenceChanged(LedgerError):
-    """A finding's evidence has changed since two people have read it."""
+    """A finding's evidence has changed since it was read."""
 
-    next_step = "Nothing was accepted. Both people must read it again: ./tallystick explain FINDING"
+    next_step = "Nothing was changed. Read it again: ./tallystick explain FINDING"
 
     def __init__(self, finding: int, accepted: str, found: str, cause: str) -> None:
         super().__init__(finding, accepted, found, cause)

@@ -26,7 +26,7 @@ from tallystick.domain.rules.a9_stray_file import StrayEvidence
 from tallystick.domain.rules.b2_landed_twice import SharedWith
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.errors import FileMissing, RepairRefused
+from tallystick.errors import EvidenceChanged, FileMissing, RepairRefused
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import CommittedBatch, Ledger
 from tallystick.workflows.planning.observing import observe
@@ -53,13 +53,15 @@ def decide(
     finding_ids: Collection[int],
     owner: Owner | None,
     *,
+    digests: Collection[str],
     is_behind: bool,
 ) -> Decided:
     """What can be done now about these findings, all open ones when none is named.
 
-    Raises RepairRefused for a number that no standing finding of the feed has.
+    Raises RepairRefused for a number that no standing finding of the feed has. Where `digests` are
+    given, raises EvidenceChanged for a finding whose evidence has none of them.
     """
-    _require_known(services, ledger, finding_ids)
+    _require_known(services, ledger, finding_ids, digests)
     chosen, named, later = _named(services, ledger, chosen_findings(services, ledger, finding_ids))
     seen = observe(services, accounts)
     # What the next plan will record of the logs: a repair decides by it, and leaves it to that one.
@@ -124,7 +126,9 @@ def chosen_findings(
     return [each for each in standing if each.finding_id in set(finding_ids)]
 
 
-def _require_known(services: Services, ledger: Ledger, finding_ids: Collection[int]) -> None:
+def _require_known(
+    services: Services, ledger: Ledger, finding_ids: Collection[int], digests: Collection[str]
+) -> None:
     for number in sorted(set(finding_ids)):
         known = ledger.finding(number)
         if known is None or known.finding.feed != services.feed_name:
@@ -132,6 +136,8 @@ def _require_known(services: Services, ledger: Ledger, finding_ids: Collection[i
         if known.state not in (FindingState.OPEN, FindingState.WAIVED):
             ended = f": {known.closed_by}" if known.closed_by else "."
             raise RepairRefused(f"finding {number} is {known.state.value} already{ended}")
+        if digests and known.digest not in digests:
+            raise EvidenceChanged(number, ", ".join(digests), known.digest, known.finding.cause)
 
 
 def _named(

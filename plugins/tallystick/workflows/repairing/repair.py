@@ -75,34 +75,51 @@ class RepairReport:
         return tuple(each for each in left if each.finding_id not in self.closed)
 
 
-def dry_repair(services: Services, finding_ids: Collection[int]) -> RepairReport:
+def dry_repair(
+    services: Services, finding_ids: Collection[int], *, digests: Collection[str] = ()
+) -> RepairReport:
     """What a repair would do now; changes nothing.
 
-    Raises RepairRefused for an unknown number, and LedgerBehind where the repair would.
+    Raises RepairRefused for an unknown number; EvidenceChanged and LedgerBehind where the repair
+    would.
     """
     behind = why_behind(services, is_dry_run=True)
     with at(services, "repair"):
         ledger = services.ledger
         accounts = ledger.accounts(services.feed_name)
         plan = decide(
-            services, ledger, accounts, finding_ids, None, is_behind=behind is not None
+            services,
+            ledger,
+            accounts,
+            finding_ids,
+            None,
+            digests=digests,
+            is_behind=behind is not None,
         ).plan
     if behind and plan.needs_whole_ledger:
         raise behind
     return RepairReport(services.feed_name, services.topic, True, plan, (), (), {})
 
 
-def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) -> RepairReport:
+def repair_feed(
+    services: Services,
+    finding_ids: Collection[int],
+    owner: Owner,
+    *,
+    digests: Collection[str] = (),
+) -> RepairReport:
     """Mend what can be mended of these findings, all open ones when none is named.
 
-    Raises RepairRefused, ClaimConflict, AnotherCluster, BrokerUnavailable or LedgerUnavailable
-    before anything is changed; LedgerBehind too, if there is anything to land. Trouble of single
-    batches is in the report.
+    `digests` are of the evidence that was read: where any is given, each finding has one of them.
+
+    Raises RepairRefused, EvidenceChanged, ClaimConflict, AnotherCluster, BrokerUnavailable or
+    LedgerUnavailable before anything is changed; LedgerBehind too, if there is anything to land.
+    Trouble of single batches is in the report.
     """
     troubles: list[IngestionError] = []
     with noted(troubles):
         finish(services)
-    begun = begin_repair(services, finding_ids, owner)
+    begun = begin_repair(services, finding_ids, owner, digests)
     outcomes = [carry_out(services, each.batch_id, owner) for each in begun.batches]
     if troubles and outcomes:
         # A batch whose files are all replaced by now needs its data no more.
@@ -125,7 +142,12 @@ def repair_feed(services: Services, finding_ids: Collection[int], owner: Owner) 
     )
 
 
-def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner) -> BegunRepair:
+def begin_repair(
+    services: Services,
+    finding_ids: Collection[int],
+    owner: Owner,
+    digests: Collection[str] = (),
+) -> BegunRepair:
     """Decide, open generations on the operator's word, claim: in one transaction of the ledger."""
     behind = why_behind(services, is_dry_run=False)
     with (
@@ -140,6 +162,7 @@ def begin_repair(services: Services, finding_ids: Collection[int], owner: Owner)
                 session.accounts(),
                 finding_ids,
                 owner,
+                digests=digests,
                 is_behind=behind is not None,
             )
         plan = decided.plan
