@@ -17,7 +17,7 @@ from sandbox import Sandbox
 from sandbox.airflow_rest import ENDED, AirflowRest, Task
 from tallystick.domain.identities import FeedName
 from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ports.ledger import BatchRecord
+from tallystick.ports.batches import BatchRecord
 from tests.support.kafka_records import Record, records_in
 from tests.support.landed_files import names_in, rows_in
 

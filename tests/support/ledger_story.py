@@ -15,6 +15,7 @@ from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, Pla
 from tallystick.domain.batches.landed import FileSlice, LandedFile
 from tallystick.domain.batches.manifest import AccountedRange, Manifest, TailAnchor
 from tallystick.domain.batches.states import HoleClass, Isolation, Verdict
+from tallystick.domain.deciding.plan import FrozenPlan
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds
@@ -25,7 +26,6 @@ from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.window import Window
 from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ports.ledger import FrozenPlan
 
 FEED = FeedName("orders")
 TOPIC = "orders"

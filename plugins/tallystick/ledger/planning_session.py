@@ -23,7 +23,7 @@ from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
 from tallystick.ledger.plan_rows import frozen_plan, make_plan
 from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
-from tallystick.ports.ledger import Applied
+from tallystick.ports.planning import Applied
 from tallystick.ports.reports import LookBegun
 
 

@@ -31,13 +31,9 @@ from tallystick.ledger.planning_session import (
 from tallystick.ledger.proofs_record import PostgresProofs
 from tallystick.ledger.report_rows import PostgresReports
 from tallystick.ledger.scrub_rows import PostgresScrubs
-from tallystick.ports.ledger import (
-    BatchRecord,
-    CommittedBatch,
-    DeadAttempt,
-    FileRecord,
-    PlanningSession,
-)
+from tallystick.ports.attempts import DeadAttempt
+from tallystick.ports.batches import BatchRecord, CommittedBatch, FileRecord
+from tallystick.ports.planning import PlanningSession
 
 
 class PostgresLedger(

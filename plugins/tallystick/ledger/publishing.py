@@ -15,7 +15,8 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import in_utc, manifest_of
-from tallystick.ports.ledger import CommittedBatch, DeadAttempt
+from tallystick.ports.attempts import DeadAttempt
+from tallystick.ports.batches import CommittedBatch
 
 
 def committed_batch(transaction: Transaction, batch_id: BatchId) -> CommittedBatch | None:

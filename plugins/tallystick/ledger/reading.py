@@ -21,7 +21,7 @@ from tallystick.ledger.rows import (
     manifest_of,
     manifests_of,
 )
-from tallystick.ports.ledger import AttemptRecord, BatchRecord, FileRecord
+from tallystick.ports.batches import AttemptRecord, BatchRecord, FileRecord
 
 
 def batch(transaction: Transaction, batch_id: BatchId) -> BatchStatus:

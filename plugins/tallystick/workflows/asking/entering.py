@@ -32,7 +32,7 @@ from tallystick.errors import (
     StorageRefused,
     VerificationFailed,
 )
-from tallystick.ports.ledger import PlanningSession
+from tallystick.ports.planning import PlanningSession
 from tallystick.workflows.committing.publishing import publish, write_manifest_anew
 from tallystick.workflows.committing.taking_over import (
     commit_again,

@@ -21,7 +21,7 @@ from tallystick.errors import (
     PublishedDataMissing,
     TargetOccupied,
 )
-from tallystick.ports.ledger import CommittedBatch
+from tallystick.ports.batches import CommittedBatch
 from tallystick.workflows.committing.retiring import retire_replaced
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services

@@ -23,7 +23,7 @@ from tallystick.domain.planning.due import PlanLimits
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
-from tallystick.ports.ledger import PlanningSession
+from tallystick.ports.planning import PlanningSession
 from tallystick.settings.cadence import WindowSchedule
 from tallystick.workflows.asking.ask import Answers, ask_attempts
 from tallystick.workflows.asking.foreseeing import Foresight, foresee

@@ -27,8 +27,9 @@ from tallystick.domain.rules.b2_landed_twice import SharedWith
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.errors import EvidenceChanged, FileMissing, RepairRefused
+from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.findings import StoredFinding
-from tallystick.ports.ledger import CommittedBatch, Ledger
+from tallystick.ports.ledger import Ledger
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.repairing.cut_logs import cut_at
 from tallystick.workflows.repairing.shared_offsets import with_all_holders

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId, FeedName
-from tallystick.ports.ledger import CommittedBatch, Ledger
+from tallystick.ports.batches import CommittedBatch
+from tallystick.ports.ledger import Ledger
 
 
 def with_all_holders(

@@ -21,7 +21,7 @@ from tallystick.domain.rules.a10_ledger_behind import UnknownBatch
 from tallystick.domain.rules.evidence import path_in
 from tallystick.domain.rules.findings import Finding
 from tallystick.errors import FileMissing, IngestionError
-from tallystick.ports.ledger import CommittedBatch
+from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.proofs import FileState
 from tallystick.workflows.committing.publishing import write_manifest_anew
 from tallystick.workflows.committing.retiring import put_aside

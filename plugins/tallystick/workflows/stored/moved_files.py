@@ -14,7 +14,7 @@ from tallystick.domain.batches.stray_file import StrayFile, generation_in
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.repair.facts import MovedFile
-from tallystick.ports.ledger import CommittedBatch
+from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.proofs import FileState
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.readers_tree import asking, listed_tree

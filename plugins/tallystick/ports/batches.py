@@ -1,0 +1,131 @@
+"""What is asked of the ledger about batches and their files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Protocol
+
+from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, WaitingBatch
+from tallystick.domain.batches.landed import LandedFile
+from tallystick.domain.batches.manifest import AccountedRange, Manifest
+from tallystick.domain.batches.states import BatchState
+from tallystick.domain.identities import AttemptId, BatchId, FeedName
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """A batch after its commit, with all that publishing needs."""
+
+    manifest: Manifest
+    manifest_text: str
+    """The very text that was proven: the `_tally.json` that travels with the data."""
+    attempt_id: AttemptId
+    state: BatchState
+    """COMMITTED or PUBLISHED."""
+
+    @property
+    def plan(self) -> BatchPlan:
+        """What was landed."""
+        return self.manifest.plan
+
+    @property
+    def manifest_sha256(self) -> bytes:
+        """Of the text's bytes."""
+        return sha256(self.manifest_text.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One attempt as `tallystick batches` shows it."""
+
+    attempt: Attempt
+    started_at: datetime
+    application_id: str | None
+    ended_at: datetime | None
+    outcome: str | None
+    """`committed`, `failed: ...`, or None while it lives or after it was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """One batch as `tallystick batches` shows it."""
+
+    status: BatchStatus
+    attempts: Sequence[AttemptRecord]
+    ranges: Sequence[AccountedRange]
+    """Empty before the commit."""
+    planned_at: datetime
+    committed_at: datetime | None
+    published_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One committed file, as `tallystick files` shows it."""
+
+    batch_id: BatchId
+    attempt_id: AttemptId
+    plan: BatchPlan
+    file: LandedFile
+    is_published: bool
+
+
+class BatchesRecord(Protocol):
+    """Batches, from their plan to their directory."""
+
+    def batch(self, batch_id: BatchId) -> BatchStatus:
+        """The batch as it stands now; raises BatchUnknown."""
+        ...
+
+    def committed_batch(self, batch_id: BatchId) -> CommittedBatch | None:
+        """What publishing needs; None before the commit."""
+        ...
+
+    def unpublished(self, feed: FeedName) -> Sequence[CommittedBatch]:
+        """Batches that are committed and not published, in the order of their commits."""
+        ...
+
+    def mark_published(self, batch_id: BatchId) -> None:
+        """Committed -> published; a second call changes nothing."""
+        ...
+
+    def batches_over(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
+        """Those of the batches that are the feed's, and published or abandoned.
+
+        That never changes again: nothing in their staging directories can be committed under their
+        ids any more.
+        """
+        ...
+
+    def committed_among(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
+        """Those of the batches that are the feed's, and committed or published."""
+        ...
+
+    def roots(self, feed: FeedName) -> Sequence[str]:
+        """Every root below which the feed has batches: it may have been moved."""
+        ...
+
+    def waiting(self, feed: FeedName) -> Sequence[WaitingBatch]:
+        """The feed's unfinished batches that nobody holds, and those that are committed and not
+        published; each with how long that has been so.
+        """
+        ...
+
+    def batches(self, feed: FeedName) -> Sequence[BatchRecord]:
+        """All batches of the feed, oldest first."""
+        ...
+
+    def files(self, feed: FeedName) -> Sequence[FileRecord]:
+        """All committed files of the feed, in the order of commit, then by name."""
+        ...
+
+    def committed_manifests(self, feed: FeedName) -> Sequence[Manifest]:
+        """The proofs on record, in the order of their commits."""
+        ...
+
+    def bytes_per_record(self, feed: FeedName) -> float | None:
+        """Landed bytes per row over the feed's newest batches; None before the first."""
+        ...
