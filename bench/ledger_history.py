@@ -26,7 +26,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.findings import Level
 from tallystick.ledger.postgres import PostgresLedger
-from tallystick.workflows.reconciling.reconciliation import PartitionAccount, ReconcileReport
+from tallystick.workflows.reconciling.reconcile_report import PartitionAccount, ReconcileReport
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of
 from tests.support.ledger_server import LedgerServer
 

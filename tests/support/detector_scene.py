@@ -14,7 +14,8 @@ import psycopg
 from sandbox.services.kafka import KafkaCluster
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.kafka_topics import admin, create_topic, wait_until
 from tests.support.ledger_server import LedgerServer
 from tests.support.whole_way import Way

@@ -26,7 +26,8 @@ from tallystick.spark.landing import land
 from tallystick.spark.scrubbing import scrub, write_result
 from tallystick.wiring import open_services
 from tallystick.workflows.landing.run import RunReport, land_feed
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
 from tests.support.kafka_records import Record, records_in
 from tests.support.landed_files import names_in, rows_in

@@ -12,7 +12,8 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.errors import LedgerUnavailable
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.store_hdfs import Superuser
 from tests.trouble.scene import Before, Scene
 

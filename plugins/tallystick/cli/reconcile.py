@@ -23,7 +23,7 @@ from tallystick.errors import ConfigurationError
 from tallystick.report.wording import grouped
 from tallystick.workflows.committing.second_reading import SecondReadReport
 from tallystick.workflows.reconciling import reconciliation, reporting
-from tallystick.workflows.reconciling.reconciliation import PartitionAccount
+from tallystick.workflows.reconciling.reconcile_report import PartitionAccount
 from tallystick.workflows.reconciling.scrubbing import ScrubReport
 
 _LEVELS: Final = {1: Level.L1, 2: Level.L2, 3: Level.L3, 4: Level.L4}

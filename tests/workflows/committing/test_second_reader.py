@@ -28,7 +28,8 @@ from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning import observing
 from tallystick.workflows.planning.plan import plan_feed
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker, ScriptedReader

@@ -12,7 +12,8 @@ from tallystick.domain.batches.states import FindingState
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Level
 from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

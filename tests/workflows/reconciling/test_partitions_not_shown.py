@@ -12,7 +12,8 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of
 from tests.support.scripted_broker import Kind, Log, MinuteByMinute
 from tests.support.story import FEED, Story

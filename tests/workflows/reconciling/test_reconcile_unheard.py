@@ -26,7 +26,8 @@ from tallystick.errors import (
     StorageUnavailable,
 )
 from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.builders import a_manifest
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story

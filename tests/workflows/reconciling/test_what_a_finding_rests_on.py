@@ -19,7 +19,8 @@ from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.ports.findings import StoredFinding
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.scrubbing import scrub
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tests.support.refusals import refuse

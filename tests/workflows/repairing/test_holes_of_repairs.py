@@ -14,7 +14,8 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.ledger.exporting import exported
 from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of
 from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services

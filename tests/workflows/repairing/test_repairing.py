@@ -15,7 +15,8 @@ from tallystick.domain.repair.landing_again import LATER
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, RepairRefused
 from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing import gathering
 from tallystick.workflows.repairing.repair import begin_repair, dry_repair, repair_feed
 from tests.support.effects import Countdown, Crash

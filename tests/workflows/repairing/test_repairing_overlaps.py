@@ -10,7 +10,8 @@ import pytest
 
 from tallystick.domain.identities import Owner
 from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport, reconcile
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
+from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story

@@ -5,6 +5,7 @@ One table, three times: here, in the ledger's schema, in docs/design.md; a test 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -114,3 +115,8 @@ class Verdict(StrEnum):
     def severity(self) -> int:
         """The greater, the worse: the order in which the verdicts are declared."""
         return list(Verdict).index(self)
+
+    @classmethod
+    def worst_of(cls, verdicts: Iterable[Verdict]) -> Verdict:
+        """The verdict that weighs most, of one or more."""
+        return max(verdicts, key=lambda each: each.severity)

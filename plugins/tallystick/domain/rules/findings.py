@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -147,3 +147,27 @@ def foreseen(found: Finding) -> Finding:
 FAILING_VERDICTS: Final = frozenset(
     {Verdict.SUSPECTED, Verdict.UNKNOWN, Verdict.PROVEN_DUP, Verdict.PROVEN_LOSS}
 )
+
+
+def once(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings without repeats of the same key, the first one's words; worst first."""
+    seen: dict[tuple[object, ...], Finding] = {}
+    for each in findings:
+        seen.setdefault(each.key, each)
+    return sorted(seen.values(), key=lambda each: -each.verdict.severity)
+
+
+def why_nothing_is_proven(silent: Sequence[Finding], foreseen: Iterable[Finding]) -> str | None:
+    """Why a look does not prove that all is complete up to it: the ledger alone can't say it later.
+
+    A witness was silent, or the look foresees what no plan has recorded yet: the worst of it.
+    """
+    if silent:
+        return f"the look proves nothing, for {silent[0].cause}"
+    found = max(foreseen, key=lambda each: each.verdict.severity, default=None)
+    if found is None:
+        return None
+    return (
+        f"the look proves nothing, for it showed {found.code.value} {found.verdict.value} of"
+        f" partition {found.partition}, and no plan has recorded that yet."
+    )

@@ -12,7 +12,7 @@ from tallystick.domain.report.completeness import Completeness, PartitionComplet
 from tallystick.domain.report.document import MOST_GAPS, GapPart, PartitionPart
 from tallystick.domain.rules.findings import Level
 from tallystick.ports.reports import LandedTotals, LogTotals, ShownBounds
-from tallystick.workflows.reconciling.reconciliation import PartitionAccount, ReconcileReport
+from tallystick.workflows.reconciling.reconcile_report import PartitionAccount, ReconcileReport
 
 _NOTHING = LogTotals(rows=0, holes={}, lost=0, missing_below=0)
 

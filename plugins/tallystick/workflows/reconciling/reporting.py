@@ -40,7 +40,7 @@ from tallystick.ports.reports import LandedTotals, LookPlace, LookSums, WindowTo
 from tallystick.workflows.committing.second_reading import SecondReadReport
 from tallystick.workflows.place import at
 from tallystick.workflows.reconciling.partition_parts import partition_parts
-from tallystick.workflows.reconciling.reconciliation import ReconcileReport
+from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,94 @@
+"""One look at the broker, beside the accounts that it was compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tallystick.domain.attempts.asked import Unasked
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.sameness import Sameness
+from tallystick.domain.planning.log_changes import Accounts, Observation
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.rules import broker_findings
+from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
+from tallystick.ports.proofs import CommittedDirectory
+from tallystick.ports.reports import LookBegun
+from tallystick.workflows.asking.foreseeing import foresee_plan
+from tallystick.workflows.planning.observing import observe
+from tallystick.workflows.planning.outlooks import outlook, terms
+from tallystick.workflows.reconciling.aborted_check import aborted_findings
+from tallystick.workflows.services import Services
+
+# A run at work changes a partition's account every few seconds at most; a look takes less.
+_MORE_LOOKS_BESIDE_A_RUN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLook:
+    """One look at the broker, beside the accounts that it was compared with."""
+
+    begun: LookBegun
+    accounts: Accounts
+    seen: Observation
+    foreseen: Sequence[Finding]
+    """What the next plan will find, and record with the change itself."""
+    unasked: Sequence[Unasked]
+    """The directories of attempts that could not be asked."""
+    standing: Sequence[Finding]
+    not_told: Collection[int]
+    """Partitions of which the broker did not tell with what their unread part begins."""
+
+    @property
+    def unchanged(self) -> list[GenerationAccount]:
+        """The generations whose logs are the ones that were seen before."""
+        known, logs = self.accounts.generations, self.seen.logs
+        return [known[each] for each, check in logs.items() if check.sameness is Sameness.SAME]
+
+    def is_overtaken(self, now: Accounts) -> bool:
+        """True when a finding is about a log that a run has worked on meanwhile."""
+        before, after = self.accounts.generations, now.generations
+        places = {each.partition for each in (*self.foreseen, *self.standing)}
+        return any(before.get(each) != after.get(each) for each in places if each is not None)
+
+
+def look_at_broker(
+    services: Services, accounts: Accounts, directories: Sequence[CommittedDirectory]
+) -> BrokerLook:
+    """A look whose findings hold for the accounts as they still are.
+
+    The ledger is read before the broker. If a run lands between the two, and retention takes the
+    landed records, what is safe looks lost: so where something is found, the ledger is read again.
+    """
+    look = _one_look(services, accounts, directories)
+    for _ in range(_MORE_LOOKS_BESIDE_A_RUN):
+        if not (look.foreseen or look.standing):
+            break
+        now = services.ledger.accounts(services.feed_name)
+        if not look.is_overtaken(now):
+            break
+        look = _one_look(services, now, directories)
+    return look
+
+
+def _one_look(
+    services: Services, accounts: Accounts, directories: Sequence[CommittedDirectory]
+) -> BrokerLook:
+    feed, known, begun = services.feed_name, accounts.generations, services.ledger.begin_look()
+    seen = observe(services, accounts)
+    around = outlook(services, known, seen.snapshot)
+    to_come = foresee_plan(services, accounts, seen)
+    return BrokerLook(
+        begun,
+        accounts,
+        seen,
+        foreseen=to_come.findings,
+        unasked=to_come.unasked,
+        standing=(
+            *unasked_attempts(feed, services.topic, to_come.unasked),
+            *broker_findings(feed, known, seen, around, terms(services)),
+            *aborted_findings(services, directories, accounts, seen),
+        ),
+        not_told=around.not_told,
+    )

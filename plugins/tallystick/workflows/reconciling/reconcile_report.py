@@ -1,0 +1,118 @@
+"""What reconcile reports: the findings, and each partition as the three witnesses show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tallystick.domain.batches.states import HoleClass, Isolation, Verdict
+from tallystick.domain.identities import GenerationId
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, Level
+from tallystick.ports.proofs import LandedCounts
+from tallystick.workflows.committing.second_reading import SecondReadReport
+from tallystick.workflows.reconciling.scrubbing import ScrubReport
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAccount:
+    """One generation of one partition, as the three witnesses show it."""
+
+    account: GenerationAccount
+    log_start_offset: int | None
+    """None when the broker was not heard, or has another log now."""
+    readable_until: int | None
+    record_count: int
+    holes: Mapping[HoleClass, int]
+    lost_count: int
+    """Offsets recorded as lost: rows + holes + these make the span up to the frontier."""
+    verdict: Verdict
+    """The worst of the partition's findings, those of its earlier generations included; PROVEN_OK
+    up to the frontier when there is none, and UNKNOWN when nothing is below it while records wait.
+    """
+
+    @property
+    def lag(self) -> int | None:
+        """Readable offsets that are not landed yet; None when the broker was not heard."""
+        if self.readable_until is None:
+            return None
+        return max(0, self.readable_until - self.account.frontier)
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileReport:
+    """What a feed's three witnesses say at one instant."""
+
+    feed: str
+    topic: str
+    taken_at: datetime
+    levels: Sequence[Level]
+    findings: Sequence[Finding]
+    benign: Sequence[Finding]
+    """What is normal on such a topic, each with its reason: no trouble, and not on record."""
+    partitions: Sequence[PartitionAccount]
+    is_complete: bool
+    """False when a witness did not answer."""
+    scrub: ScrubReport | None = None
+    """What was read in full; None where that was not asked for."""
+    second_read: SecondReadReport | None = None
+    """What a second reader compared; None where that was not asked for, or could not be."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all partitions and findings; UNKNOWN when nothing was ever landed."""
+        verdicts = [each.verdict for each in self.findings]
+        verdicts += [each.verdict for each in self.partitions]
+        return Verdict.worst_of(verdicts) if verdicts else Verdict.UNKNOWN
+
+    @property
+    def has_failed(self) -> bool:
+        """True when a finding is neither harmless nor accepted, or nothing of a partition is proven
+        while records wait there.
+        """
+        found = any(each.verdict in FAILING_VERDICTS for each in self.findings)
+        return found or any(each.verdict in FAILING_VERDICTS for each in self.partitions)
+
+
+def partition_accounts(
+    generations: Mapping[int, GenerationAccount],
+    counts: Mapping[GenerationId, LandedCounts],
+    snapshot: BrokerSnapshot | None,
+    isolation: Isolation,
+    findings: Sequence[Finding],
+) -> list[PartitionAccount]:
+    """Each partition's newest generation, in their order; no snapshot: the broker was not heard."""
+    return [
+        _partition(account, counts, snapshot, isolation, findings)
+        for _, account in sorted(generations.items())
+    ]
+
+
+def _partition(
+    account: GenerationAccount,
+    counts: Mapping[GenerationId, LandedCounts],
+    snapshot: BrokerSnapshot | None,
+    isolation: Isolation,
+    findings: Sequence[Finding],
+) -> PartitionAccount:
+    bounds = None
+    if snapshot and snapshot.topic_id == account.topic_id:
+        bounds = snapshot.partitions.get(account.partition.partition)
+    mine = [
+        each.verdict for each in findings if each.partition in (None, account.partition.partition)
+    ]
+    readable = bounds.readable_until(isolation) if bounds else None
+    landed = counts.get(account.generation_id, LandedCounts())
+    return PartitionAccount(
+        account=account,
+        log_start_offset=bounds.log_start_offset if bounds else None,
+        readable_until=readable,
+        record_count=landed.record_count,
+        holes={kind: landed.holes[kind].count if kind in landed.holes else 0 for kind in HoleClass}
+        if landed.holes or landed.record_count
+        else {},
+        lost_count=landed.lost_count,
+        verdict=Verdict.worst_of([account.verdict_of_none(readable), *mine]),
+    )
