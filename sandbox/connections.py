@@ -25,6 +25,8 @@ def client_variables(sandbox: Sandbox) -> dict[str, str]:
     if sandbox.hdfs.namenode.is_running:
         found["WEBHDFS_URL"] = sandbox.hdfs.namenode.web_url
         found["HDFS_URL"] = sandbox.hdfs.namenode.address
+    if sandbox.spark_connect.is_running:
+        found["SPARK_CONNECT_URL"] = sandbox.spark_connect.address
     if sandbox.postgres.is_running:
         found["LEDGER_DSN"] = sandbox.postgres.dsn("tallystick")
     if sandbox.airflow.api_server.is_running:
@@ -51,6 +53,11 @@ def airflow_connections(sandbox: Sandbox) -> dict[str, str]:
             "conn_type": "spark",
             "host": SPARK_MASTER,
             "extra": {"deploy-mode": "client", "jars": jars},
+        },
+        "SPARK_CONNECT_DEFAULT": {
+            "conn_type": "spark_connect",
+            "host": HOST,
+            "port": sandbox.home.ports["spark-connect"],
         },
         "WEBHDFS_DEFAULT": {
             "conn_type": "webhdfs",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from sandbox.connections import airflow_connections, client_variables
+from sandbox.connections import SPARK_MASTER, airflow_connections, client_variables
 from sandbox.entry.jars import ensure_jars
 from sandbox.entry.layout import ROOT, connections_file, state_dir
 from sandbox.errors import SandboxError, ServiceFailed, WrongUse
@@ -24,6 +24,7 @@ from sandbox.services.airflow import Airflow
 from sandbox.services.hdfs import Hdfs
 from sandbox.services.kafka import FAST_FAILOVER, Kafka, KafkaCluster
 from sandbox.services.postgres import Postgres
+from sandbox.services.spark_connect import SparkConnect
 from sandbox.state import State, write_private
 
 USUAL_PORTS = {
@@ -36,8 +37,10 @@ USUAL_PORTS = {
     "datanode-ipc": 19867,
     "postgres": 15432,
     "airflow": 18080,
+    "spark-connect": 15002,
 }
-GROUPS = ("kafka", "hdfs", "postgres", "airflow")
+USUAL = ("kafka", "hdfs", "postgres", "airflow")
+GROUPS = (*USUAL, "spark-connect")
 
 Report = Callable[[str], None]
 
@@ -45,7 +48,7 @@ Report = Callable[[str], None]
 class Sandbox:
     """One state directory and the services in it.
 
-    ``kafka``, ``hdfs``, ``postgres`` and ``airflow`` can be started, stopped and killed one by one.
+    Each service can be started, stopped and killed by itself.
     While a service is down, its port is another sandbox's for the taking. Free ports are taken by
     chance, so without ``usual_ports`` that does not come about.
     """
@@ -61,6 +64,7 @@ class Sandbox:
         self.kafka = Kafka(self.home)
         self.hdfs = Hdfs(self.home)
         self.postgres = Postgres(self.home)
+        self.spark_connect = SparkConnect(self.home, SPARK_MASTER)
         self.airflow = Airflow(self.home, self.postgres, lambda: airflow_connections(self))
 
     @property
@@ -71,6 +75,7 @@ class Sandbox:
             "hdfs": self.hdfs.services,
             "postgres": [self.postgres],
             "airflow": self.airflow.services,
+            "spark-connect": [self.spark_connect],
         }
 
     @property
@@ -84,7 +89,7 @@ class Sandbox:
         return list(self.home.state.fact("wanted", []))
 
     def up(self, only: Iterable[str] | None = None, *, report: Report = lambda text: None) -> None:
-        """Start the named groups (all of GROUPS by default) and return when each is really ready.
+        """Start the named groups (those of USUAL by default) and return when each is really ready.
 
         What runs already is left alone; Airflow brings PostgreSQL along. Raises SandboxError when
         a service does not come up; the others stay up.
@@ -166,6 +171,7 @@ class Sandbox:
             "postgres": lambda report: self._start_databases(
                 report, with_airflow="airflow" in wanted
             ),
+            "spark-connect": self._start_spark_connect,
         }
         failures = []
         with ThreadPoolExecutor() as pool:
@@ -191,6 +197,10 @@ class Sandbox:
             for broker in self.kafka.added:
                 broker.start()
         ensure_jars("spark-kafka")  # the connections name them, for whatever reads Kafka by Spark
+
+    def _start_spark_connect(self, report: Report) -> None:
+        with _timed("Spark Connect", report):
+            self.spark_connect.start()
 
     def _start_hdfs(self, report: Report) -> None:
         with _timed("HDFS", report):
@@ -253,7 +263,7 @@ def _timed(what: str, report: Report) -> Iterator[None]:
 
 def _checked(only: Iterable[str] | None) -> list[str]:
     if only is None:
-        return list(GROUPS)
+        return list(USUAL)
     wanted = list(only)
     unknown = [name for name in wanted if name not in GROUPS]
     if unknown or not wanted:

@@ -71,6 +71,21 @@ def names_in(webhdfs_url: str, path: str) -> list[str]:
     return sorted(each["pathSuffix"] for each in _list(webhdfs_url, path))
 
 
+def names_below(webhdfs_url: str, path: str) -> list[str]:
+    """Names of all files below a directory, hidden ones too; none where there is no directory."""
+    found: list[str] = []
+    try:
+        entries = _list(webhdfs_url, path)
+    except requests.HTTPError as failure:
+        if failure.response.status_code != 404:
+            raise
+        return []
+    for each in entries:
+        below = f"{path}/{each['pathSuffix']}"
+        found += [below] if each["type"] == "FILE" else names_below(webhdfs_url, below)
+    return found
+
+
 def landed_in(webhdfs_url: str, path: str) -> list[Landed]:
     """All Parquet files of a directory, by name."""
     found = []

@@ -358,6 +358,11 @@ class ScriptedSpark:
         """By partition and offset: records that end every application which reads them."""
         self.hanging: set[tuple[int, int]] = set()
         """By partition and offset: records at which every application hangs until it is ended."""
+        self.interrupted: list[str] = []
+        """Attempts whose work was ended, in that order."""
+
+    def interrupt(self, attempt_id: str) -> None:
+        self.interrupted.append(attempt_id)
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         plan = LandingPlan.from_json(self._text(order.plan_uri))

@@ -13,11 +13,12 @@ import requests
 
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.paths import BatchPath
+from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import Owner
 from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, ScrubFailed
-from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder, SparkRunner
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.spark import searching
@@ -47,6 +48,9 @@ class SessionRunner:
     after: Hook = lambda plan: None
     told: Callable[[LandingPlan], LandingPlan] = lambda plan: plan
     """What the landing is told instead of the plan: a job that does something else."""
+
+    def interrupt(self, attempt_id: str) -> None:
+        """Nothing: the session is this process's."""
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         text = self.spark.read.text(order.plan_uri, wholetext=True).head()
@@ -88,7 +92,8 @@ class Way:
 
     topic: str
     environ: Mapping[str, str]
-    spark: SparkSession
+    spark: SparkSession | None = None
+    """None: the feed's connection says what lands it."""
     name: str = field(default_factory=lambda: f"feed-{uuid4().hex[:8]}")
 
     @property
@@ -108,18 +113,18 @@ class Way:
 
     @contextmanager
     def services(
-        self, runner: SessionRunner | None = None, feed: Feed | None = None, **changes: Any
+        self, runner: SparkRunner | None = None, feed: Feed | None = None, **changes: Any
     ) -> Iterator[Services]:
         with open_services(
             feed or self.feed(),
             lambda conn_id: connection_in(self.environ, conn_id),
-            spark=runner or SessionRunner(self.spark),
+            spark=runner or (SessionRunner(self.spark) if self.spark else None),
         ) as services:
             yield replace(services, **changes)
 
     def land(
         self,
-        runner: SessionRunner | None = None,
+        runner: SparkRunner | None = None,
         window: Window | None = None,
         feed: Feed | None = None,
         **changes: Any,
@@ -127,15 +132,15 @@ class Way:
         with self.services(runner, feed, **changes) as services:
             return land_feed(services, window, Owner(f"run {uuid4()}"))
 
-    def landed(self, runner: SessionRunner | None = None, **more: Any) -> RunReport:
+    def landed(self, runner: SparkRunner | None = None, **more: Any) -> RunReport:
         """A run in which no batch failed."""
         report = self.land(runner, **more)
         assert not report.errors, report.errors
         return report
 
-    def reconciled(self) -> ReconcileReport:
+    def reconciled(self, level: Level = Level.L2) -> ReconcileReport:
         with self.services() as services:
-            return reconcile(services)
+            return reconcile(services, level)
 
     def rows(self, generation: int = 1) -> list[Record]:
         """Every row that a reader of the plain tree sees, doubles included, sorted by place."""

@@ -49,6 +49,7 @@ from tallystick.errors.spark import (
     RecordsUnreadable,
     ScrubFailed,
     SparkError,
+    SparkUnavailable,
 )
 from tallystick.errors.storage import (
     AttemptNotAsked,
@@ -101,6 +102,7 @@ __all__ = [
     "SourceError",
     "SourceRefused",
     "SparkError",
+    "SparkUnavailable",
     "StorageError",
     "StorageRefused",
     "StorageUnavailable",

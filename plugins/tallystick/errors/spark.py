@@ -49,6 +49,24 @@ class ApplicationOverdue(SparkError):
         return f"{work}: Spark application {application} ran for longer than {longest}."
 
 
+class SparkUnavailable(SparkError):
+    """A Spark Connect server does not answer, or has lost the session in the middle of its work."""
+
+    next_step = (
+        "Look at the server: is it up, and has it memory left? Nothing was committed; the next"
+        " attempt starts anew."
+    )
+    retry = True
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(server, reason)
+
+    def sentence(self) -> str:
+        """The server, and what was heard of it."""
+        server, reason = self.args
+        return f"Spark Connect server {server} can't be used now: {reason}."
+
+
 class RecordsUnreadable(SparkError):
     """Spark can't read single records of a batch. They are set aside; no other record waits."""
 

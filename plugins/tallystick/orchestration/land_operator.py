@@ -1,9 +1,12 @@
-"""The task that lands one batch: the workflow's story, Spark started by the provider's operator."""
+"""The task that lands one batch: the workflow's story, Spark started by the provider's operator, or
+asked by a session of a Spark Connect server. The type of the feed's Spark connection decides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,18 +46,28 @@ class LandOperator(BoundSparkSubmitOperator):
         super().__init__(conn_id=feed.spark.connection, durable=False, **kwargs)
         self.feed = feed
         self.batch_id = batch_id
+        self._interrupt: Callable[[], None] | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """The attempt's fields; None when nothing is left to land."""
+        from tallystick.wiring import connect_server
         from tallystick.workflows.landing.land import land_batch
 
         attempt_id = AttemptId(str(context["ti"].id).replace("-", ""))
-        with (
-            in_airflow_terms(),
-            services_of(self.feed, _OperatorRunner(self, context)) as services,
-        ):
+        with in_airflow_terms():
+            is_submitted = connect_server(self.feed, airflow_connection) is None
+        runner = _OperatorRunner(self, context) if is_submitted else None
+        with in_airflow_terms(), services_of(self.feed, runner) as services:
+            self._interrupt = None if runner else partial(services.spark.interrupt, attempt_id)
             attempt = land_batch(services, BatchId(self.batch_id), attempt_id, owner_of(context))
         return asdict(attempt) if attempt else None
+
+    def on_kill(self) -> None:
+        """End what the attempt does, wherever that is."""
+        if self._interrupt:
+            self._interrupt()
+        else:
+            super().on_kill()
 
     def submit(self, context: Context) -> None:
         """Run spark-submit as the operator's fields say now; raises AirflowException."""
@@ -75,6 +88,9 @@ class _OperatorRunner:
 
     def __init__(self, operator: LandOperator, context: Context) -> None:
         self._operator, self._context = operator, context
+
+    def interrupt(self, attempt_id: str) -> None:
+        """Nothing: an application dies with the task that started it."""
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; raises ApplicationFailed with its cause."""

@@ -29,7 +29,18 @@ class ScrubOrder:
 
 
 class SparkRunner(Protocol):
-    """One way to run the functions of `spark/` on a cluster."""
+    """One way to run the functions of `spark/` on a cluster.
+
+    Each method also raises SparkUnavailable where a server that is shared does not answer.
+    """
+
+    def interrupt(self, attempt_id: str) -> None:
+        """End whatever an attempt still does, whoever started it; nothing where nothing runs.
+
+        An application of spark-submit has died with the process that started it. Raises nothing: an
+        attempt that can't be interrupted can commit nothing either.
+        """
+        ...
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; `started` hears its id as soon as it is

@@ -116,7 +116,8 @@ class SparkConnection:
         A host with a scheme, or without a port, is the master as it is; host and port are a
         standalone master. Nothing ever becomes `yarn` by default.
         """
-        _require_type(connection, "spark")
+        if connection.conn_type != "spark":
+            raise connection.wrong("conn_type", connection.conn_type, "spark, or spark_connect")
         host = connection.host
         if not host:
             raise connection.wrong("host", None, _MASTERS)
@@ -135,7 +136,7 @@ class SparkConnection:
             deploy_mode=mode,
             jars=_list(connection, "jars"),
             queue=_optional_text(connection, "queue"),
-            kafka_secrets=_node_file(connection, "kafka-secrets"),
+            kafka_secrets=node_file(connection, "kafka-secrets"),
         )
 
 
@@ -232,7 +233,7 @@ def _optional_text(connection: Connection, key: str) -> str | None:
     return _text(connection, key) or None if key in connection.extra else None
 
 
-def _node_file(connection: Connection, key: str) -> str | None:
+def node_file(connection: Connection, key: str) -> str | None:
     """A path that Kafka's client can read from `${file:PATH:key}`."""
     path = _optional_text(connection, key)
     if path is not None and not _NODE_FILE.fullmatch(path):

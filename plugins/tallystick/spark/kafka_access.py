@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from tallystick.errors import ConfigurationError, SecretsExposed
-from tallystick.spark.place import SparkPlace
 
 SECRETS_FILE: Final = "tallystick-kafka.properties"
 _PROVIDER: Final = "org.apache.kafka.common.config.provider.FileConfigProvider"
@@ -41,7 +40,26 @@ class KafkaAccess:
     """For the secrets file: key to value; empty when the cluster asks for none."""
 
 
-def access_from(place: SparkPlace, properties: Mapping[str, str], *, where: str) -> KafkaAccess:
+class KafkaReader(Protocol):
+    """What reads Kafka for us, as far as its secrets go."""
+
+    @property
+    def master(self) -> str:
+        """Its address, for errors."""
+        ...
+
+    @property
+    def kafka_secrets(self) -> str | None:
+        """Absolute path of the file with the secrets where it runs; None: there is none."""
+        ...
+
+    @property
+    def shows_shipped_files(self) -> bool:
+        """True where secrets can't be shipped: anybody could read them, or nothing can be."""
+        ...
+
+
+def access_from(place: KafkaReader, properties: Mapping[str, str], *, where: str) -> KafkaAccess:
     """The access of applications that run there; its secrets are what is shipped with each.
 
     `where` names the place in errors. Raises SecretsExposed where anybody could read what is

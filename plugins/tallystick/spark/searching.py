@@ -33,11 +33,18 @@ def plan_of(text: str) -> SearchPlan:
     return from_plain(SearchPlan, json.loads(text))
 
 
-def search(spark: SparkSession, plan: SearchPlan, say: Callable[[str], None]) -> SearchResult:
+def search(
+    spark: SparkSession,
+    plan: SearchPlan,
+    say: Callable[[str], None],
+    *,
+    is_no_record: Callable[[Exception], bool] = lambda _: False,
+) -> SearchResult:
     """The offsets of the plan that can't be read; no read begins after the plan's time.
 
     `say` is called with a note before each read, for the read may end the application, and at the
-    end, for what comes then is no read's fault.
+    end, for what comes then is no read's fault. An error for which `is_no_record` holds is raised:
+    no record is to blame for it.
     """
     ends_at = time.monotonic() + plan.longest_seconds
     before: list[str | None] = list(plan.known)
@@ -54,7 +61,9 @@ def search(spark: SparkSession, plan: SearchPlan, say: Callable[[str], None]) ->
     def failure(pieces: Pieces) -> str | None:
         try:
             land(spark, plan.landing_of(pieces), mode="overwrite")
-        except Exception as error:  # noqa: BLE001 - whatever a record does to Spark
+        except Exception as error:
+            if is_no_record(error):
+                raise
             return record_failure_of(error)
         return None
 

@@ -14,6 +14,7 @@ from tallystick.domain.batches.standing_batch import SliceKey
 from tallystick.domain.offsets.offset_words import runs_of_words, words_of_runs
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ScrubFile
+from tallystick.spark.functions import functions_of
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
 
 if TYPE_CHECKING:
@@ -83,6 +84,5 @@ def _chunks(
 
 
 def _grouped(frame: DataFrame, keys: Sequence[str], *sums: str) -> DataFrame:
-    from pyspark.sql.functions import expr  # the module itself is imported without Spark, too
-
+    expr = functions_of(frame).expr
     return frame.groupBy(*keys).agg(*(expr(each) for each in sums))

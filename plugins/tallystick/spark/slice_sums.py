@@ -18,6 +18,7 @@ from tallystick.domain.batches.standing_batch import SliceKey
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import ScrubFile
+from tallystick.spark.functions import functions_of
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
 from tallystick.spark.row_hash_columns import HALVES, PLACE
 from tallystick.spark.session_settings import session_settings
@@ -170,8 +171,8 @@ def _summed_by_file(
     aggregates: Sequence[str],
 ) -> list[Any]:
     """One row for each file, with its name and the range of its partitions."""
-    from pyspark.sql.functions import expr, lit  # the module itself is imported without Spark, too
-
+    functions = functions_of(spark)
+    expr = functions.expr
     # Parsed once, not once for each file.
     selects = [[expr(each) for each in columns] for columns in content]
     sums = [expr(each) for each in (*aggregates, *_PARTITIONS)]
@@ -180,15 +181,14 @@ def _summed_by_file(
         rows = rows_of(spark, SCHEMA, [file])
         for columns in selects:
             rows = rows.select(*columns)
-        return rows.agg(*sums).withColumn("name", lit(file.name))
+        return rows.agg(*sums).withColumn("name", functions.lit(file.name))
 
     frames = (summed(each) for each in files)
     return reduce(lambda one, other: one.union(other), frames).collect()
 
 
 def _taken_by_slice(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    from pyspark.sql.functions import expr  # the module itself is imported without Spark, too
-
+    expr = functions_of(spark).expr
     rows = rows_of(spark, SCHEMA, files).selectExpr(FILE, _SHIFT, *_FIELDS)
     rows = rows.selectExpr("file", "shift", "partition", "offset", *HALVES)
     names = names_by_hash(files)

@@ -24,8 +24,11 @@ from tallystick.settings.connection_kinds import (
 )
 from tallystick.settings.connections import Connection
 from tallystick.settings.feed import Feed
+from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection
 from tallystick.sources.broker_view import KafkaBrokerView
 from tallystick.sources.second_reader import LibrdkafkaReader
+from tallystick.spark.connect_runner import ConnectRunner
+from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.submit_runner import SubmitRunner
@@ -108,10 +111,36 @@ def secrets_file(feed: Feed, connection_of: ConnectionOf) -> str:
     return secrets_text(kafka_access(kafka.properties).secrets)
 
 
+def connect_server(feed: Feed, connection_of: ConnectionOf) -> ConnectServer | None:
+    """The Spark Connect server that the feed's connection names; None for one of spark-submit."""
+    connection = connection_of(feed.spark.connection)
+    if connection.conn_type != CONN_TYPE:
+        return None
+    found = SparkConnectConnection.of(connection)
+    return ConnectServer(found.address, found.url, found.kafka_secrets)
+
+
+def spark_runner(feed: Feed, connection_of: ConnectionOf) -> SparkRunner:
+    """What lands the feed: a Spark Connect server, or a spark-submit of this process.
+
+    The connection's type decides, and nothing falls back to the other.
+    """
+    server = connect_server(feed, connection_of)
+    if server:
+        return ConnectRunner(server, feed.spark.conf, feed.spark.max_application_time)
+    return SubmitRunner(
+        spark_place(feed, connection_of),
+        application=LANDING_APPLICATION,
+        feed_conf=feed.spark.conf,
+        kafka_secrets=shipped_secrets(feed, connection_of),
+        longest=feed.spark.max_application_time,
+    )
+
+
 def _access(feed: Feed, connection_of: ConnectionOf) -> KafkaAccess:
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
-    place = spark_place(feed, connection_of)
-    return access_from(place, kafka.properties, where=f"connection {feed.spark.connection}")
+    reader = connect_server(feed, connection_of) or spark_place(feed, connection_of)
+    return access_from(reader, kafka.properties, where=f"connection {feed.spark.connection}")
 
 
 @contextmanager
@@ -120,7 +149,7 @@ def open_services(
 ) -> Iterator[Services]:
     """Everything a workflow needs for one feed, closed at the end of the block.
 
-    Without a runner, landing goes through a spark-submit of this process. Raises ConnectionMissing
+    Without a runner, the type of the feed's Spark connection decides. Raises ConnectionMissing
     or ConfigurationError for the first connection that is missing or wrong.
     """
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
@@ -144,14 +173,7 @@ def open_services(
             ledger=ledger,
             broker=broker,
             store=store,
-            spark=spark
-            or SubmitRunner(
-                spark_place(feed, connection_of),
-                application=LANDING_APPLICATION,
-                feed_conf=feed.spark.conf,
-                kafka_secrets=access.secrets,
-                longest=feed.spark.max_application_time,
-            ),
+            spark=spark or spark_runner(feed, connection_of),
             clock=WallClock(),
             new_id=new_id,
             second_ledger=lambda: PostgresLedger(dsn),

@@ -172,7 +172,7 @@ WRONG = [
     (SparkConnection, "spark://", f"host is missing; accepted: {MASTERS}"),
     (SparkConnection, '{"conn_type":"spark","host":"somewhere"}',
      f"host is 'somewhere'; accepted: {MASTERS}"),
-    (SparkConnection, "yarn://yarn", "conn_type is 'yarn'; accepted: spark"),
+    (SparkConnection, "yarn://yarn", "conn_type is 'yarn'; accepted: spark, or spark_connect"),
     (SparkConnection, "spark://h:7077?deploy-mode=cluster",
      "extra deploy-mode is 'cluster'; accepted: client (with master spark://h:7077)"),
     (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"deploy-mode":"x"}}',

@@ -80,6 +80,8 @@ def sweep(services: Services) -> int:
         with _or_left(services, str(staging)), at(services, "sweep", attempt.batch_id):
             risks = at_risk.get(attempt.batch_id, ())
             is_newest = bool(risks) and whole.is_newest(staging)
+            if not each.has_committed:
+                services.spark.interrupt(attempt.attempt_id)  # or it may write anew what is deleted
             if _put_away(services, staging, risks, look, each.is_over, is_newest):
                 services.store.delete_empty(staging.batch_directory)
                 services.ledger.mark_swept(attempt.attempt_id)

@@ -60,11 +60,19 @@ def land_batch(
         with failing(services, attempt), lease_renewed(services, attempt):
             order = prepare(services, attempt)
             if status.plan.ranges:
+                _interrupt_older(services, attempt)
                 _carry_out(services, attempt, order, status)
                 keep_answer(services, attempt, status.plan)
         _hold_until_verified(services, attempt)
     log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
     return attempt
+
+
+def _interrupt_older(services: Services, attempt: Attempt) -> None:
+    """End what older attempts of the batch still do: they can commit nothing, and take room."""
+    for each in services.ledger.dead_attempts(services.feed_name):
+        if each.attempt.batch_id == attempt.batch_id and not each.has_committed:
+            services.spark.interrupt(each.attempt.attempt_id)
 
 
 def _carry_out(

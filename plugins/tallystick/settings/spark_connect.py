@@ -1,0 +1,79 @@
+"""What a connection to a Spark Connect server means: checked and typed. Opens nothing.
+
+By the rules of Airflow's Spark provider (SparkConnectHook), so both ways of landing use the same
+server: host, port, login (the user's id), password (the token), the extra's `use_ssl`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from pydantic import SecretStr
+
+from tallystick.settings.connection_kinds import node_file
+from tallystick.settings.connections import HIDDEN, Connection
+
+CONN_TYPE: Final = "spark_connect"
+_DEFAULT_PORT: Final = 15002
+_HOST: Final = re.compile(
+    r"(sc://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/;@\[\]]+)(:(?P<port>\d{1,5}))?/?"
+)
+_EXTRAS: Final = ("use_ssl", "kafka-secrets")
+_SERVER: Final = "the server's host, such as spark.example.com"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkConnectConnection:
+    """A Spark Connect server, and as whom sessions are opened there."""
+
+    host: str
+    port: int
+    user: str | None
+    token: SecretStr | None
+    use_ssl: bool
+    kafka_secrets: str | None = None
+    """Absolute path, on the server's machines, of the file with Kafka's secrets."""
+
+    @property
+    def address(self) -> str:
+        """The server, without anything that is secret."""
+        return f"sc://{self.host}:{self.port}"
+
+    def url(self, session_id: str) -> str:
+        """What PySpark opens this session by; holds the token."""
+        parameters = {"session_id": session_id, "user_id": self.user or "tallystick"}
+        if self.token is not None:
+            parameters["token"] = self.token.get_secret_value()
+        if self.use_ssl:
+            parameters["use_ssl"] = "true"
+        told = ";".join(f"{key}={quote(value, safe='')}" for key, value in parameters.items())
+        return f"{self.address}/;{told}"
+
+    @classmethod
+    def of(cls, connection: Connection) -> SparkConnectConnection:
+        """Raises ConfigurationError, with the connection and the part that is wrong.
+
+        PySpark encrypts whatever carries a token, whether `use_ssl` says so or not.
+        """
+        if connection.conn_type != CONN_TYPE:
+            raise connection.wrong("conn_type", connection.conn_type, CONN_TYPE)
+        found = _HOST.fullmatch(connection.host or "")
+        if not found:
+            raise connection.wrong("host", connection.host, _SERVER)
+        unknown = next((key for key in connection.extra if key not in _EXTRAS), None)
+        if unknown is not None:
+            raise connection.wrong(f"extra {unknown}", HIDDEN, f"only these: {', '.join(_EXTRAS)}")
+        use_ssl = str(connection.extra.get("use_ssl", False)).lower()
+        if use_ssl not in ("true", "false"):
+            raise connection.wrong("extra use_ssl", use_ssl, "true or false")
+        return cls(
+            host=found["host"],
+            port=int(found["port"] or connection.port or _DEFAULT_PORT),
+            user=connection.login,
+            token=connection.password,
+            use_ssl=use_ssl == "true",
+            kafka_secrets=node_file(connection, "kafka-secrets"),
+        )

@@ -1,0 +1,128 @@
+"""Runs landings, searches and scrubs in sessions of a Spark Connect server.
+
+The functions are those that spark-submit starts, and they run here; the server has none of our
+code. It decides nothing about them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.rows.scrub import ScrubPlan
+from tallystick.errors import ApplicationFailed, ApplicationOverdue, IngestionError, ScrubFailed
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
+from tallystick.spark import isolating, scrubbing
+from tallystick.spark.causes import failure_of
+from tallystick.spark.connect_server import ConnectServer, is_lost, session_of
+from tallystick.spark.landing import land
+from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+LANDING: Final = "landing"
+SEARCH: Final = "search"
+SCRUB: Final = "scrub"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectRunner:
+    """Fulfils the SparkRunner port with one session for each landing, search or scrub."""
+
+    server: ConnectServer
+    feed_conf: Mapping[str, str]
+    longest: timedelta
+
+    def interrupt(self, attempt_id: str) -> None:
+        """End the attempt's sessions, whoever opened them; nothing where nothing runs."""
+        for work in (LANDING, SEARCH):
+            self.server.end_session(session_of(attempt_id, work))
+
+    def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
+        """Return when the plan is landed; raises ApplicationFailed, -Overdue, SparkUnavailable."""
+        session_id = session_of(order.attempt_id, LANDING)
+        started(f"connect:{session_id}")
+        with (
+            _failing(ApplicationFailed, order.batch_id, session_id),
+            self._working(session_id, f"batch {order.batch_id}") as (spark, _),
+        ):
+            land(spark, LandingPlan.from_json(_text(spark, order.plan_uri)))
+
+    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+        """Return when the unreadable offsets were looked for; raises as `run` does.
+
+        A server that dies is blamed on no record: it may be others' work that killed it.
+        """
+        session_id = session_of(order.attempt_id, SEARCH)
+        with (
+            _failing(ApplicationFailed, order.batch_id, session_id),
+            self._working(session_id, f"batch {order.batch_id}") as (spark, deadline),
+        ):
+
+            def say(note: str) -> None:
+                deadline.expect(LONGEST_READ)
+                noted(note)
+
+            plan = isolating.plan_of(_text(spark, order.plan_uri))
+            found = isolating.isolate(
+                spark,
+                plan,
+                say,
+                is_no_record=lambda error: deadline.has_passed or is_lost(error),
+            )
+            isolating.write_result(spark, plan, found)
+
+    def scrub(self, order: ScrubOrder) -> None:
+        """Return when the result is written; raises ScrubFailed, and else as `run` does."""
+        session_id = session_of(order.scrub_id, SCRUB)
+        with (
+            _failing(ScrubFailed, order.scrub_id, session_id),
+            self._working(session_id, f"scrub {order.scrub_id}", reads_kafka=False) as (spark, _),
+        ):
+            plan = ScrubPlan.from_json(_text(spark, order.plan_uri))
+            scrubbing.write_result(spark, plan, scrubbing.scrub(spark, plan))
+
+    @contextmanager
+    def _working(
+        self, session_id: str, work: str, *, reads_kafka: bool = True
+    ) -> Iterator[tuple[SparkSession, Deadline]]:
+        """The session, interrupted when its time is over: then ApplicationOverdue is raised."""
+        logger.info("%s: session %s of %s", work, session_id, self.server.master)
+        with (
+            self.server.session(session_id, self.feed_conf, reads_kafka=reads_kafka) as spark,
+            ended_after(self.longest, spark.interruptAll) as deadline,
+        ):
+            try:
+                yield spark, deadline
+            except Exception as error:
+                if not deadline.has_passed:
+                    raise
+                raise ApplicationOverdue(
+                    work, f"connect:{session_id}", str(deadline.limit)
+                ) from error
+
+
+@contextmanager
+def _failing(kind: type[ApplicationFailed], what: str, session_id: str) -> Iterator[None]:
+    """Whatever Spark says as our error; our own pass."""
+    try:
+        yield
+    except IngestionError:
+        raise
+    except Exception as error:
+        raise kind(what, f"connect:{session_id}", failure_of(error)) from error
+
+
+def _text(spark: SparkSession, uri: str) -> str:
+    """The plan, read where Spark will write: the server must know the file system."""
+    row = spark.read.text(uri, wholetext=True).head()
+    assert row is not None  # a whole text is one row
+    return str(row[0])

@@ -1,0 +1,68 @@
+"""A Spark Connect server on this machine: Spark that is warm, for whoever lands in its sessions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from typing_extensions import override
+
+from sandbox.entry.jars import direct_jars, ensure_jars
+from sandbox.entry.system import ensure_java
+from sandbox.ports import HOST, answers
+from sandbox.service import Home, Service, program
+
+MEMORY = "1g"
+MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
+NAME = "spark-connect"
+SETTINGS: Mapping[str, str] = {
+    "spark.connect.grpc.binding.address": HOST,
+    "spark.driver.bindAddress": HOST,
+    "spark.driver.host": HOST,
+    # It would listen for everybody.
+    "spark.ui.enabled": "false",
+    # Logs in UTC, and times before 1900 without a shift by local mean time.
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+}
+
+
+class SparkConnect(Service):
+    """The server; ready when it accepts connections, which it does after its Spark has started."""
+
+    def __init__(
+        self, home: Home, master: str, *, settings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(home, NAME, port_names=[NAME])
+        self._master = master
+        self._settings = {**SETTINGS, **(settings or {})}
+
+    @property
+    @override
+    def address(self) -> str:
+        return f"sc://{HOST}:{self.home.ports[NAME]}"
+
+    @property
+    @override
+    def memory(self) -> str:
+        return f"-Xmx{MEMORY}"
+
+    @override
+    def prepare(self) -> None:
+        ensure_jars("spark-kafka")
+
+    @override
+    def command(self) -> Sequence[str]:
+        settings = {**self._settings, "spark.connect.grpc.binding.port": str(self.home.ports[NAME])}
+        argv = [program("spark-submit"), "--master", self._master, "--driver-memory", MEMORY]
+        argv += ["--jars", ",".join(str(jar) for jar in direct_jars("spark-kafka"))]
+        argv += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+        return [*argv, "--class", MAIN]
+
+    @override
+    def environment(self) -> Mapping[str, str]:
+        java = str(ensure_java())
+        return {**os.environ, "JAVA_HOME": java, "SPARK_LOCAL_IP": HOST}
+
+    @override
+    def missing(self) -> str | None:
+        return None if answers(self.home.ports[NAME]) else "it does not accept connections"

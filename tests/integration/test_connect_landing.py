@@ -1,0 +1,215 @@
+"""A feed whose connection names a Spark Connect server is landed, searched and scrubbed there.
+
+One process never has both a regular session of Spark and a remote one, so none of these tests has
+the former.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from sandbox import Sandbox
+from sandbox.ports import Ports
+from sandbox.service import Home
+from sandbox.services.spark_connect import SparkConnect
+from sandbox.state import State
+from tallystick.domain.batches.states import Verdict
+from tallystick.domain.finding_codes import Level
+from tallystick.errors import (
+    ApplicationFailed,
+    ApplicationOverdue,
+    ConfigurationError,
+    RecordsUnreadable,
+    SecretsExposed,
+    SparkUnavailable,
+)
+from tallystick.spark.connect_runner import LANDING, ConnectRunner
+from tallystick.spark.connect_server import ConnectServer, session_of
+from tests.support.kafka_producers import Message, messages, produce
+from tests.support.kafka_topics import create_topic, wait_until
+from tests.support.landed_files import names_below
+from tests.support.whole_way import Way
+
+ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+NANOSECONDS = 1_795_000_000_000_000_000
+# Writes a file without an end, in an attempt's session: what a killed task leaves behind.
+ORPHAN = """
+import sys
+from tallystick.spark.connect_server import ConnectServer, session_of
+url, attempt, place = sys.argv[1:]
+server = ConnectServer(url, lambda sid: f"{url}/;session_id={sid};user_id=tallystick")
+with server.session(session_of(attempt, "landing"), {}, reads_kafka=True) as spark:
+    print("writing", flush=True)
+    spark.range(10**12).selectExpr("sha2(cast(id as string), 256) AS x").write.parquet(place)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(sandbox: Sandbox) -> Iterator[ConnectServer]:
+    sandbox.up(only=["spark-connect"])
+    yield server_at(sandbox.env()["SPARK_CONNECT_URL"])
+    sandbox.spark_connect.stop()
+
+
+def server_at(url: str) -> ConnectServer:
+    return ConnectServer(url, lambda sid: f"{url}/;session_id={sid};user_id=tallystick")
+
+
+@pytest.fixture
+def new_way(kafka: str, hdfs: Any, ledger_dsn: str, server: ConnectServer) -> Callable[..., Way]:
+    """Makes a topic, and a feed that the server lands."""
+    environ = {
+        "KAFKA_BOOTSTRAP_SERVERS": kafka,
+        "WEBHDFS_URL": hdfs.webhdfs_url,
+        "HDFS_URL": hdfs.hdfs_url,
+        "LEDGER_DSN": ledger_dsn,
+        "AIRFLOW_CONN_SPARK_DEFAULT": server.master.replace("sc://", "spark-connect://"),
+    }
+    return lambda **layout: Way(create_topic(kafka, **layout), environ)
+
+
+def test_a_feed_lands_and_is_read_in_full_by_the_server_that_its_connection_names(
+    new_way: Callable[..., Way], kafka: str
+) -> None:
+    way = new_way(partitions=2)
+    produce(kafka, way.topic, messages(500), partition=0)
+    produce(kafka, way.topic, messages(20), partition=1)
+    feed = way.feed(spark={"conf": {"spark.sql.shuffle.partitions": "3"}})
+
+    way.landed(feed=feed)
+    report = way.reconciled(Level.L3)
+
+    assert way.rows() == way.produced({0: (0, 500), 1: (0, 20)})
+    assert report.verdict is Verdict.PROVEN_OK
+    with way.services() as services:
+        [batch] = services.ledger.batches(services.feed_name)
+        [attempt] = batch.attempts
+    session = session_of(attempt.attempt.attempt_id, LANDING)
+    assert attempt.application_id == f"connect:{session}"
+
+
+def test_one_record_that_the_server_cannot_read_is_set_aside_alone(
+    new_way: Callable[..., Way], kafka: str
+) -> None:
+    way = new_way(config=ANY_TIME)
+    bad = Message(b"in nanoseconds", timestamp_ms=NANOSECONDS)
+    produce(kafka, way.topic, [*messages(50), bad, *messages(10)], partition=0)
+
+    told = [way.land() for _ in range(3)]
+
+    assert [[type(error) for error in each.errors] for each in told] == [
+        [ApplicationFailed],
+        [RecordsUnreadable],
+        [],
+    ]
+    [found] = told[1].findings
+    assert (found.from_offset, found.until_offset) == (50, 51)
+    assert [each.offset for each in way.rows()] == [each for each in range(61) if each != 50]
+
+
+def test_what_a_killed_task_left_writing_is_gone_and_cannot_begin_again(
+    server: ConnectServer, hdfs: Any
+) -> None:
+    attempt, below = uuid4().hex, f"/orphans/{uuid4().hex}"
+    argv = [sys.executable, "-c", ORPHAN, server.master, attempt, hdfs.hdfs_url + below]
+
+    def files() -> list[str]:
+        return names_below(hdfs.webhdfs_url, below)
+
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as orphan:
+        try:
+            assert orphan.stdout is not None
+            assert orphan.stdout.readline() == "writing\n"
+            wait_until(files, "it writes", seconds=60)
+        finally:
+            orphan.kill()
+    assert files()
+
+    ConnectRunner(server, {}, timedelta(minutes=5)).interrupt(attempt)
+
+    wait_until(lambda: not files(), "what it wrote is gone", seconds=30)
+    late = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert "SparkUnavailable" in late.stderr
+    assert not files()
+
+
+def test_a_landing_that_takes_too_long_is_ended(
+    new_way: Callable[..., Way], server: ConnectServer, kafka: str
+) -> None:
+    way = new_way()
+    produce(kafka, way.topic, messages(50), partition=0)
+
+    done = way.land(ConnectRunner(server, {}, timedelta(milliseconds=1)))
+
+    assert [type(each) for each in done.errors] == [ApplicationOverdue]
+
+
+def test_a_property_that_a_session_cannot_set_is_refused(
+    new_way: Callable[..., Way], kafka: str
+) -> None:
+    way = new_way()
+    produce(kafka, way.topic, messages(5), partition=0)
+    feed = way.feed(spark={"conf": {"spark.executor.memory": "2g"}})
+
+    [error] = way.land(feed=feed).errors
+
+    assert isinstance(error, ConfigurationError)
+    assert "spark.executor.memory" in str(error)
+
+
+def test_secrets_are_refused_where_no_file_on_the_server_holds_them(
+    new_way: Callable[..., Way],
+) -> None:
+    way = new_way()
+    extra = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+    }
+    kafka = {"conn_type": "kafka", "login": "vera", "password": "x", "extra": extra}
+    secured = Way(way.topic, {**way.environ, "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka)})
+
+    with pytest.raises(SecretsExposed, match="kafka-secrets"):
+        secured.land()
+
+
+def test_a_server_that_has_died_is_a_reason_to_try_again(
+    new_way: Callable[..., Way], sandbox: Sandbox, kafka: str
+) -> None:
+    way = new_way()
+    produce(kafka, way.topic, messages(50), partition=0)
+    sandbox.spark_connect.kill()
+
+    [error] = way.land().errors
+    sandbox.up(only=["spark-connect"])
+    way.landed()
+
+    assert isinstance(error, SparkUnavailable)
+    assert way.rows() == way.produced({0: (0, 50)})
+
+
+def test_what_a_server_lacks_is_told_before_anything_is_read(
+    tmp_path: Path, new_way: Callable[..., Way], kafka: str
+) -> None:
+    way = new_way()
+    produce(kafka, way.topic, messages(5), partition=0)
+    home = Home(tmp_path, state := State(tmp_path), Ports(state, {}))
+    bare = SparkConnect(home, "local[1]", settings={"spark.speculation": "true"})
+    try:
+        bare.start()
+        runner = ConnectRunner(server_at(bare.address), {}, timedelta(minutes=5))
+        [error] = way.land(runner).errors
+    finally:
+        bare.kill()
+
+    assert isinstance(error, ConfigurationError)
+    assert "spark.speculation is 'true'" in str(error)
