@@ -17,7 +17,7 @@ from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.errors import ApplicationFailed, ApplicationOverdue, IngestionError, ScrubFailed
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
-from tallystick.spark import isolating, scrubbing
+from tallystick.spark import scrubbing, searching
 from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_server import ConnectServer, is_lost, session_of
 from tallystick.spark.landing import land
@@ -56,7 +56,7 @@ class ConnectRunner:
         ):
             land(spark, LandingPlan.from_json(_text(spark, order.plan_uri)))
 
-    def isolate(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+    def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         """Return when the unreadable offsets were looked for; raises as `run` does.
 
         A server that dies is blamed on no record: it may be others' work that killed it.
@@ -71,14 +71,14 @@ class ConnectRunner:
                 deadline.expect(LONGEST_READ)
                 noted(note)
 
-            plan = isolating.plan_of(_text(spark, order.plan_uri))
-            found = isolating.isolate(
+            plan = searching.plan_of(_text(spark, order.plan_uri))
+            found = searching.search(
                 spark,
                 plan,
                 say,
                 is_no_record=lambda error: deadline.has_passed or is_lost(error),
             )
-            isolating.write_result(spark, plan, found)
+            searching.write_result(spark, plan, found)
 
     def scrub(self, order: ScrubOrder) -> None:
         """Return when the result is written; raises ScrubFailed, and else as `run` does."""

@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 # What the client says when nobody answers, or the server does not know the session any more: it was
 # started anew, or somebody ended the session.
 _LOST: Final = ("RETRIES_EXCEEDED", "INVALID_HANDLE", "SESSION_", "UNAVAILABLE")
-_TRIES: Final = 5
-"""Of a request that nobody answers: about ten seconds, after which the caller tries again later."""
+_TRIES: Final = 4
+"""Of a request that nobody answers: about four seconds. The caller tries again later."""
 _CONNECTOR: Final = "Kafka's connector (spark-sql-kafka-0-10), by the server's --jars or --packages"
 
 
@@ -80,11 +80,10 @@ class ConnectServer:
 
     def _opened(self, session_id: str) -> SparkSession:
         # Half a second of imports, for those alone who land by a server.
-        from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession as ConnectSession
 
         spark = ConnectSession.builder.remote(self.url_of(session_id)).create()
-        spark.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES)])
+        _try_again(spark, _TRIES)
         return spark
 
     def _require(self, spark: SparkSession, *, reads_kafka: bool) -> None:
@@ -130,8 +129,15 @@ def _has_connector(spark: SparkSession) -> bool:
         return False
 
 
+def _try_again(spark: SparkSession, times: int) -> None:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=times)])
+
+
 def _end(spark: SparkSession) -> None:
     """End what the session does, and the session: the next opener of its id is refused."""
+    _try_again(spark, 0)  # whoever ends a session has no time for a server that is gone
     with suppress(Exception):  # it has ended already, or nobody answers
         spark.interruptAll()
         spark.client.release_session()

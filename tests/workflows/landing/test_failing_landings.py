@@ -136,3 +136,19 @@ def test_the_lease_of_an_attempt_that_hangs_is_renewed_no_more(story: Story) -> 
         is_held = services.ledger.batch(batch.batch_id).holder
 
     assert (was_held, is_held) == (OWNER, None)
+
+
+def test_what_older_attempts_still_do_is_ended_before_the_next_one_reads(story: Story) -> None:
+    broken = failing(story)
+    land_feed(broken, None, OWNER)
+    [record] = broken.ledger.batches(FEED)
+    services = story.services()
+    spark = ScriptedSpark(story.broker, services.store)
+    ended_before_reading: list[str] = []
+    spark.before_write = lambda _: ended_before_reading.extend(spark.interrupted)
+
+    land_feed(replace(services, spark=spark), None, Owner("two"))
+
+    assert ended_before_reading[: len(record.attempts)] == [
+        each.attempt.attempt_id for each in record.attempts
+    ]
