@@ -242,12 +242,18 @@ def test_a_new_generation_is_opened_on_the_operators_word_only(story: Story) -> 
     assert generations[0][1].frontier == 18
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("harm", [Path.unlink, damage], ids=["missing", "damaged"])
+@pytest.mark.parametrize(
+    ("harm", "after"),
+    [(Path.unlink, False), (damage, True)],
+    ids=["missing, before each effect", "damaged, after each"],
+)
 def test_killed_at_any_effect_the_next_repair_ends_it(
     story: Story, harm: Callable[[Path], object], after: bool
 ) -> None:
-    """Nothing lost, nothing doubled, whatever line it died at; one victim after another."""
+    """Nothing lost, nothing doubled, whatever line it died at; one victim after another.
+
+    A death just before an effect leaves what one just after the last effect leaves.
+    """
     for at in range(80):
         harm(files(story)[0])
         reconcile(story.services())
