@@ -28,12 +28,23 @@ RECORDS = 10
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[Path]:
-    """A state directory in a private folder, with a space and a percent sign in its path.
+    """A state directory in a private folder; whatever a test leaves running in it is ended."""
+    with cleared_up(tmp_path) as directory:
+        yield directory
 
-    Whatever a test leaves running in it is ended.
-    """
-    tmp_path.chmod(0o700)
-    directory = tmp_path / "100 % mine"
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Such a directory for the tests that leave its services as they must be: up."""
+    with cleared_up(tmp_path_factory.mktemp("lasting")) as directory:
+        yield directory
+
+
+@contextlib.contextmanager
+def cleared_up(folder: Path) -> Iterator[Path]:
+    """A directory with a space and a percent sign in its path."""
+    folder.chmod(0o700)
+    directory = folder / "100 % mine"
     directory.mkdir()
     yield directory
     Sandbox(directory).down(purge=True)
@@ -141,8 +152,8 @@ def test_the_command_line_brings_services_up_and_leaves_nothing(directory: Path)
     assert tallystick(directory, "sandbox", "down").stderr.strip() == "nothing was running"
 
 
-def test_data_survives_a_crash_of_the_machine(directory: Path) -> None:
-    sandbox = Sandbox(directory, usual_ports={})
+def test_data_survives_a_crash_of_the_machine(lasting: Path) -> None:
+    sandbox = Sandbox(lasting, usual_ports={})
     sandbox.up(LIGHT)
     produce(sandbox.kafka.address, "orders")
     write(sandbox, "/proof", b"landed")
@@ -151,10 +162,10 @@ def test_data_survives_a_crash_of_the_machine(directory: Path) -> None:
     addresses = sandbox.env()
 
     sandbox.kill()
-    assert processes_in(directory) == {}
-    pretend_reboot(directory)
+    assert processes_in(lasting) == {}
+    pretend_reboot(lasting)
 
-    sandbox = Sandbox(directory, usual_ports={})
+    sandbox = Sandbox(lasting, usual_ports={})
     assert sandbox.processes() == []  # the live process that now has the old number is not ours
     sandbox.up(LIGHT)
     assert sandbox.env() == addresses
@@ -165,10 +176,10 @@ def test_data_survives_a_crash_of_the_machine(directory: Path) -> None:
         assert ledger.execute("SELECT landed FROM proof").fetchone() == (1,)
 
 
-def test_each_service_can_be_killed_and_started_alone(directory: Path) -> None:
-    sandbox = Sandbox(directory, usual_ports={})
+def test_each_service_can_be_killed_and_started_alone(lasting: Path) -> None:
+    sandbox = Sandbox(lasting, usual_ports={})
     sandbox.up(LIGHT)
-    produce(sandbox.kafka.address, "orders")
+    produce(sandbox.kafka.address, "killed")
 
     for service in (sandbox.kafka, sandbox.hdfs.namenode, sandbox.hdfs.datanode, sandbox.postgres):
         service.kill()
@@ -179,7 +190,7 @@ def test_each_service_can_be_killed_and_started_alone(directory: Path) -> None:
     sandbox.kafka.start()
     added = sandbox.kafka.add_broker()
 
-    assert consume(added.address, "orders") == [str(number) for number in range(RECORDS)]
+    assert consume(added.address, "killed") == [str(number) for number in range(RECORDS)]
     assert not sandbox.hdfs.namenode.in_safe_mode()
     assert len(sandbox.hdfs.namenode.live_datanodes()) == 1
     assert all(
