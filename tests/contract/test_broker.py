@@ -144,6 +144,21 @@ class TestOffsetsAt:
         scene.purge({0: 2})
         assert self.at(scene, 0) == 2
 
+    def test_what_was_purged_hides_nothing_that_comes_after_it(self, scene: BrokerScene) -> None:
+        day = 86_400
+        for days in (-20, -10):  # Kafka begins a segment where times are a week apart
+            scene.write(1, seconds=[days * day])
+        scene.write(2, seconds=[0, 1])
+        scene.purge({0: 2})
+        assert [self.at(scene, days * day) for days in (-30, -20, -10, 0)] == [2, 2, 2, 2]
+        assert self.at(scene, 1) == 3
+        assert self.at(scene, day) is None
+
+    def test_a_marker_is_an_answer(self, scene: BrokerScene) -> None:
+        scene.commit(1)
+        scene.purge({0: 1})
+        assert self.at(scene, 0) == 1
+
     def test_an_open_or_aborted_record_is_an_answer(self, scene: BrokerScene) -> None:
         scene.abort(2)
         scene.open(2, partition=1)

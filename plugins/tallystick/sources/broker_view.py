@@ -25,6 +25,7 @@ from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads
 from tallystick.sources.record_batches import BatchUnreadable
 from tallystick.sources.record_evidence import RecordSearch
+from tallystick.sources.time_search import TimeSearch
 from tallystick.sources.topic_bounds import TopicBounds
 
 # A lone hole needs one small batch; a run of markers needs all that lies between them.
@@ -95,10 +96,21 @@ class KafkaBrokerView:
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
     ) -> Mapping[int, int | None]:
-        """First offset at or after the instant; Kafka's clock ticks milliseconds, so rounded up."""
+        """First offset at or after the instant; Kafka's clock ticks milliseconds, so rounded up.
+
+        A broker may say None of a log whose deleted records were as late: see TimeSearch.
+        """
         # Negative timestamps are sentinels in the protocol, and no record is older than 1970.
         timestamp_ms = max(0, math.ceil(instant.timestamp() * 1000))
-        return self._topics.offsets_at(topic, timestamp_ms, partitions)
+        found = dict(self._topics.offsets_at(topic, timestamp_ms, partitions))
+        missing = [each for each, offset in found.items() if offset is None]
+        newest = self._topics.newest_times(topic, missing) if missing else {}
+        for each, newest_ms in newest.items():
+            if newest_ms >= timestamp_ms:
+                partition = TopicPartition(topic, each)
+                search = TimeSearch(self._topics, self._leaders, partition, timestamp_ms)
+                found[each] = search.found()
+        return found
 
     def explain_holes(
         self,

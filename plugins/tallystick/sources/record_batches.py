@@ -152,10 +152,11 @@ def record_in(batch: RecordBatch, offset: int) -> StoredRecord | None:
     """
     if batch.is_control or not batch.base_offset <= offset < batch.until_offset:
         return None
-    return next((each for each in _records(batch) if each.offset == offset), None)
+    return next((each for each in records_in(batch) if each.offset == offset), None)
 
 
-def _records(batch: RecordBatch) -> Iterator[StoredRecord]:
+def records_in(batch: RecordBatch) -> Iterator[StoredRecord]:
+    """The records of the batch, a marker's own too, in order; raises BatchUnreadable."""
     if batch.magic < MAGIC:
         return (StoredRecord(*each, headers=()) for each in messages_in(batch.payload))
     return (_record(batch, view) for view in _stored(batch))

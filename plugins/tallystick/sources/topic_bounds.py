@@ -34,6 +34,7 @@ LEVELS: Final[Mapping[Isolation, int]] = {
 NO_REPLICA: Final = -1
 _LATEST: Final = -1
 _EARLIEST: Final = -2
+_NEWEST: Final = -3
 _TOPIC_RESOURCE: Final = 2
 _BROKER_RESOURCE: Final = 4
 _POLICY: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
@@ -95,6 +96,20 @@ class TopicBounds:
 
         found = patiently(question, seconds=self._patience_seconds)
         return {each: None if at < 0 else at for each, at in found.items()}
+
+    def newest_times(self, topic: str, partitions: Collection[int]) -> Mapping[int, int]:
+        """Largest timestamp in each log's segments, in ms; -1 in an empty log.
+
+        Deleted records count until their segment is gone. A broker older than 3.0 gives the time of
+        the first record instead.
+        """
+
+        def question(left: SecondsLeft) -> Mapping[int, int]:
+            leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
+            found = self._listed(topic, leaders, _NEWEST, Isolation.READ_UNCOMMITTED, left)
+            return {each: int(part.timestamp) for each, part in found.items()}
+
+        return patiently(question, seconds=self._patience_seconds)
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         """First offset that the leader still has (included)."""
@@ -187,7 +202,21 @@ class TopicBounds:
         *,
         all_tell: bool = True,
     ) -> dict[int, int]:
-        """One offset of each partition, from its leader; -1 where a timestamp finds none.
+        """One offset of each partition, from its leader; -1 where a timestamp finds none."""
+        found = self._listed(topic, leaders, timestamp, isolation, left, all_tell=all_tell)
+        return {each: int(part.offset) for each, part in found.items()}
+
+    def _listed(
+        self,
+        topic: str,
+        leaders: Mapping[int, Leader],
+        timestamp: int,
+        isolation: Isolation,
+        left: SecondsLeft,
+        *,
+        all_tell: bool = True,
+    ) -> dict[int, Any]:
+        """What each partition's leader answers to ListOffsets.
 
         A new leader can't tell how far its log may be read before its replicas have caught up, for
         minutes where they are too few (KIP-207, KIP-966). It is left out unless all have to tell.
@@ -202,7 +231,7 @@ class TopicBounds:
                     timestamp=timestamp,
                 )
             )
-        found: dict[int, int] = {}
+        found: dict[int, Any] = {}
         behind: set[int] = set()
         for node_id, partitions in by_node.items():
             request = ListOffsetsRequest(
@@ -218,7 +247,7 @@ class TopicBounds:
                     behind.add(each.partition_index)
                     continue
                 self._connections.check(each.error_code, topic, f"offsets of {place}")
-                found[each.partition_index] = int(each.offset)
+                found[each.partition_index] = each
         if behind and all_tell:
             reason = f"the new leaders of {_some(sorted(behind))} of {topic!r} have not caught up"
             raise AskAgain(PartitionsLeaderless(self._connections.servers, reason))

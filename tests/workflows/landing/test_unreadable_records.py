@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Finding
@@ -218,10 +219,17 @@ def test_many_deadly_records_are_named_a_few_by_each_search(story: Story) -> Non
 
 
 def test_what_a_search_has_written_is_gone_at_its_end(story: Story) -> None:
-    services = blind_to(story, (0, 77))
+    services = blind_to(story)
+
+    def fails(plan: LandingPlan) -> None:
+        raise ApplicationFailed(plan.batch_id, "local", WHY)
+
+    services.spark.before_write = fails
 
     landed(services, 2)
 
+    # The search has named nothing, so the attempt's directory stays for a later plan to ask.
+    assert any("isolate" in each for each in story.staged())
     assert not [each for each in story.staged() if "probe" in each]
 
 

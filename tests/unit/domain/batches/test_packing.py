@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tallystick.domain.batches.landing import Scan
@@ -36,6 +36,7 @@ def test_every_slice_is_in_exactly_one_scan(spans: list[int]) -> None:
 
 
 @given(spans)
+@example([2**15] * 500)
 def test_no_file_grows_far_beyond_the_target(spans: list[int]) -> None:
     # 2
     for scan in _packed(_slices(spans)):
