@@ -59,7 +59,7 @@ def everything() -> Exploration:
 
 
 def test_every_promise_holds_in_every_state(everything: Exploration) -> None:
-    # 1, 2, 3, 4 and 8.
+    # Invariants 1, 2, 3, 4 and 8 of docs/design.md.
     assert everything.violation is None, str(everything.violation)
     assert len(everything.states) > 100_000
 
@@ -77,7 +77,7 @@ def test_after_a_crash_of_everybody_a_run_without_faults_ends_well(everything: E
 
 
 def test_nobody_ever_waits_for_a_process_that_stands_still(everything: Exploration) -> None:
-    # 8
+    # Invariant 8 of docs/design.md.
     assert stuck(everything.states, SOUND) is None
 
 

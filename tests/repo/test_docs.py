@@ -13,7 +13,7 @@ from tallystick import errors
 from tallystick.domain.batches.states import TRANSITIONS, BatchState, HoleClass, RangeState, Verdict
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import IngestionError
-from tests.support.repository import DOCS, ROOT, sections_of, tracked_files
+from tests.support.repository import DOCS, ROOT, sections_of, tracked_files, tracked_modules
 
 RUNBOOK = DOCS / "runbook.md"
 DECISIONS = sorted((DOCS / "adr").glob("*.md"))
@@ -108,6 +108,17 @@ def test_files_that_a_text_names_are_there(path: Path) -> None:
     named = re.findall(r"`((?:tests|docs|bench|plugins|sandbox)/[\w./-]+\.\w+)`", _text(path))
 
     assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_tests_that_a_module_names_are_there() -> None:
+    named = {
+        (str(path), name)
+        for path in tracked_modules()
+        for name in re.findall(r"tests/[\w/-]+\.py\b", _text(path))
+    }
+
+    assert named
+    assert not [pair for pair in named if not (ROOT / pair[1]).exists()]
 
 
 def _text(path: Path) -> str:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import begin_repair
-from tests.support.scripted_broker import Kind
-from tests.support.story import FEED, Story, a_landed_story
-from tests.support.unreadable_store import LISTS, unreadable
-from tests.workflows.asking.test_attempts_nobody_can_ask import move_aside, of_attempts
-from tests.workflows.asking.test_only_copies import (
+from tests.support.dying_attempts import (
     FIRST,
     ONE,
     SECOND,
@@ -32,17 +27,11 @@ from tests.workflows.asking.test_only_copies import (
     next_run,
     record_proof,
 )
+from tests.support.story import FEED, Story
+from tests.support.unreadable_store import LISTS, unreadable
+from tests.workflows.asking.test_attempts_nobody_can_ask import move_aside, of_attempts
 
 LANDED = {0: list(range(20)), 1: list(range(20))}
-
-
-@pytest.fixture
-def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
-    """Ten records of two partitions are landed, ten more are readable."""
-    story = a_landed_story(ledger_databases(), tmp_path, 10)
-    for log in story.broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    return story
 
 
 def tried_twice(story: Story, *, is_proven: bool) -> Attempt:
@@ -107,9 +96,8 @@ def test_a_batch_that_can_not_be_asked_is_left_whole_until_its_files_are_moved_a
     assert of_attempts(story) == []
 
 
-def test_a_repair_that_fails_again_and_again_is_committed_from_what_it_has_proven(
-    story: Story,
-) -> None:
+def a_proven_repair(story: Story) -> BatchId:
+    """A repair of one missing file; of its first attempt, which died, there is a proof."""
     next_run(story)
     file = story.services().ledger.files(FEED)[0]
     for each in (story.directory / "landing" / FEED).rglob(file.file.name):
@@ -119,33 +107,32 @@ def test_a_repair_that_fails_again_and_again_is_committed_from_what_it_has_prove
     first = land_batch(story.services(), batch.batch_id, FIRST, ONE)
     assert first
     record_proof(story.services(), first)
-    assert land_batch(story.services(), batch.batch_id, SECOND, ONE)
+    return batch.batch_id
+
+
+def test_a_repair_that_fails_again_and_again_is_committed_from_what_it_has_proven(
+    story: Story,
+) -> None:
+    repair = a_proven_repair(story)
+    assert land_batch(story.services(), repair, SECOND, ONE)
 
     report = land_feed(story.services(), None, TWO)
 
-    assert [each.batch_id for each in report.plan.rescued] == [batch.batch_id]
+    assert [each.batch_id for each in report.plan.rescued] == [repair]
     assert story.published_offsets() == LANDED
     assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
 
 
 def test_a_repair_of_a_topic_that_was_made_again_is_asked_first(story: Story) -> None:
     """Its proof is of rows that the new log has nowhere."""
-    next_run(story)
-    file = story.services().ledger.files(FEED)[0]
-    for each in (story.directory / "landing" / FEED).rglob(file.file.name):
-        each.unlink()
-    reconcile(story.services())
-    [batch] = begin_repair(story.services(), (), ONE).batches
-    first = land_batch(story.services(), batch.batch_id, FIRST, ONE)
-    assert first
-    record_proof(story.services(), first)
+    repair = a_proven_repair(story)
     story.broker.recreate()
 
     land_feed(unreadable(story, FIRST), None, TWO)
-    assert story.services().ledger.batch(batch.batch_id).state is not BatchState.ABANDONED
+    assert story.services().ledger.batch(repair).state is not BatchState.ABANDONED
     report = next_run(story)
 
-    assert [each.batch_id for each in report.plan.rescued] == [batch.batch_id]
+    assert [each.batch_id for each in report.plan.rescued] == [repair]
     assert story.published_offsets() == LANDED
     assert lost(story) == set()
 

@@ -20,10 +20,7 @@ from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import carry_out, land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
-from tests.support.effects import Countdown, Crash
-from tests.support.scripted_broker import Kind
-from tests.support.story import FEED, Story, a_landed_story
-from tests.workflows.asking.test_only_copies import (
+from tests.support.dying_attempts import (
     ALL,
     FIRST,
     ONE,
@@ -37,15 +34,9 @@ from tests.workflows.asking.test_only_copies import (
     quarantined,
     record_proof,
 )
-
-
-@pytest.fixture
-def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
-    """Ten records of two partitions are landed, ten more are readable."""
-    story = a_landed_story(ledger_databases(), tmp_path, 10)
-    for log in story.broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    return story
+from tests.support.effects import Countdown, Crash
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story, a_landed_story
 
 
 class Silent:

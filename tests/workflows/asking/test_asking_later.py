@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +22,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
-from tests.support.scripted_broker import Kind
-from tests.support.story import FEED, Story, a_landed_story
-from tests.workflows.asking.test_only_copies import (
+from tests.support.dying_attempts import (
     ALL,
     FIRST,
     ONE,
@@ -40,15 +37,8 @@ from tests.workflows.asking.test_only_copies import (
     quarantined,
     record_proof,
 )
-
-
-@pytest.fixture
-def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
-    """Ten records of two partitions are landed, ten more are readable."""
-    story = a_landed_story(ledger_databases(), tmp_path, 10)
-    for log in story.broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    return story
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story
 
 
 class RefusingStore:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +21,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair
-from tests.support.scripted_broker import Kind
-from tests.support.story import FEED, Story, a_landed_story
-from tests.support.unreadable_store import LISTS, READS, unreadable
-from tests.workflows.asking.test_copies_of_missing_files import Closed
-from tests.workflows.asking.test_only_copies import (
+from tests.support.dying_attempts import (
     ALL,
     FIRST,
     SECOND,
@@ -40,18 +35,13 @@ from tests.workflows.asking.test_only_copies import (
     quarantined,
     record_proof,
 )
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story
+from tests.support.unreadable_store import LISTS, READS, unreadable
+from tests.workflows.asking.test_copies_of_missing_files import Closed
 
 A1, A5, U1 = FindingCode.EXPIRED, FindingCode.TOPIC_RECREATED, FindingCode.COULD_NOT_TELL
 ANYWHERE = "/_staging"
-
-
-@pytest.fixture
-def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
-    """Ten records of two partitions are landed, ten more are readable."""
-    story = a_landed_story(ledger_databases(), tmp_path, 10)
-    for log in story.broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    return story
 
 
 def staged_at(attempt: Attempt) -> str:

@@ -15,10 +15,10 @@ from tallystick.domain.rules.findings import FindingCode
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
+from tests.support.dying_attempts import ALL, ONE, TWO, lost
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, unreadable
-from tests.workflows.asking.test_only_copies import ALL, ONE, TWO, lost
 
 
 class Expiring(ScriptedBroker):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
-from tests.support.scripted_broker import Kind
-from tests.support.story import FEED, Story, a_landed_story
-from tests.workflows.asking.test_only_copies import (
+from tests.support.dying_attempts import (
     ALL,
     FIRST,
     ONE,
@@ -24,16 +19,13 @@ from tests.workflows.asking.test_only_copies import (
     next_run,
     quarantined,
 )
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story
 
 
-@pytest.fixture
-def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
-    """Ten records of two partitions are landed, ten more are readable."""
-    story = a_landed_story(ledger_databases(), tmp_path, 10)
+@pytest.fixture(autouse=True)
+def _is_compacted(story: Story) -> None:
     story.broker.is_compacted = True
-    for log in story.broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    return story
 
 
 def clean(story: Story, until_offset: int) -> None:

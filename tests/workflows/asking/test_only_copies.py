@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -13,85 +12,36 @@ from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.states import BatchState, Verdict
-from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, SourceChanged
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.asking.sweeping import sweep
-from tallystick.workflows.committing.proving import proven
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
-from tallystick.workflows.landing.run import RunReport, land_feed
+from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import begin_repair
-from tallystick.workflows.services import Services
+from tests.support.dying_attempts import (
+    ALL,
+    FIRST,
+    ONE,
+    SECOND,
+    THREE,
+    TWO,
+    blind,
+    expire,
+    kept_in,
+    landed,
+    lost,
+    next_run,
+    quarantined,
+    record_proof,
+)
 from tests.support.scripted_broker import Kind, ScriptedSpark
-from tests.support.story import FEED, Story, a_landed_story
+from tests.support.story import FEED, Story
 from tests.support.waivers import accept
-
-ONE, TWO, THREE = Owner("one"), Owner("two"), Owner("three")
-FIRST, SECOND = AttemptId("1" * 16), AttemptId("2" * 16)
-ALL = {0: list(range(25)), 1: list(range(25))}
-
-
-@pytest.fixture
-def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
-    """Ten records of two partitions are landed, ten more are readable."""
-    story = a_landed_story(ledger_databases(), tmp_path, 10)
-    for log in story.broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    return story
-
-
-def landed(story: Story, attempt_id: AttemptId = FIRST, owner: Owner = ONE) -> Attempt:
-    """An attempt whose application has ended well, of the one batch that is due; it dies there."""
-    services = story.services()
-    [batch] = plan_feed(services, None, owner).all_batches
-    attempt = land_batch(services, batch.batch_id, attempt_id, owner)
-    assert attempt
-    return attempt
-
-
-def record_proof(services: Services, attempt: Attempt) -> None:
-    """What a verification does before its commit."""
-    plan = services.ledger.batch(attempt.batch_id).plan
-    manifest = proven(services, attempt, plan)
-    path = StagingPath.of(plan, attempt.attempt_id).manifest
-    services.store.write(path, manifest.to_json().encode())
-    services.ledger.record_verified(attempt, manifest)
-
-
-def expire(story: Story, until_offset: int = 20) -> None:
-    """Five more records, and retention has passed the offsets below."""
-    for log in story.broker.logs.values():
-        log.append(Kind.RECORD, 5)
-        log.log_start_offset = until_offset
-
-
-def next_run(story: Story) -> RunReport:
-    return land_feed(story.services(), None, THREE)
-
-
-def lost(story: Story) -> set[tuple[int, int, int]]:
-    return {
-        (each.partition.partition, each.from_offset, each.until_offset)
-        for _, each, _ in story.services().ledger.lost(FEED)
-    }
-
-
-def quarantined(story: Story) -> list[Path]:
-    return sorted((story.directory / "landing" / "_quarantine").rglob("*.parquet"))
-
-
-def kept_in(report: RunReport) -> set[str]:
-    """The directories that the losses name."""
-    return {
-        str(path)
-        for each in report.findings
-        for path in each.evidence.get("kept", ())  # type: ignore[attr-defined]
-    }
 
 
 def test_what_was_verified_is_committed_when_the_log_has_it_no_more(story: Story) -> None:
@@ -340,14 +290,6 @@ def test_a_proof_stays_although_a_newer_attempt_is_whole(story: Story) -> None:
     next_run(story)
     assert lost(story) == set()
     assert story.published_offsets() == ALL
-
-
-def blind(story: Story) -> Services:
-    """Spark can't read the record at offset 13 of partition 0."""
-    services = story.services()
-    spark = ScriptedSpark(story.broker, services.store)
-    spark.unreadable = {(0, 13): "OutOfMemoryError"}
-    return replace(services, spark=spark)
 
 
 def test_what_an_earlier_attempt_has_read_stays_when_spark_can_not_read_it_again(

@@ -16,13 +16,7 @@ from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import begin_repair, repair_feed
 from tallystick.workflows.services import Services
-from tests.support.story import Story
-from tests.support.unreadable_store import LISTS, unreadable
-from tests.workflows.asking.test_attempts_nobody_can_ask import of_attempts, staged_at, standing
-from tests.workflows.asking.test_attempts_nobody_can_ask import story as story
-from tests.workflows.asking.test_copies_of_missing_files import FIRST, Twice, known_to_be_missing
-from tests.workflows.asking.test_copies_of_missing_files import twice as twice
-from tests.workflows.asking.test_only_copies import (
+from tests.support.dying_attempts import (
     ALL,
     ONE,
     TWO,
@@ -32,6 +26,11 @@ from tests.workflows.asking.test_only_copies import (
     next_run,
     record_proof,
 )
+from tests.support.story import Story
+from tests.support.unreadable_store import LISTS, unreadable
+from tests.workflows.asking.test_attempts_nobody_can_ask import of_attempts, staged_at, standing
+from tests.workflows.asking.test_copies_of_missing_files import FIRST, Twice, known_to_be_missing
+from tests.workflows.asking.test_copies_of_missing_files import twice as twice
 
 THIRD = AttemptId("3" * 16)
 

@@ -16,28 +16,25 @@ from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
-from tests.support.meanwhile import Meanwhile
-from tests.support.scripted_broker import Kind
-from tests.support.story import FEED, Story, a_landed_story
-from tests.workflows.asking.test_only_copies import (
+from tests.support.dying_attempts import (
     ALL,
     FIRST,
     ONE,
+    a_half_landed_story,
     expire,
     kept_in,
     landed,
     lost,
     next_run,
 )
+from tests.support.meanwhile import Meanwhile
+from tests.support.scripted_broker import Kind
+from tests.support.story import FEED, Story
 
 
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
-    """Ten records of two partitions are landed, ten more are readable."""
-    story = a_landed_story(ledger_databases(), tmp_path, 10)
-    for log in story.broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    return story
+    return a_half_landed_story(ledger_databases(), tmp_path)
 
 
 def another_leader(story: Story) -> None:

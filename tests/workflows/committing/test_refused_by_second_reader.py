@@ -22,9 +22,9 @@ from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
+from tests.support.dying_attempts import record_proof
 from tests.support.scripted_broker import Kind, Log, ScriptedReader, ScriptedSpark
 from tests.support.story import FEED, Story
-from tests.workflows.asking.test_only_copies import record_proof
 from tests.workflows.committing.test_second_reader import (
     C3,
     LOSS,

@@ -11,19 +11,21 @@ from typing import Any
 import pytest
 
 from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tests.support.dying_attempts import (
+    TWO,
+    a_half_landed_story,
+    expire,
+    landed,
+    lost,
+    record_proof,
+)
 from tests.support.meanwhile import Meanwhile
-from tests.support.scripted_broker import Kind
-from tests.support.story import Story, a_landed_story
-from tests.workflows.asking.test_only_copies import TWO, expire, landed, lost, record_proof
+from tests.support.story import Story
 
 
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
-    """Ten records of two partitions are landed, ten more are readable."""
-    story = a_landed_story(ledger_databases(), tmp_path, 10)
-    for log in story.broker.logs.values():
-        log.append(Kind.RECORD, 10)
-    return story
+    return a_half_landed_story(ledger_databases(), tmp_path)
 
 
 def test_a_plan_is_decided_again_when_a_batch_that_it_cuts_was_committed(

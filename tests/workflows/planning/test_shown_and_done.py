@@ -20,11 +20,11 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.planning.plan_report import PlanReport
 from tallystick.workflows.services import Services
+from tests.support.dying_attempts import record_proof
 from tests.support.ledger_story import HOUR
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker
 from tests.support.story import Story
 from tests.support.unreadable_store import LISTS, READS, unreadable
-from tests.workflows.asking.test_only_copies import record_proof
 
 LONG = timedelta(hours=1)
 SAME_RUN = Owner("the run itself")

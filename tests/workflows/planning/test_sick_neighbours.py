@@ -14,9 +14,9 @@ from tallystick.errors import BrokerUnavailable
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
+from tests.support.dying_attempts import lost, record_proof
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
-from tests.workflows.asking.test_only_copies import lost, record_proof
 
 LONG = timedelta(minutes=1)
 ONE, TWO = Owner("one"), Owner("two")

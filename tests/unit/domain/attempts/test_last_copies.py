@@ -125,7 +125,7 @@ def test_nothing_is_deleted_that_may_be_the_only_copy(
     is_over: bool,
     fate: Fate,
 ) -> None:
-    # 1
+    # Invariant 1 of `last_copies`.
     assert fate_of(files, at_risk, snapshot, is_over=is_over) is fate
 
 
@@ -150,7 +150,7 @@ def test_what_can_be_proven_is_committed_and_the_rest_is_lost_exactly(
     kept: tuple[int, int] | None,
     lost: list[tuple[int, int]],
 ) -> None:
-    # 2
+    # Invariant 2 of `last_copies`.
     parts = provable_parts([_gaps(unproven)], [OffsetRuns.of(unproven)], {0: start})
     assert parts is not None
     [part] = parts
@@ -166,7 +166,7 @@ def test_what_can_be_proven_is_committed_and_the_rest_is_lost_exactly(
 def test_what_stands_in_the_way_keeps_all_from_being_committed(
     unproven: list[tuple[int, int]], start: int
 ) -> None:
-    # 2
+    # Invariant 2 of `last_copies`.
     assert provable_parts([_gaps(unproven)], [OffsetRuns.of(unproven)], {0: start}) is None
 
 

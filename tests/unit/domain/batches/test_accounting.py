@@ -26,7 +26,7 @@ def _members(runs: OffsetRuns) -> set[int]:
 def test_landed_and_holes_partition_every_planned_range(
     offsets: OffsetRange, landed: dict[int, list[tuple[int, int]]]
 ) -> None:
-    # 1
+    # Invariant 1 of `accounting`.
     partition = offsets.partition.partition
     wanted = planned(offsets.from_offset, offsets.until_offset, partition=partition)
     (gaps,) = holes_in([wanted], read_back_of(landed))
@@ -44,7 +44,7 @@ def test_problems_are_what_is_there_twice_or_was_never_planned(
     landed: dict[int, list[tuple[int, int]]],
     doubled: dict[int, list[tuple[int, int]]],
 ) -> None:
-    # 2
+    # Invariant 2 of `accounting`.
     ours = offsets.partition.partition
     wanted = planned(offsets.from_offset, offsets.until_offset, partition=ours)
     found = read_back_of(landed, doubled)
@@ -67,7 +67,7 @@ def test_problems_are_what_is_there_twice_or_was_never_planned(
 def test_what_no_class_explains_is_unexplained(
     offsets: OffsetRange, landed: OffsetRuns, explained: dict[HoleClass, OffsetRuns]
 ) -> None:
-    # 2
+    # Invariant 2 of `accounting`.
     found = ReadBack((), {0: landed}, {})
     (gaps,) = holes_in([planned(offsets.from_offset, offsets.until_offset)], found)
     known = set().union(*(_members(runs) for runs in explained.values()))
@@ -117,7 +117,7 @@ def test_problems_in_words(
 
 
 def test_a_range_is_accounted_for_when_every_hole_has_a_cause() -> None:
-    # 1
+    # Invariant 1 of `accounting`.
     (gaps,) = holes_in([planned(0, 10)], read_back_of({0: [(0, 8)]}))
     explained = {
         HoleClass.CONTROL: OffsetRuns.of([(9, 10)]),
@@ -133,7 +133,7 @@ def test_a_range_is_accounted_for_when_every_hole_has_a_cause() -> None:
 
 
 def test_a_range_with_an_unexplained_hole_is_never_accounted_for() -> None:
-    # 1
+    # Invariant 1 of `accounting`.
     (gaps,) = holes_in([planned(0, 10)], read_back_of({0: [(0, 8)]}))
 
     with pytest.raises(ValueError, match="1 offsets unaccounted for"):

@@ -47,7 +47,7 @@ def entered(
 
 
 def test_it_claims_what_lies_from_its_first_row_to_its_last_one() -> None:
-    # 1
+    # Invariant 1 of `bare_batch`.
     batch = entered({0: MARKERS})
     assert batch.manifest
     assert [str(each.offsets) for each in batch.manifest.plan.ranges] == [f"{TOPIC}-0 [3, 10)"]
@@ -69,7 +69,7 @@ def test_it_claims_what_lies_from_its_first_row_to_its_last_one() -> None:
 def test_an_offset_without_a_row_needs_a_proven_cause(
     causes: Mapping[int, Mapping[HoleClass, OffsetRuns]], said: str
 ) -> None:
-    # 2
+    # Invariant 2 of `bare_batch`.
     batch = entered(causes)
     assert batch.manifest is None
     assert batch.plan is not None
@@ -90,7 +90,7 @@ def test_rows_that_are_there_twice_keep_it_out() -> None:
 def test_it_is_a_repair_where_it_holds_rows_of_a_file_that_is_missing(
     held: tuple[int, int], is_repair: bool
 ) -> None:
-    # 3
+    # Invariant 3 of `bare_batch`.
     first, until = held
     gone = a_file("gone.parquet", FileSlice(0, first, until - 1, until - first))
     old = a_manifest(files=(gone,))
@@ -101,7 +101,7 @@ def test_it_is_a_repair_where_it_holds_rows_of_a_file_that_is_missing(
 
 
 def test_its_log_is_the_one_on_record_at_its_places() -> None:
-    # 4
+    # Invariant 4 of `bare_batch`.
     other = Life("cluster", "another")
     known = {(0, 1): LIFE, (1, 1): LIFE, (2, 1): other, (0, 2): other}
     assert lives_in([0, 1, 7], 1, known) == {LIFE}

@@ -12,7 +12,7 @@ from tests.support.builders import NOON, a_batch, planned
 
 
 def test_two_ranges_of_one_partition_are_refused() -> None:
-    # 1
+    # Invariant 1 of `BatchPlan`.
     with pytest.raises(ValueError, match="two ranges of one partition"):
         a_batch(planned(0, 5), planned(7, 9))
 

@@ -40,7 +40,7 @@ scans = st.builds(
     )
 )
 def test_a_landing_plan_is_read_again_as_it_was_written(plan: LandingPlan) -> None:
-    # 3
+    # Invariant 3 of `landing`.
     text = plan.to_json()
 
     assert LandingPlan.from_json(text) == plan

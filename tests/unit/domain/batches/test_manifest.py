@@ -64,7 +64,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
 
 @given(manifests())
 def test_a_manifest_is_read_again_as_it_was_written(manifest: Manifest) -> None:
-    # 1 and 2
+    # Invariants 1 and 2 of `manifest`.
     text = manifest.to_json()
 
     assert Manifest.from_json(text) == manifest

@@ -29,7 +29,7 @@ def _packed(slices: list[OffsetRange]) -> tuple[Scan, ...]:
 
 @given(spans)
 def test_every_slice_is_in_exactly_one_scan(spans: list[int]) -> None:
-    # 1
+    # Invariant 1 of `packing`.
     slices = _slices(spans)
 
     assert sorted(each for scan in _packed(slices) for each in scan.ranges) == sorted(slices)
@@ -38,7 +38,7 @@ def test_every_slice_is_in_exactly_one_scan(spans: list[int]) -> None:
 @given(spans)
 @example([2**15] * 500)
 def test_no_file_grows_far_beyond_the_target(spans: list[int]) -> None:
-    # 2
+    # Invariant 2 of `packing`.
     for scan in _packed(_slices(spans)):
         if scan.file_count is None:
             assert scan.max_records_per_file == TARGET_RECORDS

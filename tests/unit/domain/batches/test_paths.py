@@ -34,7 +34,7 @@ def test_a_batch_path_is_parsed_as_it_was_written(path: BatchPath) -> None:
 
 @given(batch_paths())
 def test_readers_skip_no_part_of_a_batch_path(path: BatchPath) -> None:
-    # 2
+    # Invariant 2 of `paths`.
     below = str(path).removeprefix(path.root)
 
     assert not any(part.startswith(("_", ".")) for part in below.split("/"))
@@ -75,7 +75,7 @@ def test_a_batch_lies_under_its_label_generation_and_feed() -> None:
 
 
 def test_staging_is_below_a_directory_that_readers_skip() -> None:
-    # 1 and 2
+    # Invariants 1 and 2 of `paths`.
     staging = StagingPath("/data/landing", BATCH, ATTEMPT)
 
     assert str(staging) == f"/data/landing/_staging/{BATCH}/{ATTEMPT}"

@@ -30,7 +30,7 @@ def polled(whole: OffsetRange, records: Sequence[int]) -> list[int]:
 
 @given(range_lists)
 def test_stretches_hold_every_offset_once(ranges: list[OffsetRange]) -> None:
-    # 1
+    # Invariant 1 of `polling`.
     parts = [each for _, parts in stretches(ranges) for each in parts]
     assert union_of(parts) == union_of(ranges)
     assert sum(each.span for each in parts) == sum(each.span for each in ranges)
@@ -38,7 +38,7 @@ def test_stretches_hold_every_offset_once(ranges: list[OffsetRange]) -> None:
 
 @pytest.mark.parametrize("span", SPANS)
 def test_stretches_are_in_order_and_polls_get_shorter_towards_the_end(span: int) -> None:
-    # 1
+    # Invariant 1 of `polling`.
     found = stretches([a_range(7, 7 + span)])
     assert all(a.until_offset == b.from_offset for (_, [a]), (_, [b]) in pairwise(found))
     assert [most for most, _ in found] == sorted({most for most, _ in found}, reverse=True)
@@ -47,13 +47,13 @@ def test_stretches_are_in_order_and_polls_get_shorter_towards_the_end(span: int)
 @pytest.mark.parametrize("span", [each for each in SPANS if each < 3_000])
 @pytest.mark.parametrize("step", [1, 2, 10])
 def test_no_poll_goes_beyond_the_end(span: int, step: int) -> None:
-    # 2
+    # Invariant 2 of `polling`.
     records = [*range(0, span, step), span - 1, *range(span, span + 50_000, step)]
     assert max(polled(a_range(0, span), sorted(set(records)))) == span - 1
 
 
 @pytest.mark.parametrize("span", SPANS)
 def test_a_range_takes_a_few_hundred_polls_more(span: int) -> None:
-    # 3
+    # Invariant 3 of `polling`.
     polls = sum(-(-part.span // most) for most, [part] in stretches([a_range(0, span)]))
     assert polls <= span // MAX_POLL_RECORDS + 600

@@ -59,7 +59,6 @@ def test_a_commit_is_never_taken_back() -> None:
 
 
 def test_only_what_is_verified_commits() -> None:
-    # 2
     before_commit = {before for before, after in TRANSITIONS if after is BatchState.COMMITTED}
 
     assert before_commit == {BatchState.VERIFIED}

@@ -24,7 +24,7 @@ from tests.support.strategies import REACH, offset_ranges, offsets_in, range_lis
 
 @pytest.mark.parametrize(("from_offset", "until_offset"), [(5, 5), (6, 5), (-1, 5), (-2, -1)])
 def test_a_range_is_never_empty_nor_negative(from_offset: int, until_offset: int) -> None:
-    # 1
+    # Invariant 1 of `ranges`.
     with pytest.raises(ValueError, match="is no range"):
         a_range(from_offset, until_offset)
 
@@ -93,7 +93,7 @@ def test_gaps_and_coverage_partition_what_is_wanted(
 
 @given(range_lists)
 def test_overlaps_are_the_offsets_held_twice(ranges: list[OffsetRange]) -> None:
-    # 2
+    # Invariant 2 of `ranges`.
     times = Counter(chain.from_iterable(offsets_in([each]) for each in ranges))
     twice = {place for place, count in times.items() if count > 1}
 
@@ -106,7 +106,7 @@ def test_overlaps_are_the_offsets_held_twice(ranges: list[OffsetRange]) -> None:
 def test_the_frontier_is_the_first_offset_that_nothing_holds(
     first: int, ranges: list[OffsetRange]
 ) -> None:
-    # 3
+    # Invariant 3 of `ranges`.
     held = {offset for _, offset in offsets_in(ranges)}
     missing = next(offset for offset in range(first, 2 * REACH) if offset not in held)
 
@@ -114,7 +114,7 @@ def test_the_frontier_is_the_first_offset_that_nothing_holds(
 
 
 def test_a_range_beyond_a_gap_does_not_move_the_frontier() -> None:
-    # 3
+    # Invariant 3 of `ranges`.
     assert frontier_of(0, [a_range(0, 5), a_range(8, 9)]) == 5
 
 

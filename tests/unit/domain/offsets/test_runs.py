@@ -18,7 +18,7 @@ def _members(pairs: OffsetRuns | list[tuple[int, int]]) -> set[int]:
 
 @given(pair_lists)
 def test_runs_are_maximal(pairs: list[tuple[int, int]]) -> None:
-    # 1
+    # Invariant 1 of `runs`.
     runs = OffsetRuns.of(pairs)
 
     assert _members(runs) == _members(pairs)

@@ -105,7 +105,7 @@ def _offsets_of(plan: RunPlan) -> list[tuple[int, int]]:
 def test_a_plan_never_leaves_its_bounds_nor_takes_what_somebody_has(
     given: Given, limits: PlanLimits
 ) -> None:
-    # 1
+    # Invariant 1 of `due`.
     offsets = _offsets_of(given.plan(limits))
 
     assert set(offsets) <= given.wanted()
@@ -114,7 +114,7 @@ def test_a_plan_never_leaves_its_bounds_nor_takes_what_somebody_has(
 
 @given(givens())
 def test_without_a_budget_in_the_way_everything_wanted_is_planned(given: Given) -> None:
-    # 2
+    # Invariant 2 of `due`.
     plan = given.plan()
 
     assert set(_offsets_of(plan)) == given.wanted()
@@ -123,7 +123,7 @@ def test_without_a_budget_in_the_way_everything_wanted_is_planned(given: Given) 
 
 @given(givens(), limits)
 def test_the_budget_is_used_up_to_the_last_offset(given: Given, limits: PlanLimits) -> None:
-    # 4
+    # Invariant 4 of `due`.
     plan = given.plan(limits)
 
     assert plan.wanted == len(given.wanted())
@@ -134,7 +134,7 @@ def test_the_budget_is_used_up_to_the_last_offset(given: Given, limits: PlanLimi
 def test_a_batch_keeps_to_its_limits_and_to_one_life_of_the_topic(
     given: Given, limits: PlanLimits
 ) -> None:
-    # 3
+    # Invariant 3 of `due`.
     for batch in given.plan(limits).batches:
         ranges = [each.offsets for each in batch.ranges]
         owners = [given.generations[each.partition.partition] for each in ranges]
@@ -285,7 +285,7 @@ def test_what_is_planned(given: Given, expected: list[tuple[int, int]], why: str
 
 
 def test_two_ranges_of_one_partition_go_into_two_batches_in_order() -> None:
-    # 3
+    # Invariant 3 of `due`.
     batches = ONE_PARTITION.plan().batches
 
     assert [each.ranges for each in batches] == [(planned(5, 10),), (planned(12, 18),)]

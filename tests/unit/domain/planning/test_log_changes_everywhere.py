@@ -1,6 +1,6 @@
 """What a snapshot means for the ledger, over several partitions: properties.
 
-The numbers are the module's invariants.
+The numbers are the invariants of `log_judgement`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _only(accounts: Accounts, partition: int) -> Accounts:
 def test_one_sick_partition_changes_nothing_for_another(
     world: tuple[Accounts, Observation],
 ) -> None:
-    # 1
+    # Invariant 1 of `log_judgement`.
     accounts, seen = world
     together = log_changes(accounts, seen)
     alone = [log_changes(_only(accounts, p), seen) for p in accounts.generations]
@@ -106,7 +106,7 @@ def test_one_sick_partition_changes_nothing_for_another(
 def test_a_loss_never_overlaps_what_is_committed_or_still_claimed(
     world: tuple[Accounts, Observation],
 ) -> None:
-    # 2
+    # Invariant 2 of `log_judgement`.
     accounts, seen = world
     changes = log_changes(accounts, seen)
     lost = [each.offsets for each in changes.lost]

@@ -1,6 +1,6 @@
 """No claim is lost before the batch's attempts were asked what they hold.
 
-The numbers are those of invariants of `log_changes`.
+The numbers are those of invariants of `log_judgement`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def answer(*kept: KeptFiles) -> Asked:
 def test_no_claim_is_lost_before_its_attempts_were_asked(
     asked: Asked | None, is_lost: bool
 ) -> None:
-    # 5
+    # Invariant 5 of `log_judgement`.
     changes = changes_when(asked)
     assert [each.offsets for each in changes.cuts] == ([a_range(5, 8)] if is_lost else [])
     assert changes.lost == ()
@@ -119,7 +119,7 @@ def unasked(
 def test_no_claim_is_lost_that_may_be_where_nobody_could_ask(
     not_asked: Unasked, lost: list[OffsetRange], not_lost: list[OffsetRange]
 ) -> None:
-    # 6
+    # Invariant 6 of `log_judgement`.
     changes = changes_when(Asked({BATCH.plan.batch_id: FencingToken(0)}, unasked=[not_asked]))
     assert [each.offsets for each in changes.cuts] == lost
     assert [each.offsets for each in changes.not_lost] == not_lost
@@ -139,7 +139,7 @@ def test_no_claim_is_lost_that_may_be_where_nobody_could_ask(
 def test_each_offset_of_a_claim_that_is_gone_is_lost_or_told_as_unknown(
     pieces: list[tuple[int, int]], lost: list[OffsetRange]
 ) -> None:
-    # 6
+    # Invariant 6 of `log_judgement`.
     batch = a_status(planned(10, 30))
     account = an_account(frontier=10, beyond=[(10, 30)], anchor_offset=9)
     seen = Observation(a_snapshot({0: bounds(30, 40)}), {0: SAME}, {})
@@ -163,7 +163,7 @@ def test_each_offset_of_a_claim_that_is_gone_is_lost_or_told_as_unknown(
 def test_what_nobody_claims_is_lost_but_for_what_nobody_could_ask_for(
     not_asked: Unasked, lost: list[OffsetRange], not_lost: list[OffsetRange]
 ) -> None:
-    # 6
+    # Invariant 6 of `log_judgement`.
     account = an_account(frontier=5, anchor_offset=4)
     changes = log_changes(Accounts({0: account}, []), SEEN, Asked(unasked=[not_asked]))
     assert [each.offsets for each in changes.lost] == lost

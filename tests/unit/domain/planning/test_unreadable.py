@@ -62,7 +62,7 @@ LOG = (offsets(0, 2000), offsets(0, 2000, partition=1))
 def test_every_offset_that_fails_alone_is_named_with_its_reason(
     places: list[tuple[int, int]], why: str
 ) -> None:
-    # 1
+    # Invariant 1 of `unreadable`.
     result = searched(LOG, LOG, failing_at(*places))
     assert found(result) == places, why
     assert [each.reason for each in result.unreadable] == [f"bad {a}/{b}" for a, b in places]
@@ -73,7 +73,7 @@ def test_one_in_two_thousand_takes_a_few_dozen_reads() -> None:
 
 
 def test_a_single_offset_is_judged_beside_its_neighbours_in_the_log() -> None:
-    # 1
+    # Invariant 1 of `unreadable`.
     one = (offsets(77, 78),)
     assert found(searched(one, LOG, failing_at((0, 77)))) == [(0, 77)]
     assert found(searched(one, LOG, failing_at((0, 77), (0, 76)))) == [(0, 77)]
@@ -83,13 +83,13 @@ def test_a_single_offset_is_judged_beside_its_neighbours_in_the_log() -> None:
 
 
 def test_nothing_is_named_where_nothing_of_the_partition_is_read() -> None:
-    # 1
+    # Invariant 1 of `unreadable`.
     away = [(0, each) for each in range(2000)]
     assert found(searched(LOG, LOG, failing_at(*away, (1, 5)))) == [(1, 5)]
 
 
 def test_what_is_read_at_the_second_try_is_not_named() -> None:
-    # 1
+    # Invariant 1 of `unreadable`.
     tries: list[Pieces] = []
 
     def read(pieces: Pieces) -> str | None:
@@ -103,7 +103,7 @@ def test_what_is_read_at_the_second_try_is_not_named() -> None:
 @pytest.mark.parametrize("offset", [0, 3_333_333, 9_999_999])
 @pytest.mark.parametrize("minutes", [1, 16, 60, 240])
 def test_a_record_is_found_in_a_batch_that_takes_hours_to_land(minutes: float, offset: int) -> None:
-    # 2
+    # Invariant 2 of `unreadable`.
     span, deaths = 10_000_000, list[str]()
     whole = (offsets(0, span),)
 
@@ -119,7 +119,7 @@ def test_a_record_is_found_in_a_batch_that_takes_hours_to_land(minutes: float, o
 
 
 def test_one_read_that_hangs_by_chance_takes_no_other_piece_apart() -> None:
-    # 2
+    # Invariant 2 of `unreadable`.
     tries: list[Pieces] = []
 
     def read(pieces: Pieces) -> str | None:
@@ -134,7 +134,7 @@ def test_one_read_that_hangs_by_chance_takes_no_other_piece_apart() -> None:
 
 
 def test_a_search_names_only_so_many_and_takes_only_so_many_reads() -> None:
-    # 2
+    # Invariant 2 of `unreadable`.
     every_other = [(0, each) for each in range(0, 2000, 2)]
     result = searched(LOG, LOG, failing_at(*every_other))
     assert len(result.unreadable) == MOST_UNREADABLE
@@ -142,7 +142,7 @@ def test_a_search_names_only_so_many_and_takes_only_so_many_reads() -> None:
 
 
 def test_a_search_that_has_no_time_left_names_nothing() -> None:
-    # 2
+    # Invariant 2 of `unreadable`.
     result = searched(LOG, LOG, failing_at((0, 7)), has_time=lambda: False)
     assert result == SearchResult()
 
@@ -153,7 +153,7 @@ def test_what_can_be_read_after_all_names_nothing() -> None:
 
 
 def test_what_killed_an_application_is_known_to_the_next_one() -> None:
-    # 3
+    # Invariant 3 of `unreadable`.
     notes = [ReadNote(2, "bad"), ReadNote(0, None), ReadNote(1, None)]
     assert known_after((), notes, "died") == [None, "bad", "died"]
     assert known_after((None, "died"), [ReadNote(2, "died"), ReadNote(3, None)], "died again") == [
@@ -166,12 +166,12 @@ def test_what_killed_an_application_is_known_to_the_next_one() -> None:
 
 
 def test_notes_of_which_one_is_missing_say_nothing() -> None:
-    # 3
+    # Invariant 3 of `unreadable`.
     assert known_after((), [ReadNote(0, None), ReadNote(2, "bad")], "died") == []
 
 
 def test_reads_whose_outcome_is_known_are_not_made_again() -> None:
-    # 3
+    # Invariant 3 of `unreadable`.
     made: list[Pieces] = []
     known: list[str | None] = []
 
@@ -191,7 +191,7 @@ PLAN = SearchPlan(a_landing(*LOG, output="hdfs://nn/probe"), LOG, "hdfs://nn/res
 
 
 def test_a_read_lands_its_offsets_as_the_landing_would_and_polls_nothing_behind_them() -> None:
-    # 4
+    # Invariant 4 of `unreadable`.
     landing = PLAN.landing_of((offsets(5, 305), offsets(7, 8, partition=1)))
 
     assert replace(landing, scans=PLAN.landing.scans) == PLAN.landing
@@ -202,7 +202,7 @@ def test_a_read_lands_its_offsets_as_the_landing_would_and_polls_nothing_behind_
 
 
 def test_plan_and_result_survive_their_way_through_a_file() -> None:
-    # 5
+    # Invariant 5 of `unreadable`.
     result = SearchResult((UnreadableOffset(0, 7, "why"),), 12)
     for each in (PLAN, replace(PLAN, known=(None, "why")), ReadNote(3, None), result):
         assert from_plain(type(each), json.loads(json.dumps(to_plain(each)))) == each

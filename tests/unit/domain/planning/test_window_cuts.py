@@ -145,7 +145,7 @@ drawn_logs = st.dictionaries(
 
 @given(drawn_logs)
 def test_every_due_offset_is_in_exactly_one_window(logs: Logs) -> None:
-    # 1, 2
+    # Invariants 1 and 2 of `window_cuts`.
     due = logs.due()
 
     windows = windows_of(due, logs.pieces())
@@ -157,7 +157,7 @@ def test_every_due_offset_is_in_exactly_one_window(logs: Logs) -> None:
 def test_what_is_left_over_is_above_all_that_is_planned_of_its_partition(
     logs: Logs, most_windows: int, most_questions: int
 ) -> None:
-    # 2, 4
+    # Invariants 2 and 4 of `window_cuts`.
     due = logs.due()
 
     pieces = logs.pieces(most_windows=most_windows, most_questions=most_questions)
@@ -171,7 +171,7 @@ def test_what_is_left_over_is_above_all_that_is_planned_of_its_partition(
 
 @given(drawn_logs, st.integers(1, 3))
 def test_no_partition_waits_for_the_past_of_another(logs: Logs, most_windows: int) -> None:
-    # 4
+    # Invariant 4 of `window_cuts`.
     due = logs.due()
 
     windows = windows_of(due, logs.pieces(most_windows=most_windows))
@@ -181,7 +181,7 @@ def test_no_partition_waits_for_the_past_of_another(logs: Logs, most_windows: in
 
 @given(drawn_logs)
 def test_windows_are_apart_in_time_and_come_oldest_first(logs: Logs) -> None:
-    # 1, 4
+    # Invariants 1 and 4 of `window_cuts`.
     pieces = logs.pieces()
 
     starts = [each.window.from_instant for each in pieces]
@@ -197,7 +197,7 @@ def test_windows_are_apart_in_time_and_come_oldest_first(logs: Logs) -> None:
 def test_an_offset_is_in_the_window_of_the_latest_time_that_its_log_had_reached(
     logs: Logs,
 ) -> None:
-    # 3
+    # Invariant 3 of `window_cuts`.
     windows = windows_of(logs.due(), logs.pieces())
 
     for (partition, offset), (start,) in windows.items():
@@ -211,7 +211,7 @@ def test_an_offset_is_in_the_window_of_the_latest_time_that_its_log_had_reached(
 def test_where_times_are_in_order_every_record_is_in_its_own_window(
     times: list[int], landed: int
 ) -> None:
-    # 3
+    # Invariant 3 of `window_cuts`.
     assume(landed < len(times))
     logs = Logs({0: minutes(*times)}, {0: landed})
 
@@ -344,7 +344,7 @@ def test_a_window_shorter_than_the_schedules_keeps_its_name() -> None:
 @given(st.lists(st.integers(0, 20) | st.none(), min_size=40, max_size=40))
 @example([None] * 40)
 def test_answers_out_of_order_move_no_offset_twice(answers: list[int | None]) -> None:
-    # 1, 2
+    # Invariants 1 and 2 of `window_cuts`.
     due = {0: [a_range(4, 17)], 1: [a_range(0, 3), a_range(9, 12, partition=1)]}
     due[1] = [a_range(0, 3, partition=1), a_range(9, 12, partition=1)]
     said = iter(answers * 20)

@@ -78,7 +78,7 @@ LOOKALIKES = {
 
 
 def test_lookalikes_differ() -> None:
-    # 1 and 2
+    # Invariants 1 and 2 of `record_hash`.
     collisions = [
         (one, other)
         for one, other in combinations(LOOKALIKES, 2)

@@ -74,7 +74,7 @@ def test_what_is_landed_twice_names_its_places() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=12, unique=True), max_size=4))
 def test_landed_twice_is_what_counting_says(files: list[list[int]]) -> None:
-    # 1
+    # Invariant 1 of `content_rules`.
     counted = [n for n in range(31) if sum(n in each for each in files) > 1]
     holding = [held(str(n), [(o, o + 1) for o in each]) for n, each in enumerate(files)]
     found = shared_by_batches(FEED, an_account(), holding)
@@ -142,7 +142,7 @@ PAYLOADS: list[tuple[str, list[Payload], Pairs, str]] = [
     ("payloads", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in PAYLOADS]
 )
 def test_which_payloads_are_there_twice(payloads: list[Payload], expected: Pairs, why: str) -> None:
-    # 2
+    # Invariant 2 of `content_rules`.
     found = payloads_twice(PLACE, payloads, timedelta(seconds=60))
 
     assert intervals(found) == expected, why

@@ -47,7 +47,7 @@ def test_a_finding_reads_as_one_line(finding: Finding, place: str) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code.value)
 def test_only_what_its_rule_may_say_can_be_found(rule: Rule) -> None:
-    # 1
+    # Invariant 1 of `findings`.
     for level, verdict in product(Level, Verdict):
         may_be = level in rule.endings and verdict in (*rule.verdicts, Verdict.WAIVED)
         with nullcontext() if may_be else pytest.raises(ValueError, match="is never told as"):

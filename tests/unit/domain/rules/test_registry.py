@@ -227,7 +227,7 @@ def test_every_code_has_one_rule_in_the_order_of_the_codes() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code.value)
 def test_a_rule_says_what_the_table_says(rule: Rule) -> None:
-    # 1
+    # Invariant 1 of `rule`.
     told = list(TOLD[rule.code.value])
 
     assert {each.code for each in told} == {rule.code}
@@ -247,7 +247,7 @@ def test_two_levels_never_speak_of_one_finding(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code.value)
 def test_whatever_is_told_has_an_ending_that_ends_it(rule: Rule) -> None:
-    # 3
+    # Invariant 3 of `rule`.
     after = by_partition(replace(LANDED, ordinal=2, frontier=9))
     for each in TOLD[rule.code.value]:
         named = {key: str(each.evidence[key]) for key in ("batch", "file") if key in each.evidence}

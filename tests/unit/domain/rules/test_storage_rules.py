@@ -141,7 +141,7 @@ def test_what_could_not_be_asked_is_as_on_record_while_all_else_is() -> None:
     ],
 )
 def test_rows_that_may_lie_where_nobody_could_ask_are_unknown(path: str, is_unknown: bool) -> None:
-    # 5, 6
+    # Invariants 5 and 6 of `storage_rules`.
     [lost] = missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]})
     [found] = perhaps_unasked([lost], [path])
     assert (found.verdict is Verdict.UNKNOWN) is is_unknown
@@ -149,7 +149,7 @@ def test_rows_that_may_lie_where_nobody_could_ask_are_unknown(path: str, is_unkn
 
 
 def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
-    # 3
+    # Invariant 3 of `storage_rules`.
     (found,) = ledger_behind(FEED, TOPIC, {"/landing/orders/gen=1/batch=1": ()}, {})
 
     assert (found.code, found.verdict) == (FindingCode.LEDGER_BEHIND, Verdict.UNKNOWN)
@@ -157,7 +157,7 @@ def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
 
 
 def test_a_directory_without_a_manifest_stops_landing_and_says_the_way_in() -> None:
-    # 3
+    # Invariant 3 of `storage_rules`.
     one, other = ledger_behind(FEED, TOPIC, {"/landing/one": ()}, {"/landing/other": ()})
 
     assert (one.subject, other.subject) == ("/landing/one", "/landing/other")
@@ -180,7 +180,7 @@ def test_a_directory_without_a_manifest_stops_landing_and_says_the_way_in() -> N
 def test_a_directory_that_the_ledger_does_not_know_is_told_with_its_files(
     files: list[UnknownFile],
 ) -> None:
-    # 3
+    # Invariant 3 of `storage_rules`.
     was, now = {"/d": [UnknownFile("one", 5, 1)]}, {"/d": files}
     for old, new in zip(
         ledger_behind(FEED, TOPIC, was, was), ledger_behind(FEED, TOPIC, now, now), strict=True
@@ -190,7 +190,7 @@ def test_a_directory_that_the_ledger_does_not_know_is_told_with_its_files(
 
 
 def test_a_missing_file_that_lies_elsewhere_is_no_loss() -> None:
-    # 2
+    # Invariant 2 of `storage_rules`.
     stored = {"one.parquet": AS_COMMITTED["one.parquet"]}
     [found] = missing_or_changed(MANIFEST, "/d", stored, {"two.parquet": "/e/two.parquet"})
 
