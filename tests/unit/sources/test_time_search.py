@@ -68,6 +68,21 @@ def test_nothing_is_found_where_only_deleted_records_were_as_late(
     assert len(client.asked("fetch")) == 2
 
 
+def test_a_log_that_ends_without_a_batch_is_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = [fetched(part(records=LOG, high=12)), fetched(part(records=b"", high=12))]
+    view, _ = view_of(monkeypatch, newest=60, fetch=script)
+    assert view.offsets_at("orders", START + timedelta(seconds=5), [0]) == {0: None}
+
+
+def test_what_its_first_batch_has_below_the_log_s_start_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    view, _ = view_of(monkeypatch, newest=60, starts=(6,))
+    assert view.offsets_at("orders", START + timedelta(seconds=2), [0]) == {0: 7}
+
+
 def test_the_log_is_not_read_where_no_record_was_ever_as_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
