@@ -166,7 +166,9 @@ def test_a_finding_is_not_waived_whose_evidence_has_changed_since_it_was_read(
     (number,) = recorded(story, finding_of(frontier=5))
     read = waiver_of(story, number)
     recorded(story, finding_of(cause="it is empty.", frontier=6))
-    with pytest.raises(EvidenceChanged, match=f"finding {number}: .* not {read.digest}: it is em"):
+    with pytest.raises(
+        EvidenceChanged, match=f"finding {number} is .* not {read.digest}: it is em"
+    ):
         story.ledger.waive(read)
     assert states(story) == ["open"]
     recorded(story, finding_of(frontier=5, seen_at="later"))
