@@ -181,10 +181,10 @@ def main(export, files, *settings):
     it.read_ranges()
     it.read_files(*url_to_fs(files.rstrip("/")), kafka)
     report, differs = json.loads(tables["report"][-1]["document"]), False
-    waived = [[f[key] for key in KEYS] for f in report["findings"] if f["verdict"] == WAIVED]
-    for each in (each for each in it.found if [each[key] for key in KEYS] in waived):
-        each["verdict"] = WAIVED
-    it.found += [each for each in report["findings"] if each["code"] not in JUDGED]
+    told = [f | {"verdict": WAIVED} if f["state"] == "waived" else f for f in report["findings"]]
+    waived = [[f[key] for key in KEYS] for f in told if f["verdict"] == WAIVED]
+    it.found = [f | {"verdict": WAIVED} if [f[k] for k in KEYS] in waived else f for f in it.found]
+    it.found += [each for each in told if each["code"] not in JUDGED]
     for part in report["partitions"]:
         mine = [each for each in it.found if each["partition"] in (None, part["partition"])]
         best = UNKNOWN if part["lag"] and part["frontier"] == part["first_offset"] else "PROVEN_OK"

@@ -200,6 +200,8 @@ def test_a_waived_finding_fails_nothing_any_more(missing: CommandLine) -> None:
     assert told.code == 0
     assert {each["state"] for each in told.json["findings"]} == {"waived"}
     assert "  WAIVED  A8 " in missing("reconcile", "orders").out
+    report = missing("report", "orders", "--json")
+    assert (report.code, report.json["verdict"]) == (0, "WAIVED")
 
 
 def test_a_waived_finding_says_who_accepted_it_and_until_when(missing: CommandLine) -> None:

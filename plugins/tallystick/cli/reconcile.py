@@ -124,7 +124,7 @@ def _reconciled(
         reporting.store_report(services, kept)
         on_record = services.ledger.findings(services.feed_name)
     stored = {each.finding.key: each for each in on_record}
-    code = exit_code_of_report(found)
+    code = exit_code_of_report(kept)
     if form is not None:
         return written(kept, form, out, code)
     document = ReconcileDocument(

@@ -32,7 +32,7 @@ from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.report.wording import grouped, place_text
-from tallystick.workflows.reconciling import reconcile_report, reporting
+from tallystick.workflows.reconciling import reporting
 
 _MOST_ACCEPTED: Final = 20
 _FORMS: Final = ("text", "json", "csv", "html")
@@ -163,9 +163,9 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
     return Answer(document, _complete_view(document), _PROOF_CODES[proof])
 
 
-def exit_code_of_report(report: reconcile_report.ReconcileReport | ReportDocument) -> int:
+def exit_code_of_report(report: ReportDocument) -> int:
     """A proven trouble is one, whoever was silent; silence alone is `could not tell`."""
-    failing = [each.code for each in report.findings if each.verdict in FAILING_VERDICTS]
+    failing = [each.code for each in report.findings if each.standing_verdict in FAILING_VERDICTS]
     if not all(RULE_OF[FindingCode(code)].is_silence for code in failing):
         return FINDINGS
     # Of a partition nothing may be proven, though nothing was found.
