@@ -1609,9 +1609,9 @@ CREATE INDEX batch_by_feed ON public.batch USING btree (feed, batch_number);
 
 CREATE INDEX batch_check_newest ON public.batch_check USING btree (batch_id, level, check_id);
 
--- batch_unfinished, INDEX
+-- batch_not_over, INDEX
 
-CREATE INDEX batch_unfinished ON public.batch USING btree (feed, batch_number) WHERE (state = ANY (ARRAY['planned'::public.batch_state, 'landing'::public.batch_state, 'verified'::public.batch_state, 'committed'::public.batch_state]));
+CREATE INDEX batch_not_over ON public.batch USING btree (feed, batch_number) WHERE (state = ANY (ARRAY['planned'::public.batch_state, 'landing'::public.batch_state, 'verified'::public.batch_state, 'committed'::public.batch_state]));
 
 -- broker_snapshot_by_feed, INDEX
 

@@ -291,7 +291,7 @@ COMMENT ON COLUMN batch.newest_token IS '0 before the first attempt; a smaller t
 COMMENT ON COLUMN batch.lease_until IS
   'By this database''s clock. Only adoption and politeness rest on it; correctness rests on the token.';
 CREATE INDEX batch_by_feed ON batch (feed, batch_number);
-CREATE INDEX batch_unfinished ON batch (feed, batch_number)
+CREATE INDEX batch_not_over ON batch (feed, batch_number)
   WHERE state IN ('planned', 'landing', 'verified', 'committed');
 
 CREATE TABLE plan_batch (

@@ -1,0 +1,162 @@
+"""Facts in, a plan out: what a run performs and a dry run shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from tallystick.domain.batches.batch import BatchStatus
+from tallystick.domain.batches.states import BatchState, Isolation
+from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, decide, may_be_adopted
+from tallystick.domain.deciding.plan import FrozenPlan, Plan
+from tallystick.domain.identities import BatchId, FencingToken, Owner, PlanId
+from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.sameness import SAME
+from tallystick.domain.planning.danger import danger_in
+from tallystick.domain.planning.due import PlanLimits
+from tallystick.domain.planning.log_changes import Accounts, Observation
+from tallystick.domain.window import Window
+from tests.support.builders import (
+    FEED,
+    NOON,
+    TOPIC,
+    a_snapshot,
+    a_status,
+    an_account,
+    bounds,
+    by_partition,
+    planned,
+)
+
+RUN, RIVAL = Owner("run 1"), Owner("run 2")
+HOUR = Window(NOON - timedelta(hours=1), NOON)
+TERMS = PlanTerms(FEED, TOPIC, Isolation.READ_COMMITTED, PlanLimits(1000, 1000, 1000), None)
+
+
+def facts_of(
+    *accounts: GenerationAccount,
+    unfinished: tuple[BatchStatus, ...] = (),
+    seen: Mapping[int, tuple[int, int]],
+    window: Window | None = None,
+    frozen: FrozenPlan | None = None,
+    now: datetime = NOON,
+) -> PlanFacts:
+    snapshot = a_snapshot({each: bounds(*ends) for each, ends in seen.items()})
+    logs = {each.partition.partition: SAME for each in accounts}
+    starts = {} if accounts else {each: start for each, (start, _) in seen.items()}
+    look = danger_in(
+        Accounts(by_partition(*accounts), unfinished),
+        Observation(snapshot, logs, starts),
+        Isolation.READ_COMMITTED,
+    )
+    return PlanFacts(TERMS, window, RUN, now, frozen, look, None)
+
+
+def decided(facts: PlanFacts) -> Plan:
+    """The plan of facts by which nothing has to be asked of the time index."""
+    with pytest.raises(StopIteration) as told:
+        next(decide(facts))
+    plan: Plan = told.value.value
+    return plan
+
+
+def ranges(plan: Plan) -> list[list[str]]:
+    return [[str(each.offsets) for each in batch.ranges] for batch in plan.batches]
+
+
+def a_plan(*batches: BatchStatus, adopted: tuple[BatchStatus, ...] = ()) -> FrozenPlan:
+    return FrozenPlan(PlanId(7), NOON, batches, adopted)
+
+
+def test_the_first_plan_lands_what_it_opens() -> None:
+    plan = decided(facts_of(seen={0: (2, 9)}))
+
+    assert [str(each.partition) for each in plan.changes.opened] == ["orders-0"]
+    assert ranges(plan) == [["orders-0 [2, 9)"]]
+    assert plan.batches[0].ranges[0].generation_id < 0, "it has no id yet"
+    assert plan.wanted == 7
+
+
+def test_what_is_due_is_due_behind_what_the_plan_itself_loses() -> None:
+    plan = decided(facts_of(an_account(frontier=2), seen={0: (5, 9)}))
+
+    assert [str(each.offsets) for each in plan.changes.lost] == ["orders-0 [2, 5)"]
+    assert len(plan.findings) == 1
+    assert ranges(plan) == [["orders-0 [5, 9)"]]
+
+
+def test_dead_batches_are_adopted_and_living_ones_are_held() -> None:
+    dead = a_status(planned(2, 4), batch_id=BatchId("d" * 16))
+    living = a_status(planned(4, 6), batch_id=BatchId("e" * 16), lease_seconds_left=60.0)
+    rival = replace(living, holder=RIVAL)
+    account = an_account(frontier=2, beyond=[(2, 4), (4, 6)])
+    plan = decided(facts_of(account, unfinished=(dead, rival), seen={0: (0, 9)}))
+
+    assert (plan.adopted, plan.held) == ((dead,), (rival,))
+    assert ranges(plan) == [["orders-0 [6, 9)"]]
+
+
+def test_what_an_earlier_try_of_this_run_holds_is_taken_over() -> None:
+    living = a_status(planned(2, 4), lease_seconds_left=60.0)
+
+    assert may_be_adopted(living, RUN)
+    assert not may_be_adopted(living, RIVAL)
+    assert not may_be_adopted(living, None)
+
+
+def test_the_windows_plan_is_read_again_with_what_is_left_of_its_claims() -> None:
+    tried = replace(a_status(planned(2, 6)), newest_token=FencingToken(1))
+    account = an_account(frontier=2, beyond=[(2, 6)])
+    facts = facts_of(
+        account, unfinished=(tried,), seen={0: (4, 9)}, window=HOUR, frozen=a_plan(tried)
+    )
+    plan = decided(facts)
+
+    assert plan.resumed
+    assert [str(each.offsets) for each in plan.resumed.batches[0].plan.ranges] == [
+        "orders-0 [4, 6)"
+    ]
+    assert (plan.batches, plan.wanted) == ((), 0), "nothing is decided anew"
+    assert [each.offsets.until_offset for each in plan.changes.cuts] == [4]
+
+
+def test_a_plan_of_which_nothing_is_left_is_made_anew() -> None:
+    tried = replace(a_status(planned(2, 6)), newest_token=FencingToken(1))
+    account = an_account(frontier=2, beyond=[(2, 6)])
+    facts = facts_of(
+        account, unfinished=(tried,), seen={0: (6, 9)}, window=HOUR, frozen=a_plan(tried)
+    )
+    plan = decided(facts)
+
+    assert plan.resumed is None
+    assert ranges(plan) == [["orders-0 [6, 9)"]]
+
+
+@pytest.mark.parametrize(
+    ("state", "token", "seconds", "is_open", "has_failed"),
+    [
+        (BatchState.PLANNED, 0, 0.0, True, False),
+        (BatchState.LANDING, 1, 0.0, True, True),
+        (BatchState.LANDING, 1, 60.0, True, False),
+        (BatchState.COMMITTED, 1, 0.0, False, False),
+        (BatchState.ABANDONED, 1, 0.0, False, False),
+    ],
+)
+def test_a_frozen_plan_knows_if_it_is_worth_another_look(
+    state: BatchState, token: int, seconds: float, is_open: bool, has_failed: bool
+) -> None:
+    batch = a_status(planned(2, 6), state=state, lease_seconds_left=seconds)
+    plan = a_plan(replace(batch, newest_token=FencingToken(token)))
+
+    assert (plan.is_open, plan.has_failed) == (is_open, has_failed)
+
+
+def test_records_of_now_under_an_old_window_are_warned_of() -> None:
+    account = an_account(frontier=2)
+    late = NOON + timedelta(hours=1, minutes=1)
+    for window, now, count in [(HOUR, late, 1), (HOUR, NOON, 0), (None, late, 0)]:
+        plan = decided(facts_of(account, seen={0: (0, 9)}, window=window, now=now))
+        assert len(plan.warnings) == count
