@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tallystick.domain.attempts.last_copies import KeptFiles, places_for
 from tallystick.domain.batches.batch import BatchStatus
+from tallystick.domain.batches.paths import directory_of
 from tallystick.domain.identities import BatchId, FencingToken
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange, subtract, union_of
@@ -42,7 +43,7 @@ class Unasked:
         """The command that moves it there."""
         if self.place is None:
             return None
-        parent = self.place.rpartition("/")[0]
+        parent = directory_of(self.place)
         return f"hdfs dfs -mkdir -p {parent} && hdfs dfs -mv {self.path} {self.place}"
 
     def covers(self, path: str) -> bool:

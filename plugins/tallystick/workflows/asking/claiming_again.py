@@ -69,11 +69,9 @@ def free_files(
         if refused_before(old.batch_id, {each.staging.attempt_id}, found):
             continue
         claim = claim_again(old, offsets, accounts, standing)
-        is_free = False
         with unanswered.noting(each.staging):
-            is_free = claim is not None and is_whole(services, each.staging)
-        if claim and is_free:
-            yield FreeFiles(each.staging, old, offsets, claim)
+            if claim and is_whole(services, each.staging):
+                yield FreeFiles(each.staging, old, offsets, claim)
 
 
 def claimed_again(

@@ -66,13 +66,13 @@ def require_unheld(accounts: Accounts, plan: RebuildPlan) -> None:
             raise BatchBusy(batch_id, holder, each.lease_seconds_left)
 
 
-def settle_published(services: Services) -> None:
+def finish_published(services: Services) -> None:
     """What was committed by a rebuild that died before it said so is published: it lies there."""
     for each in services.ledger.unpublished(services.feed_name):
         there = manifest_at(services, BatchPath.of(each.plan))
         if isinstance(there, Manifest) and there.attempt.attempt_id == each.attempt_id:
             services.ledger.mark_published(each.plan.batch_id)
-            _settle_manifest(services, each.plan)
+            _complete_manifest(services, each.plan)
 
 
 def enter(services: Services, plan: RebuildPlan) -> None:
@@ -82,7 +82,7 @@ def enter(services: Services, plan: RebuildPlan) -> None:
     for batch in finish:
         refused = _entered(services, batch, logs, is_claimed=True)
         _note(plan.finish, plan.left_out, batch, refused)
-    _settle_logs(services, plan)
+    _close_logs(services, plan)
     wanted, plan.enter = plan.enter, []
     logs = logs_of(services)
     for batch in wanted:
@@ -146,7 +146,7 @@ def _manifest_of(services: Services, batch: PublishedBatch) -> Manifest | str:
     return proven_manifest(services, staging) or "its files were changed meanwhile"
 
 
-def _settle_logs(services: Services, plan: RebuildPlan) -> None:
+def _close_logs(services: Services, plan: RebuildPlan) -> None:
     """Give up what is in the way, then open every log that the ledger lacks, the oldest first."""
     if not plan.opened and not plan.abandoned:
         return
@@ -192,11 +192,11 @@ def _carry(services: Services, manifest: Manifest, *, staged_by: AttemptId | Non
         attempt = _begun(services, manifest, AttemptId(services.new_id()))
     commit_again(services, attempt, manifest)
     services.ledger.mark_published(batch_id)
-    _settle_manifest(services, manifest.plan)
+    _complete_manifest(services, manifest.plan)
     log.info("Entered batch %s: %d offsets.", batch_id, manifest.plan.span)
 
 
-def _settle_manifest(services: Services, plan: BatchPlan) -> None:
+def _complete_manifest(services: Services, plan: BatchPlan) -> None:
     """The directory's manifest bears the ids of this ledger: as it is, level 2 would miss it.
 
     Where that is refused, the batch is entered all the same, and N3 says what is left.

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Look:
+class _Sweep:
     """What this sweep knows of other copies: asked once, and only if it matters."""
 
     services: Services
@@ -68,7 +68,7 @@ def sweep(services: Services) -> int:
     The ledger says in one answer that the token is dead and that the attempt did not commit; a dead
     token can't come to life again.
     """
-    look = _Look(services, CommittedCopies(services))
+    known = _Sweep(services, CommittedCopies(services))
     with at(services, "sweep"):
         dead = services.ledger.dead_attempts(services.feed_name)
         ids = sorted({each.attempt.batch_id for each in dead})
@@ -82,12 +82,12 @@ def sweep(services: Services) -> int:
             is_newest = bool(risks) and whole.is_newest(staging)
             if not each.has_committed:
                 services.spark.interrupt(attempt.attempt_id)  # or it may write anew what is deleted
-            if _put_away(services, staging, risks, look, each.is_over, is_newest):
+            if _put_away(services, staging, risks, known, each.is_over, is_newest):
                 services.store.delete_empty(staging.batch_directory)
                 services.ledger.mark_swept(attempt.attempt_id)
                 swept += 1
     with at(services, "sweep"):
-        return swept + sum(_sweep_again(services, root, look) for root in feed_roots(services))
+        return swept + sum(_sweep_again(services, root, known) for root in feed_roots(services))
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def _put_away(
     services: Services,
     staging: StagingPath,
     at_risk: Sequence[AtRisk],
-    look: _Look,
+    known: _Sweep,
     is_over: bool,
     is_newest_whole: bool = False,
 ) -> bool:
@@ -152,8 +152,8 @@ def _put_away(
     if at_risk and has_rows:
         is_proven = services.store.status(staging.manifest) is not None
         files = DeadFiles(True, is_newest_whole, epochs_of(services, staging), is_proven)
-        fate = fate_of(files, at_risk, look.snapshot, is_over=is_over)
-    if fate is Fate.DELETED and has_rows and look.copies.missing(staging.batch_id, at_risk):
+        fate = fate_of(files, at_risk, known.snapshot, is_over=is_over)
+    if fate is Fate.DELETED and has_rows and known.copies.missing(staging.batch_id, at_risk):
         fate = Fate.KEPT
     match fate:
         case Fate.DELETED:
@@ -172,7 +172,7 @@ def _put_away(
     return fate is not Fate.KEPT
 
 
-def _sweep_again(services: Services, root: str, look: _Look) -> int:
+def _sweep_again(services: Services, root: str, known: _Sweep) -> int:
     """Put away what late writers have made again in staging since it was swept; how many batches'.
 
     A directory is listed first and the ledger asked afterwards: a batch that is over stays so. Of a
@@ -187,22 +187,22 @@ def _sweep_again(services: Services, root: str, look: _Look) -> int:
     swept = 0
     for each in over:
         with _or_left(services, f"{staging}/{each}"):
-            swept += _batch_put_away(services, root, each, at_risk.get(each, ()), look)
+            swept += _batch_put_away(services, root, each, at_risk.get(each, ()), known)
     return swept
 
 
 def _batch_put_away(
-    services: Services, root: str, batch_id: BatchId, at_risk: Sequence[AtRisk], look: _Look
+    services: Services, root: str, batch_id: BatchId, at_risk: Sequence[AtRisk], known: _Sweep
 ) -> bool:
     directory = f"{root}/{STAGING_NAME}/{batch_id}"
     attempts = attempts_in(services, root, batch_id)
     has_rows = any(holds_rows(services, each) for each in attempts)
-    if not at_risk and not (has_rows and look.copies.missing(batch_id, at_risk)):
+    if not at_risk and not (has_rows and known.copies.missing(batch_id, at_risk)):
         services.store.delete(directory)
         log.info("Swept %s again: a late writer had been there.", directory)
         return True
     put_away = [
-        _put_away(services, each, at_risk, look, True, is_whole(services, each))
+        _put_away(services, each, at_risk, known, True, is_whole(services, each))
         for each in attempts
     ]
     return all(put_away) and services.store.delete_empty(directory)

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Collection, Sequence
 from hashlib import sha256
 
-from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.paths import BatchPath, StagingPath, directory_of
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.stored_file import is_read, unlike_manifest
 from tallystick.domain.identities import BatchId
@@ -60,10 +60,10 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
     replaced = _replaced(services, batch.plan.batch_id)
     if all(each.name in replaced for each in batch.manifest.files if each.slices):
         # Without a row there is nothing to be missing but the manifest, and the ledger has that.
-        _settle_manifest(services, batch, staging.manifest)
+        _complete_manifest(services, batch, staging.manifest)
     try:
         _require_as_committed(services, batch, staging.data, replaced)
-        _settle_manifest(services, batch, staging.manifest)
+        _complete_manifest(services, batch, staging.manifest)
         services.store.rename_exclusive(staging.data, str(target))
     except (TargetOccupied, FileMissing, ManifestMismatch) as error:
         trouble = error
@@ -77,7 +77,7 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
         if isinstance(trouble, TargetOccupied) and services.store.status(staging.data):
             raise trouble from None
         raise
-    _settle_manifest(services, batch, target.manifest)
+    _complete_manifest(services, batch, target.manifest)
 
 
 def _replaced(services: Services, batch_id: BatchId) -> set[str]:
@@ -100,7 +100,7 @@ def _require_as_committed(
         raise ManifestMismatch(f"{directory}/{unlike.name}", unlike.expected, unlike.found)
 
 
-def _settle_manifest(services: Services, batch: CommittedBatch, path: str) -> None:
+def _complete_manifest(services: Services, batch: CommittedBatch, path: str) -> None:
     """The directory's account of itself is the committed one, byte for byte, from here on.
 
     Another verification of the same attempt may have written one that differs in its evidence, or
@@ -119,7 +119,7 @@ def write_manifest_anew(services: Services, path: str) -> bool:
     """Have the committed manifest in a published directory again; False where there is none to
     write: where the ledger has no batch there, or the directory is gone with files of it.
     """
-    directory = path.rpartition("/")[0]
+    directory = directory_of(path)
     batch = services.ledger.committed_batch(BatchPath.parse(directory).batch_id)
     if batch is None or BatchPath.of(batch.plan).manifest != path:
         return False
@@ -127,7 +127,7 @@ def write_manifest_anew(services: Services, path: str) -> bool:
     has_files = any(each.slices and each.name not in replaced for each in batch.manifest.files)
     if has_files and services.store.status(directory) is None:
         return False
-    _settle_manifest(services, batch, path)
+    _complete_manifest(services, batch, path)
     return True
 
 

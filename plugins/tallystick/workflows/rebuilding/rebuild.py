@@ -31,7 +31,7 @@ from tallystick.domain.repair.rebuilding import (
 )
 from tallystick.domain.rules.findings import Finding
 from tallystick.workflows.asking.bare_directories import bare_directories
-from tallystick.workflows.asking.entering import enter, logs_of, require_unheld, settle_published
+from tallystick.workflows.asking.entering import enter, finish_published, logs_of, require_unheld
 from tallystick.workflows.asking.staged_batches import staged_batches
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
@@ -132,7 +132,7 @@ def rebuild(
         plan.left_out += () if damaged else _unproven(published)
         require_unheld(services.ledger.accounts(services.feed_name), plan)
         if not dry_run:
-            settle_published(services)
+            finish_published(services)
             bare.write(services, [each.plan.batch_id for each in (*plan.finish, *plan.enter)])
             enter(services, plan)
         report = _report(services, plan, published, dry_run=dry_run)

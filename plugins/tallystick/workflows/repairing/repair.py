@@ -33,7 +33,7 @@ from tallystick.workflows.stored.published_batches import why_behind
 
 @dataclass(frozen=True, slots=True)
 class BegunRepair:
-    """A repair whose ranges are claimed: its batches are to be carried out, then it is settled."""
+    """A repair whose ranges are claimed: its batches are carried out, then its findings closed."""
 
     plan: RepairPlan
     batches: Sequence[BatchPlan]

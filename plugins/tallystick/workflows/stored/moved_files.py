@@ -17,6 +17,7 @@ from tallystick.domain.repair.facts import MovedFile
 from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.proofs import FileState
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.readers_tree import asking, listed_tree
 from tallystick.workflows.stored.stray_check import look_at_strays
 
@@ -45,9 +46,9 @@ def look_for(
     if not lost:
         return MissingFiles()
     directories = services.ledger.directories(services.feed_name)
-    roots = {services.root, *(each.path.root for each in directories)}
+    tops = [f"{root}/{services.feed_name}" for root in feed_roots(services)]
     with asking() as pool:
-        tree = listed_tree(services, sorted(f"{root}/{services.feed_name}" for root in roots), pool)
+        tree = listed_tree(services, tops, pool)
     states = {each: FileState.of(file) for each, (_, file) in lost.items()}
     look = look_at_strays(services, directories, tree, states)
     unasked = [*tree.refused, *look.unasked]

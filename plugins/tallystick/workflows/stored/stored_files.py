@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from tallystick.domain.batches.landed import LandedFile
+from tallystick.domain.batches.paths import directory_of
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.rules.n3_unfinished_batch import LostManifest
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
@@ -46,7 +47,7 @@ def lost_manifest(services: Services, directory: CommittedDirectory) -> LostMani
 
 def _trouble(services: Services, path: str, error: StorageError | ManifestMismatch) -> str:
     """Why one file can't be read for itself; raises StorageUnavailable if none can."""
-    services.store.status(path.rpartition("/")[0])
+    services.store.status(directory_of(path))
     return error.sentence()
 
 

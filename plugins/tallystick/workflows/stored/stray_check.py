@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tallystick.domain.batches.batch import CommittedFile
-from tallystick.domain.batches.paths import MANIFEST_NAME, QUARANTINE_NAME, BatchPath
+from tallystick.domain.batches.paths import MANIFEST_NAME, QUARANTINE_NAME, BatchPath, directory_of
 from tallystick.domain.batches.stored_file import UnknownDirectories, is_read
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import BatchId
@@ -16,6 +16,7 @@ from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import OtherFeeds, is_below, other_feeds_among
+from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.readers_tree import Tree, asking, listed_files, listed_tree
 from tallystick.workflows.stored.stray_rows import IsKept, stray_at, why_not_file
 
@@ -46,7 +47,7 @@ class StraysLook:
     @property
     def told(self) -> list[StrayFile]:
         """The strays that are none of a bare directory."""
-        return [each for each in self.strays if each.path.rpartition("/")[0] not in self.bare]
+        return [each for each in self.strays if directory_of(each.path) not in self.bare]
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ def look_at_strays(
     bare = {
         directory
         for each in strays
-        if (directory := each.path.rpartition("/")[0]) in places.unknown and each.is_news_to_ledger
+        if (directory := directory_of(each.path)) in places.unknown and each.is_news_to_ledger
     }
     return StraysLook(
         elsewhere.found,
@@ -192,8 +193,7 @@ def _elsewhere(
     _look_among(services, missing, files, elsewhere)
     left = {each: file for each, file in missing.items() if each not in elsewhere.found}
     if left:
-        roots = {services.root, *services.ledger.roots(services.feed_name)}
-        tops = sorted(f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in roots)
+        tops = [f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in feed_roots(services)]
         with asking() as pool:
             aside = listed_tree(services, tops, pool)
         kept = {
