@@ -1,4 +1,6 @@
-"""A log that is cut and grows again, by an unclean election: seen alike through every view."""
+"""Partitions without a leader, and a log that is cut and grows again by an unclean election: seen
+alike through every view.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,17 @@ from tests.support.scripted_broker import Kind, ScriptedBroker
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 UNCLEAN = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
-TOPIC = "cut"
+TOPIC, HALVES = "cut", "halves"
 
 
 class CutScene(ABC):
-    """Partition 0 of the topic; who falls behind has what was written up to then."""
+    """Partition 0 of the topic; who falls behind has what was written up to then.
+
+    Of another topic, HALVES, partition 1 has its one copy there, and partition 0 elsewhere.
+    """
 
     view: BrokerView
+    halves: BrokerView
 
     @abstractmethod
     def write(self, count: int, of: str) -> None:
@@ -38,7 +44,7 @@ class CutScene(ABC):
 
     @abstractmethod
     def let_the_follower_fall_behind(self) -> None:
-        """What is written from now on has one copy."""
+        """What is written from now on has one copy, and nobody leads partition 1 of HALVES."""
 
     @abstractmethod
     def lose_the_leader(self) -> None:
@@ -52,6 +58,7 @@ class CutScene(ABC):
 class ScriptedScene(CutScene):
     def __init__(self) -> None:
         self.view = self.broker = ScriptedBroker(TOPIC, 1)
+        self.halves = self._halves = ScriptedBroker(HALVES)
         self._copied = 0
 
     def write(self, count: int, of: str) -> None:
@@ -62,6 +69,7 @@ class ScriptedScene(CutScene):
 
     def let_the_follower_fall_behind(self) -> None:
         self._copied = len(self.broker.logs[0].entries)
+        self._halves.leaderless = {1}
 
     def lose_the_leader(self) -> None:
         self.broker.leaderless = {0}
@@ -74,8 +82,10 @@ class ScriptedScene(CutScene):
 class KafkaScene(CutScene):
     def __init__(self, cluster: KafkaCluster, view: KafkaBrokerView) -> None:
         self._second, self._third = cluster.brokers[2], cluster.brokers[3]
-        self.view = view
-        create_topic(cluster.bootstrap_servers, TOPIC, replicas=[[2, 3]], config=UNCLEAN)
+        self.view = self.halves = view
+        servers = cluster.bootstrap_servers
+        create_topic(servers, TOPIC, replicas=[[2, 3]], config=UNCLEAN)
+        create_topic(servers, HALVES, partitions=2, replicas=[[2], [3]])
         self._leader = self._second.address
 
     def write(self, count: int, of: str) -> None:
@@ -134,6 +144,13 @@ def test_a_cut_log_shows_by_its_end_its_epoch_and_its_records(scene: CutScene) -
     assert view.epoch_ends(TOPIC, {0: epoch}) == {0: EpochEnd(150, 0)}
     assert view.epoch_ends(TOPIC, {0: epoch + 1}) == {}
     old = view.records_at(TOPIC, {0: 99})[0]
+
+    # One partition without a leader is told as that, and fails what asks about it.
+    half = scene.halves.snapshot(HALVES)
+    assert (half.leaderless, half.partitions.keys()) == ({1}, {0})
+    assert scene.halves.epoch_ends(HALVES, {0: 0}).keys() == {0}
+    with pytest.raises(BrokerUnavailable, match="halves-1 has no leader"):
+        scene.halves.epoch_ends(HALVES, {0: 0, 1: 0})
 
     scene.lose_the_leader()
     with pytest.raises(BrokerUnavailable):
