@@ -5,7 +5,7 @@ What could not be asked changes nothing that is on record of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landed import LandedFile
@@ -14,6 +14,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.finding_codes import Level
+from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.evidence import path_in
 from tallystick.domain.rules.file_findings import FileRows, finding_at_path, findings_of_file
 from tallystick.domain.rules.findings import Finding
@@ -56,6 +57,21 @@ def _not_proven(rows: FileRows, doubt: str, reason: str) -> Finding:
         cause=f"{rows.path} {doubt}: {reason}.",
         next_step=f"Read again when it answers: ./tallystick reconcile {rows.plan.feed} --level 3",
         evidence={"said": reason},
+    )
+
+
+def could_not_scrub(feed: str, topic: str, batch_ids: Sequence[BatchId], reason: str) -> Finding:
+    """Batches that nobody has read in full: the engine, or storage as a whole, gave no answer."""
+    return Finding(
+        rule=U1,
+        verdict=Verdict.UNKNOWN,
+        level=Level.L3,
+        feed=feed,
+        topic=topic,
+        cause=f"{len(batch_ids)} batch(es) could not be read in full: {reason}",
+        next_step=f"Run again when it answers: ./tallystick reconcile {feed} --level 3",
+        evidence={"batches": list(batch_ids), "reason": reason},
+        subject="scrub",
     )
 
 

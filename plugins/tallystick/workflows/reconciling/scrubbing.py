@@ -16,7 +16,6 @@ from typing import Final
 
 from tallystick.domain.batches.paths import BatchPath, ScrubPath
 from tallystick.domain.batches.standing_batch import StandingBatch, files_to_read, within_budget
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stored_file import StoredFile, while_read
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
@@ -24,7 +23,7 @@ from tallystick.domain.rules.a8_perhaps_elsewhere import not_yet_asked
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.full_read import BatchJudgement, judged
-from tallystick.domain.rules.u1_could_not_tell import U1
+from tallystick.domain.rules.u1_unread_storage import could_not_scrub
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import FileMissing, ManifestMismatch, SparkError, StorageError
 from tallystick.ports.scrubs import ScrubStanding
@@ -92,7 +91,14 @@ def _scrubbed(services: Services) -> ScrubReport:
         try:
             judgements = _read_and_judged(services, batches)
         except (SparkError, StorageError) as error:
-            silent.append(_could_not_scrub(services, batches, error.describe()))
+            silent.append(
+                could_not_scrub(
+                    services.feed_name,
+                    services.topic,
+                    [each.batch_id for each in batches],
+                    error.describe(),
+                )
+            )
     standing = [each.finding for each in ledger.findings(feed)]
     judged_now = [each for one in judgements.values() for each in one.findings]
     # Where a missing file may lie instead is for the listing to say: nobody has looked there.
@@ -197,22 +203,6 @@ def _stored(services: Services, batches: Sequence[StandingBatch]) -> Mapping[str
     with asking() as pool:
         answers = ask_all(pool, of, batches)
     return {name: each for found in answers for name, each in found.items()}
-
-
-def _could_not_scrub(services: Services, batches: Sequence[StandingBatch], reason: str) -> Finding:
-    return Finding(
-        rule=U1,
-        verdict=Verdict.UNKNOWN,
-        level=Level.L3,
-        feed=services.feed_name,
-        topic=services.topic,
-        cause=f"{len(batches)} batch(es) could not be read in full: {reason}",
-        next_step=(
-            f"Run again when it answers: ./tallystick reconcile {services.feed_name} --level 3"
-        ),
-        evidence={"batches": [each.batch_id for each in batches], "reason": reason},
-        subject="scrub",
-    )
 
 
 def _tell(services: Services, report: ScrubReport) -> None:

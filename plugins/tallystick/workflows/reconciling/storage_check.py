@@ -24,6 +24,7 @@ from tallystick.domain.rules.a8_perhaps_elsewhere import (
 from tallystick.domain.rules.a9_stray_file import landed_inside, stray_files
 from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
+from tallystick.domain.rules.evidence import file_in
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.listed_files import missing_or_changed
 from tallystick.domain.rules.n3_unfinished_batch import LostManifest, without_manifest
@@ -229,12 +230,9 @@ def _file_findings(
     if batch is None:
         return
     replaced = services.ledger.replacements(services.feed_name)
-    standing = {
-        name
-        for name in look.directory.files
-        if CommittedFile(look.directory.batch_id, name) not in replaced
-    }
+    files = (CommittedFile(look.directory.batch_id, name) for name in look.directory.files)
+    standing = {each for each in files if each not in replaced}
     places = {each.name: path for each, path in elsewhere.items() if each in look.missing}
     for finding in missing_or_changed(batch.manifest, look.place, look.stored, places):
-        if finding.evidence.get("file") in standing:
+        if file_in(finding.evidence) in standing:
             yield finding

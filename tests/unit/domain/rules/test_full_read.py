@@ -169,7 +169,7 @@ def test_what_is_wrong_is_named_to_the_offset(
 def test_no_fingerprint_is_taken_of_bytes_that_are_not_those_of_the_commit(
     stored: StoredFile,
 ) -> None:
-    # Invariant 4 of `scrub_rules`.
+    # Invariant 4 of `full_read`.
     found = judgement(a_read(), first=stored)
     assert KEY not in found.taken
     assert SliceKey("b.parquet", 1) in found.taken
@@ -183,7 +183,6 @@ def test_rows_that_are_right_in_other_bytes_are_well_and_not_clean() -> None:
 
 
 def test_other_rows_in_the_bytes_of_the_commit_prove_one_witness_wrong() -> None:
-    # Invariant 5 of `scrub_rules`.
     now = Fingerprint(5, 11, (1, 2, 3, 5), 0, 5)
     [found] = judgement(a_read(now), standing({KEY: TAKEN})).findings
     assert (found.code, found.verdict) == (C1, UNKNOWN)

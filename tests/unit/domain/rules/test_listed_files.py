@@ -1,4 +1,4 @@
-"""Level L2: the ledger's files against what storage shows. The numbers are its invariants."""
+"""Level L2: committed files against the listing (A8, C1, U1), as a table."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stored_file import (
     StoredFile,
-    UnknownFile,
-    Unlike,
-    is_read,
-    unlike_manifest,
 )
 from tallystick.domain.rules.a8_perhaps_elsewhere import perhaps_unasked
-from tallystick.domain.rules.a10_ledger_behind import UnknownBatch, ledger_behind
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.listed_files import missing_or_changed
-from tallystick.domain.rules.waivers import as_far_as_asked, evidence_digest
-from tests.support.builders import FEED, TOPIC, a_file, a_manifest
+from tallystick.domain.rules.waivers import as_far_as_asked
+from tests.support.builders import a_file, a_manifest
 
 ONE = a_file("one.parquet", FileSlice(0, 0, 4, 5), FileSlice(1, 7, 8, 2), length_bytes=1_000)
 TWO = a_file("two.parquet", FileSlice(0, 5, 8, 4), length_bytes=900)
@@ -30,7 +25,7 @@ AS_COMMITTED = {
     "two.parquet": StoredFile(900, TWO.checksum),
 }
 
-# 1: what storage shows, every finding with its partition and interval, and why.
+# What storage shows, every finding with its partition and interval, and why.
 ROWS: list[tuple[str, Mapping[str, StoredFile], list[str], str]] = [
     ("as committed", AS_COMMITTED, [], "length and checksum agree"),
     (
@@ -141,124 +136,16 @@ def test_what_could_not_be_asked_is_as_on_record_while_all_else_is() -> None:
     ],
 )
 def test_rows_that_may_lie_where_nobody_could_ask_are_unknown(path: str, is_unknown: bool) -> None:
-    # Invariants 5 and 6 of `storage_rules`.
     [lost] = missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]})
     [found] = perhaps_unasked([lost], [path])
     assert (found.verdict is Verdict.UNKNOWN) is is_unknown
     assert as_far_as_asked(found, [lost]) == lost, "it was lost before, and is so still"
 
 
-def test_a_commit_that_the_ledger_does_not_know_stops_landing() -> None:
-    # Invariant 3 of `storage_rules`.
-    (found,) = ledger_behind(FEED, TOPIC, {"/landing/orders/gen=1/batch=1": ()}, {})
-
-    assert (found.code, found.verdict) == (FindingCode.LEDGER_BEHIND, Verdict.UNKNOWN)
-    assert found.next_step.startswith("Nothing is landed until this is mended")
-
-
-def test_a_directory_without_a_manifest_stops_landing_and_says_the_way_in() -> None:
-    # Invariant 3 of `storage_rules`.
-    one, other = ledger_behind(FEED, TOPIC, {"/landing/one": ()}, {"/landing/other": ()})
-
-    assert (one.subject, other.subject) == ("/landing/one", "/landing/other")
-    assert one.key != other.key
-    assert UnknownBatch.of(one) == UnknownBatch("/landing/one", is_bare=False)
-    assert UnknownBatch.of(other) == UnknownBatch("/landing/other", is_bare=True)
-    assert "--without-manifest" in other.next_step
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        [],
-        [UnknownFile("one", 5, 1), UnknownFile("two", 5, 1)],
-        [UnknownFile("one", 6, 1)],
-        [UnknownFile("one", 5, 2)],
-        [UnknownFile("two", 5, 1)],
-    ],
-)
-def test_a_directory_that_the_ledger_does_not_know_is_told_with_its_files(
-    files: list[UnknownFile],
-) -> None:
-    # Invariant 3 of `storage_rules`.
-    was, now = {"/d": [UnknownFile("one", 5, 1)]}, {"/d": files}
-    for old, new in zip(
-        ledger_behind(FEED, TOPIC, was, was), ledger_behind(FEED, TOPIC, now, now), strict=True
-    ):
-        assert old.key == new.key
-        assert evidence_digest(old.evidence) != evidence_digest(new.evidence)
-
-
 def test_a_missing_file_that_lies_elsewhere_is_no_loss() -> None:
-    # Invariant 2 of `storage_rules`.
     stored = {"one.parquet": AS_COMMITTED["one.parquet"]}
     [found] = missing_or_changed(MANIFEST, "/d", stored, {"two.parquet": "/e/two.parquet"})
 
     assert (found.code, found.verdict) == (FindingCode.COMMITTED_FILE_MISSING, Verdict.UNKNOWN)
     assert found.evidence["lies_at"] == "/e/two.parquet"
     assert "hdfs dfs -mv /e/two.parquet /d/two.parquet" in found.next_step
-
-
-EMPTY = a_file("empty.parquet", length_bytes=100)
-LENGTHS = {"one.parquet": 1_000, "two.parquet": 900, "empty.parquet": 100}
-
-
-@pytest.mark.parametrize(
-    ("stored", "expected"),
-    [
-        pytest.param(LENGTHS, None, id="as committed"),
-        pytest.param(
-            {"one.parquet": 1_000, "two.parquet": 900}, None, id="a file without a row is missing"
-        ),
-        pytest.param(
-            LENGTHS | {"part.parquet": 5},
-            Unlike("part.parquet", "nothing, for the manifest does not name it", "a file"),
-            id="one more",
-        ),
-        pytest.param(
-            LENGTHS | {"two.parquet": 899},
-            Unlike("two.parquet", "900 bytes", "899 bytes"),
-            id="one shorter",
-        ),
-        pytest.param(
-            {"one.parquet": 1_000},
-            Unlike("two.parquet", "900 bytes", "no such file"),
-            id="one missing",
-        ),
-    ],
-)
-def test_what_is_unlike_the_manifest(stored: Mapping[str, int], expected: Unlike | None) -> None:
-    manifest = a_manifest(files=(ONE, TWO, EMPTY))
-
-    assert unlike_manifest(manifest, stored) == expected
-
-
-def test_a_replaced_file_is_not_missed_and_not_welcome() -> None:
-    manifest = a_manifest(files=(a_file("one.parquet"),))
-    assert unlike_manifest(manifest, {}, {"one.parquet"}) is None
-    assert unlike_manifest(manifest, {"one.parquet": 1_000}, {"one.parquet"}) == Unlike(
-        "one.parquet", "nothing, for a repair took its place", "a file"
-    )
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["p.parquet", "p.parquet.tmp", "_x=1.parquet", "_day=1", "a_", "p.parquet._COPYING_"],
-)
-def test_readers_read(name: str) -> None:
-    assert is_read(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "_SUCCESS",
-        "_tally.json",
-        "_temporary",
-        ".part.crc",
-        ".day=1",
-        "_p.parquet._COPYING_",
-    ],
-)
-def test_readers_skip(name: str) -> None:
-    assert not is_read(name)

@@ -1,4 +1,4 @@
-"""Files that no committed batch owns. The numbers are the invariants of `stray_rules`."""
+"""Files that no committed batch owns: what they may be, and what is told of them (A9, A8, B2)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def test_what_a_stray_is(
     is_news: bool,
     twice: int,
 ) -> None:
-    # Invariants 1 and 2 of `stray_rules`.
     stray = StrayFile(PATH, held, {0: committed}, {0: kept} if kept else {})
     assert (stray.may_be_only_copy, stray.is_news_to_ledger) == (is_sole, is_news)
     assert len(list(shared_with_stray(FEED, TOPIC, stray))) == twice
@@ -63,7 +62,6 @@ def test_a_stray_is_suspected_and_never_deleted() -> None:
 
 
 def test_one_that_may_be_the_only_copy_is_moved_by_its_number() -> None:
-    # Invariant 2 of `stray_rules`.
     sole, unread = stray_files(
         FEED, TOPIC, [StrayFile(PATH, {3: TEN}), StrayFile(f"{PATH}.2", None)]
     )
@@ -118,7 +116,6 @@ def missing() -> Finding:
 def test_rows_that_a_stray_holds_are_not_proven_to_be_lost(
     stray: StrayFile, verdict: Verdict
 ) -> None:
-    # Invariant 3 of `stray_rules`.
     [found] = perhaps_in_strays([missing()], [stray])
     assert found.verdict is verdict
     assert found.key == missing().key

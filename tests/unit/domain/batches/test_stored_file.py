@@ -1,0 +1,88 @@
+"""What readers read, and what is unlike a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.batches.stored_file import (
+    StoredFile,
+    Unlike,
+    is_read,
+    unlike_manifest,
+)
+from tests.support.builders import a_file, a_manifest
+
+ONE = a_file("one.parquet", FileSlice(0, 0, 4, 5), FileSlice(1, 7, 8, 2), length_bytes=1_000)
+TWO = a_file("two.parquet", FileSlice(0, 5, 8, 4), length_bytes=900)
+MANIFEST = a_manifest(files=(ONE, TWO))
+AS_COMMITTED = {
+    "one.parquet": StoredFile(1_000, ONE.checksum),
+    "two.parquet": StoredFile(900, TWO.checksum),
+}
+
+EMPTY = a_file("empty.parquet", length_bytes=100)
+LENGTHS = {"one.parquet": 1_000, "two.parquet": 900, "empty.parquet": 100}
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        pytest.param(LENGTHS, None, id="as committed"),
+        pytest.param(
+            {"one.parquet": 1_000, "two.parquet": 900}, None, id="a file without a row is missing"
+        ),
+        pytest.param(
+            LENGTHS | {"part.parquet": 5},
+            Unlike("part.parquet", "nothing, for the manifest does not name it", "a file"),
+            id="one more",
+        ),
+        pytest.param(
+            LENGTHS | {"two.parquet": 899},
+            Unlike("two.parquet", "900 bytes", "899 bytes"),
+            id="one shorter",
+        ),
+        pytest.param(
+            {"one.parquet": 1_000},
+            Unlike("two.parquet", "900 bytes", "no such file"),
+            id="one missing",
+        ),
+    ],
+)
+def test_what_is_unlike_the_manifest(stored: Mapping[str, int], expected: Unlike | None) -> None:
+    manifest = a_manifest(files=(ONE, TWO, EMPTY))
+
+    assert unlike_manifest(manifest, stored) == expected
+
+
+def test_a_replaced_file_is_not_missed_and_not_welcome() -> None:
+    manifest = a_manifest(files=(a_file("one.parquet"),))
+    assert unlike_manifest(manifest, {}, {"one.parquet"}) is None
+    assert unlike_manifest(manifest, {"one.parquet": 1_000}, {"one.parquet"}) == Unlike(
+        "one.parquet", "nothing, for a repair took its place", "a file"
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["p.parquet", "p.parquet.tmp", "_x=1.parquet", "_day=1", "a_", "p.parquet._COPYING_"],
+)
+def test_readers_read(name: str) -> None:
+    assert is_read(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_SUCCESS",
+        "_tally.json",
+        "_temporary",
+        ".part.crc",
+        ".day=1",
+        "_p.parquet._COPYING_",
+    ],
+)
+def test_readers_skip(name: str) -> None:
+    assert not is_read(name)
