@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import getpass
 import json
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sandbox.entry.jars import direct_jars
 from sandbox.ports import HOST
+from sandbox.service import Home
+from sandbox.services.airflow import Airflow
 from sandbox.services.airflow_settings import ADMIN
-
-if TYPE_CHECKING:
-    from sandbox.stack import Sandbox
+from sandbox.services.hdfs import Hdfs
+from sandbox.services.kafka import Kafka
+from sandbox.services.postgres import Postgres
+from sandbox.services.spark_connect import SparkConnect
 
 # Two threads; the 4 is Spark's maxFailures: plain local[2] would never retry a task.
 SPARK_MASTER = "local[2,4]"
 
 
-def client_variables(sandbox: Sandbox) -> dict[str, str]:
+class Services(Protocol):
+    """What a sandbox has that clients reach."""
+
+    home: Home
+    kafka: Kafka
+    hdfs: Hdfs
+    postgres: Postgres
+    airflow: Airflow
+    spark_connect: SparkConnect
+
+
+def client_variables(sandbox: Services) -> dict[str, str]:
     """The variables that clients read, of the services that run. Values contain passwords."""
     found = {}
     if sandbox.kafka.is_running:
@@ -36,7 +50,7 @@ def client_variables(sandbox: Sandbox) -> dict[str, str]:
     return found
 
 
-def airflow_connections(sandbox: Sandbox) -> dict[str, str]:
+def airflow_connections(sandbox: Services) -> dict[str, str]:
     """AIRFLOW_CONN_* variables of all services, each a JSON document. Values contain passwords.
 
     Services that do not run are named too, once their ports are chosen: Airflow reads connections
