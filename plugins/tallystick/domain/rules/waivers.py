@@ -23,6 +23,7 @@ from tallystick.domain.rules.evidence import (
     NOT_ASKED,
     NULL_IF_NOT_ASKED,
     attempts_not_asked,
+    path_not_asked,
 )
 from tallystick.domain.rules.findings import Finding
 
@@ -63,7 +64,7 @@ def as_far_as_asked(found: Finding, standing: Iterable[Finding]) -> Finding:
     Only while all else is as it was on record: who has accepted that has accepted this.
     """
     unasked = {each: None for each in NULL_IF_NOT_ASKED if found.evidence.get(each, "") is None}
-    is_elsewhere = NOT_ASKED in found.evidence
+    is_elsewhere = path_not_asked(found.evidence) is not None
     known = next((each for each in standing if each.key == found.key), None)
     if known is None or not (unasked or is_elsewhere):
         return found
