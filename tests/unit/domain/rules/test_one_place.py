@@ -55,3 +55,17 @@ def test_nobody_makes_findings_but_the_rules_and_the_ledger_that_reads_them() ->
         and path.parent != RULES
     }
     assert makers == {Path("plugins/tallystick/ledger/finding_rows.py")}
+
+
+def test_nobody_reads_evidence_by_its_keys_but_the_rules() -> None:
+    """Others ask the types and the functions that have written it."""
+    readers = [
+        str(path)
+        for path, module in _modules()
+        if path.parent != RULES
+        for node in ast.walk(module)
+        if isinstance(node, ast.Subscript)
+        or (isinstance(node, ast.Attribute) and node.attr == "get")
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "evidence"
+    ]
+    assert readers == []
