@@ -11,15 +11,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sandbox.stack import Sandbox
+from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.states import Verdict
+from tallystick.errors import ApplicationFailed
 from tallystick.spark.submit_runner import SubmitRunner
 from tallystick.workflows.landing.run import RunReport
 from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic
 from tests.support.spark_place import APPLICATION, PLACE
-from tests.support.whole_way import Way
+from tests.support.whole_way import SessionRunner, Way
 
 NANOSECONDS = 1_795_000_000_000_000_000
+ZSTD = {"compression.type": "zstd"}
 ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 
 
@@ -99,23 +102,26 @@ def test_a_record_too_big_for_the_memory_holds_up_itself_alone(
     """
     way = Way(create_topic(kafka, partitions=1), environ, spark)
     whole = {"message.max.bytes": 1_000_000_000, "batch.size": 1_000_000_000, "linger.ms": 5000}
-    produce(kafka, way.topic, messages(4), config={"batch.num.messages": 2})
-    with_it = [*messages(5), Message(bytes(300_000_000))]
-    produce(kafka, way.topic, with_it, config={"compression.type": "zstd"} | whole)
+    produce(kafka, way.topic, [*messages(1), Message(bytes(300_000_000))], config=ZSTD | whole)
     produce(kafka, way.topic, messages(2))
     small = replace(PLACE, conf={**PLACE.conf, "spark.driver.memory": "480m"})
     runner: Any = SubmitRunner(small, application=APPLICATION, feed_conf={}, kafka_secrets={})
     with way.services() as services:
-        [head] = services.broker.batch_heads(way.topic, {0: 9}).values()
-    assert (head.base_offset, head.until_offset) == (4, 10), "one batch holds it and five others"
+        [head] = services.broker.batch_heads(way.topic, {0: 1}).values()
+    assert (head.base_offset, head.until_offset) == (0, 2), "one batch holds it and another record"
 
-    way.land(runner)
+    # Each death takes as long as a start and a full memory; the second landing dies of the record.
+    way.land(SessionRunner(spark, before=fails))
     second = way.land(runner)
     third = way.land(runner)
 
     assert (told(second), told(third)) == (["RecordsUnreadable"], [])
-    assert [each.from_offset for each in second.findings] == [9]
-    assert [each.offset for each in way.rows()] == [*range(9), 10, 11]
+    assert [each.from_offset for each in second.findings] == [1]
+    assert [each.offset for each in way.rows()] == [0, 2, 3]
+
+
+def fails(plan: LandingPlan) -> None:
+    raise ApplicationFailed(plan.batch_id, "application", "an executor was lost")
 
 
 def damage(directory: Path, topic: str, needle: bytes) -> None:
