@@ -192,7 +192,7 @@ def test_over_the_name_quota_at_land(scene: Scene, admin: Admin) -> None:
     admin.limit_names(scene.root, UNLIMITED)
     assert isinstance(error, StorageRefused)
     assert not error.retry
-    tells_place(scene, error, "land", "the name quota is used up", scene.root, "Mend")
+    tells_place(scene, error, "land", "the name quota is used up", scene.root, "Correct")
     scene.recovers()
 
 
@@ -217,7 +217,7 @@ def test_over_the_name_quota_at_publish(scene: Scene, admin: Admin) -> None:
     error = scene.fails()
     assert isinstance(error, StorageRefused)
     assert not error.retry
-    tells_place(scene, error, "publish", "the name quota is used up", shown, "Mend")
+    tells_place(scene, error, "publish", "the name quota is used up", shown, "Correct")
     scene.produce(5)
     report = scene.land()
     assert len(report.batches) == 1, "what can't be published does not hold up the rest"
@@ -236,5 +236,5 @@ def test_a_directory_that_may_not_be_written(scene: Scene, admin: Admin) -> None
     stranger.close()
     assert isinstance(error, StorageRefused)
     assert not error.retry
-    tells_place(scene, error, "land", "Permission denied: user=stranger", scene.root, "Mend")
+    tells_place(scene, error, "land", "Permission denied: user=stranger", scene.root, "Correct")
     scene.recovers()
