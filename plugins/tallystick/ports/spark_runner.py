@@ -31,7 +31,8 @@ class ScrubOrder:
 class SparkRunner(Protocol):
     """One way to run the functions of `spark/` on a cluster.
 
-    Each method also raises SparkUnavailable where a server that is shared does not answer.
+    Each method also raises SparkUnavailable where a server that is shared does not answer, and
+    ConfigurationError for what the connection names and is not there.
     """
 
     def interrupt(self, attempt_id: str) -> None:
@@ -54,7 +55,7 @@ class SparkRunner(Protocol):
     def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         """Return when the unreadable offsets were looked for, with the result written.
 
-        The order's plan is an `SearchPlan`. `noted` hears a note before each read: a `ReadNote`
+        The order's plan is a `SearchPlan`. `noted` hears a note before each read: a `ReadNote`
         as JSON; none where the driver runs elsewhere. Raises ApplicationFailed; ApplicationOverdue
         where a single read takes minutes. The application dies with this process.
         """

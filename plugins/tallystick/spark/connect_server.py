@@ -76,7 +76,8 @@ class ConnectServer:
 
     def end_session(self, session_id: str) -> None:
         """Interrupt and end the session with this id, if it lives and somebody answers."""
-        _end(self._opened(session_id))
+        with suppress(Exception):  # an attempt that can't be interrupted can commit nothing either
+            _end(self._opened(session_id))
 
     def _opened(self, session_id: str) -> SparkSession:
         # Half a second of imports, for those alone who land by a server.
@@ -138,8 +139,6 @@ def _try_again(spark: SparkSession, times: int) -> None:
 def _end(spark: SparkSession) -> None:
     """End what the session does, and the session: the next opener of its id is refused."""
     _try_again(spark, 0)  # whoever ends a session has no time for a server that is gone
-    with suppress(Exception):  # it has ended already, or nobody answers
-        spark.interruptAll()
-        spark.client.release_session()
-    with suppress(Exception):
-        spark.client.close()
+    for each in (spark.interruptAll, spark.client.release_session, spark.client.close):
+        with suppress(Exception):  # it has ended already, or nobody answers
+            each()

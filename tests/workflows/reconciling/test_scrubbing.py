@@ -18,7 +18,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rows.scrub import ReadFile, ScrubResult
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.errors import ScrubFailed, StorageUnavailable
+from tallystick.errors import ConfigurationError, ScrubFailed, StorageUnavailable
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -237,6 +237,7 @@ def unable_to_publish(services: Services) -> Services:
     [
         ScrubFailed("s", "local-1", "no executor was given"),
         StorageUnavailable("/landing", "in safe mode"),
+        ConfigurationError("spark.speculation", "true", "false", where="server sc://h:1"),
     ],
 )
 def test_a_witness_that_does_not_answer_is_unknown_and_everything_stays_due(

@@ -1,4 +1,4 @@
-"""What each witness says, by all rules that ask it: one function per witness.
+"""What the ledger and the broker say, by all rules that ask them: one function for each.
 
 Pure: everything that a rule rests on comes in, findings come out. Who asks, records and judges is
 elsewhere; each rule stands in its own module.

@@ -1,8 +1,9 @@
 """Reconcile: ask the ledger, the broker and HDFS again, and say what is not as it should be.
 
 Each witness is asked on its own. One that does not answer makes its part UNKNOWN, never OK, and the
-others are heard all the same. Nothing is changed but the findings on record. A loss or a cut that
-the next plan will record with the change itself is on record from here on as foreseen.
+others are heard all the same. What is on record of findings, looks and full reads is all that is
+changed. A loss or a cut that the next plan will record with the change itself is on record from
+here on as foreseen.
 """
 
 from __future__ import annotations

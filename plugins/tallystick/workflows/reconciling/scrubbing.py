@@ -25,7 +25,13 @@ from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.full_read import BatchJudgement, judged
 from tallystick.domain.rules.u1_unread_storage import could_not_scrub
 from tallystick.domain.rules.waivers import as_far_as_asked
-from tallystick.errors import FileMissing, ManifestMismatch, SparkError, StorageError
+from tallystick.errors import (
+    ConfigurationError,
+    FileMissing,
+    ManifestMismatch,
+    SparkError,
+    StorageError,
+)
 from tallystick.ports.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
 from tallystick.workflows.landing.application_result import result_text
@@ -90,7 +96,7 @@ def _scrubbed(services: Services) -> ScrubReport:
     if batches:
         try:
             judgements = _read_and_judged(services, batches)
-        except (SparkError, StorageError) as error:
+        except (SparkError, StorageError, ConfigurationError) as error:
             silent.append(
                 could_not_scrub(
                     services.feed_name,
