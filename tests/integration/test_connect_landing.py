@@ -7,6 +7,8 @@ the former.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -213,3 +215,37 @@ def test_what_a_server_lacks_is_told_before_anything_is_read(
 
     assert isinstance(error, ConfigurationError)
     assert "spark.speculation is 'true'" in str(error)
+
+
+def test_a_session_that_is_opened_again_works_until_somebody_ends_it(server: ConnectServer) -> None:
+    session_id = session_of(uuid4().hex, "search")
+    for _ in range(2):
+        with server.session(session_id, {}, reads_kafka=False, is_opened_again=True) as spark:
+            assert spark.range(3).count() == 3
+
+    server.end_session(session_id)
+
+    with (
+        pytest.raises(SparkUnavailable),
+        server.session(session_id, {}, reads_kafka=False),
+    ):
+        pass
+
+
+def test_a_frozen_server_holds_no_landing_for_longer_than_it_may(
+    new_way: Callable[..., Way], server: ConnectServer, sandbox: Sandbox, kafka: str
+) -> None:
+    way = new_way()
+    produce(kafka, way.topic, messages(50), partition=0)
+    frozen = sandbox.spark_connect.members()
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        done = way.land(ConnectRunner(server, {}, timedelta(seconds=3)))
+    finally:
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+
+    assert [type(each) for each in done.errors] == [ApplicationOverdue]
+    way.landed()
+    assert way.rows() == way.produced({0: (0, 50)})

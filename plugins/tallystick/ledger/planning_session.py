@@ -29,8 +29,9 @@ from tallystick.ports.reports import LookBegun
 
 def read_accounts(transaction: Transaction, feed: FeedName) -> Accounts:
     """Generations and unfinished batches of the feed, as this transaction sees them."""
-    found = transaction.rows("newest_generations", feed=feed)
+    # First: a claim that is released between the two would else count as accounted for.
     unfinished = transaction.rows("unfinished_batches", feed=feed)
+    found = transaction.rows("newest_generations", feed=feed)
     return Accounts(
         generations={row.partition: generation_account(row) for row in found},
         unfinished=batch_statuses(transaction, unfinished),

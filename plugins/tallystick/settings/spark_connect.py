@@ -18,9 +18,8 @@ from tallystick.settings.connections import HIDDEN, Connection
 
 CONN_TYPE: Final = "spark_connect"
 _DEFAULT_PORT: Final = 15002
-_HOST: Final = re.compile(
-    r"(sc://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/;@\[\]]+)(:(?P<port>\d{1,5}))?/?"
-)
+# PySpark takes no IPv6 address.
+_HOST: Final = re.compile(r"(sc://)?(?P<host>[^\s:/;@\[\]]+)(:(?P<port>\d{1,5}))?/?")
 _EXTRAS: Final = ("use_ssl", "kafka-secrets")
 _SERVER: Final = "the server's host, such as spark.example.com"
 

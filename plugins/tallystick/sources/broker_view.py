@@ -108,7 +108,9 @@ class KafkaBrokerView:
         for each, newest_ms in newest.items():
             if newest_ms >= timestamp_ms:
                 partition = TopicPartition(topic, each)
-                search = TimeSearch(self._topics, self._leaders, partition, timestamp_ms)
+                search = TimeSearch(
+                    self._topics, self._leaders, partition, timestamp_ms, servers=self._servers
+                )
                 found[each] = search.found()
         return found
 

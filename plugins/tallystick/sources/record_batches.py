@@ -159,7 +159,7 @@ def records_in(batch: RecordBatch) -> Iterator[StoredRecord]:
     """The records of the batch, a marker's own too, in order; raises BatchUnreadable."""
     if batch.magic < MAGIC:
         return (StoredRecord(*each, headers=()) for each in messages_in(batch.payload))
-    return (_record(batch, view) for view in _stored(batch))
+    return (_readable(batch, view) for view in _stored(batch))
 
 
 def _older(entry: memoryview) -> RecordBatch:
@@ -201,6 +201,13 @@ def _stored(batch: RecordBatch) -> Iterator[memoryview]:
                 raise ValueError(f"a record reaches from {position} to {following}")
             yield view[position:following]
             position = following
+    except (ValueError, IndexError) as failure:
+        raise BatchUnreadable(f"record batch at {batch.base_offset}: {failure}") from failure
+
+
+def _readable(batch: RecordBatch, view: memoryview) -> StoredRecord:
+    try:
+        return _record(batch, view)
     except (ValueError, IndexError) as failure:
         raise BatchUnreadable(f"record batch at {batch.base_offset}: {failure}") from failure
 

@@ -7,16 +7,19 @@ record was deleted and its segment is still there, it answers that there is none
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import TopicPartition
-from tallystick.errors import LogUnreadable
+from tallystick.errors import BrokerUnavailable, LogUnreadable
 from tallystick.sources.leader_reads import LeaderReads
 from tallystick.sources.record_batches import BatchUnreadable, batches_in, records_in
 from tallystick.sources.topic_bounds import TopicBounds
 
 _FETCH_BYTES: Final = 8 * 1024 * 1024
+# Well below the time for which the ledger lets a transaction stand idle (`session.sql`).
+_LONGEST_SECONDS: Final = 300.0
 
 
 class TimeSearch:
@@ -28,7 +31,10 @@ class TimeSearch:
         reads: LeaderReads,
         partition: TopicPartition,
         timestamp_ms: int,
+        *,
+        servers: str,
     ) -> None:
+        self._servers = servers
         self._topics = topics
         self._reads = reads
         self._partition = partition
@@ -37,17 +43,28 @@ class TimeSearch:
     def found(self) -> int | None:
         """The first offset of the log with a timestamp at or after the instant; None without one.
 
-        Raises LogUnreadable for a batch that is damaged.
+        Raises LogUnreadable for a batch that is damaged, and BrokerUnavailable for a log that is
+        cut meanwhile, or too long to be read in time: the ledger's transaction waits for it.
         """
+        deadline = time.monotonic() + _LONGEST_SECONDS
         position = self._topics.log_start_offset(self._partition)
         while True:
+            if time.monotonic() > deadline:
+                raise BrokerUnavailable(
+                    self._servers,
+                    f"its time index can't tell where records of {self._partition} are as late, and"
+                    f" {_LONGEST_SECONDS:.0f} s of reading came to offset {position}",
+                )
             answer = self._reads.fetch(
                 self._partition, position, Isolation.READ_UNCOMMITTED, max_bytes=_FETCH_BYTES
             )
             if answer is None:
                 start = self._topics.log_start_offset(self._partition)
                 if start <= position:
-                    return None
+                    # An answer now would let a feed begin where the log ends.
+                    raise BrokerUnavailable(
+                        self._servers, f"{self._partition} was cut while its records were read"
+                    )
                 position = start
                 continue
             if position >= answer.readable_until:

@@ -19,7 +19,12 @@ from tallystick.errors import ApplicationFailed, ApplicationOverdue, IngestionEr
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark import scrubbing, searching
 from tallystick.spark.causes import failure_of
-from tallystick.spark.connect_server import ConnectServer, is_lost, session_of
+from tallystick.spark.connect_server import (
+    ConnectServer,
+    OpenSession,
+    is_lost,
+    session_of,
+)
 from tallystick.spark.landing import land
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 
@@ -49,23 +54,25 @@ class ConnectRunner:
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the plan is landed; raises ApplicationFailed, -Overdue, SparkUnavailable."""
         session_id = session_of(order.attempt_id, LANDING)
-        started(f"connect:{session_id}")
         with (
             _failing(ApplicationFailed, order.batch_id, session_id),
             self._working(session_id, f"batch {order.batch_id}") as (spark, _),
         ):
+            started(f"connect:{session_id}")
             land(spark, LandingPlan.from_json(_text(spark, order.plan_uri)))
 
     def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         """Return when the unreadable offsets were looked for; raises as `run` does.
 
-        A server that dies is blamed on no record: it may be others' work that killed it.
+        A server that dies is blamed on no record: it may be others' work that killed it. A search
+        that hung goes on behind the read that it hung at, in the same session.
         """
         session_id = session_of(order.attempt_id, SEARCH)
         with (
             _failing(ApplicationFailed, order.batch_id, session_id),
-            self._working(session_id, f"batch {order.batch_id}") as (spark, deadline),
+            self._working(session_id, f"batch {order.batch_id}", is_opened_again=True) as working,
         ):
+            spark, deadline = working
 
             def say(note: str) -> None:
                 deadline.expect(LONGEST_READ)
@@ -88,26 +95,46 @@ class ConnectRunner:
             self._working(session_id, f"scrub {order.scrub_id}", reads_kafka=False) as (spark, _),
         ):
             plan = ScrubPlan.from_json(_text(spark, order.plan_uri))
-            scrubbing.write_result(spark, plan, scrubbing.scrub(spark, plan))
+            found = scrubbing.scrub(spark, plan, is_no_file=is_lost)
+            scrubbing.write_result(spark, plan, found)
 
     @contextmanager
     def _working(
-        self, session_id: str, work: str, *, reads_kafka: bool = True
+        self,
+        session_id: str,
+        work: str,
+        *,
+        reads_kafka: bool = True,
+        is_opened_again: bool = False,
     ) -> Iterator[tuple[SparkSession, Deadline]]:
-        """The session, interrupted when its time is over: then ApplicationOverdue is raised."""
+        """The session. When its time is over all its requests end: ApplicationOverdue is raised."""
         logger.info("%s: session %s of %s", work, session_id, self.server.master)
-        with (
-            self.server.session(session_id, self.feed_conf, reads_kafka=reads_kafka) as spark,
-            ended_after(self.longest, spark.interruptAll) as deadline,
-        ):
+        sessions: list[OpenSession] = []
+
+        def end() -> None:
+            for each in sessions:
+                each.close()
+
+        with ended_after(self.longest, end) as deadline:
             try:
-                yield spark, deadline
+                with self.server.session(
+                    session_id,
+                    self.feed_conf,
+                    reads_kafka=reads_kafka,
+                    opened=sessions.append,
+                    is_opened_again=is_opened_again,
+                ) as spark:
+                    yield spark, deadline
             except Exception as error:
                 if not deadline.has_passed:
                     raise
-                raise ApplicationOverdue(
-                    work, f"connect:{session_id}", str(deadline.limit)
-                ) from error
+                raise _overdue(work, session_id, deadline) from error
+            if deadline.has_passed:
+                raise _overdue(work, session_id, deadline)
+
+
+def _overdue(work: str, session_id: str, deadline: Deadline) -> ApplicationOverdue:
+    return ApplicationOverdue(work, f"connect:{session_id}", str(deadline.limit))
 
 
 @contextmanager

@@ -1,17 +1,19 @@
 """Sessions of a Spark Connect server: opened for one piece of work, found again, and ended.
 
 A session bears the id that it is opened with, so whoever knows an attempt's id can end what the
-attempt does there. What a server must have is asked before a session is used.
+attempt does there. What a server must have is asked before a session is used. A request has no
+time-out of its own; closing the channel ends every request that is on its way.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.errors import ConfigurationError, SparkUnavailable
 from tallystick.spark.causes import failure_of
@@ -23,10 +25,29 @@ logger = logging.getLogger(__name__)
 
 # What the client says when nobody answers, or the server does not know the session any more: it was
 # started anew, or somebody ended the session.
-_LOST: Final = ("RETRIES_EXCEEDED", "INVALID_HANDLE", "SESSION_", "UNAVAILABLE")
+_LOST: Final = (
+    "RETRIES_EXCEEDED",
+    "INVALID_HANDLE",
+    "SESSION_",
+    "ACTIVE_SESSION",
+    "RESPONSE_ALREADY_RECEIVED",
+    "UNAVAILABLE",
+)
+_STRANGE_SERVER: Final = "incorrect server side session"
 _TRIES: Final = 4
 """Of a request that nobody answers: about four seconds. The caller tries again later."""
+_ENDING_SECONDS: Final = 10.0
+"""As long as a session is being ended, at most: a server that is frozen answers nothing."""
 _CONNECTOR: Final = "Kafka's connector (spark-sql-kafka-0-10), by the server's --jars or --packages"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session, and what ends it from another thread."""
+
+    spark: SparkSession
+    close: Callable[[], None]
+    """End all its requests at once, and refuse every later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,48 +68,83 @@ class ConnectServer:
 
     @contextmanager
     def session(
-        self, session_id: str, conf: Mapping[str, str], *, reads_kafka: bool
+        self,
+        session_id: str,
+        conf: Mapping[str, str],
+        *,
+        reads_kafka: bool,
+        opened: Callable[[OpenSession], None] = lambda _: None,
+        is_opened_again: bool = False,
     ) -> Iterator[SparkSession]:
-        """The session with this id, ended with the block; an id can be used once.
+        """The session with this id; it ends with the block, and its id is used up.
 
-        Raises SparkUnavailable where nobody answers or the session is lost, and ConfigurationError
-        for what the server lacks, or for a property that a session can't set.
+        `opened` hears of it before the server is asked anything. One that is opened again keeps its
+        id. Raises SparkUnavailable where nobody answers or the session is lost, and
+        ConfigurationError for what the server lacks, or for a property that a session can't set.
         """
-        spark = self._opened(session_id)
+        session = self._opened(session_id, _TRIES)
         try:
-            self._require(spark, reads_kafka=reads_kafka)
-            for key, value in conf.items():
-                if not spark.conf.isModifiable(key):
-                    raise ConfigurationError(
-                        key,
-                        value,
-                        "a property that a session can set; set this one where the server starts",
-                        where=f"spark.conf of the feed, for {self.master}",
-                    )
-                spark.conf.set(key, value)
-            yield spark
+            opened(session)
+            self._prepare(session.spark, conf, reads_kafka=reads_kafka)
+            yield session.spark
         except Exception as error:
             if is_lost(error):
                 raise SparkUnavailable(self.master, failure_of(error)) from error
             raise
         finally:
-            _end(spark)
+            session.close()
+            self.end_session(session_id, is_used_up=not is_opened_again)
 
-    def end_session(self, session_id: str) -> None:
-        """Interrupt and end the session with this id, if it lives and somebody answers."""
-        with suppress(Exception):  # an attempt that can't be interrupted can commit nothing either
-            _end(self._opened(session_id))
+    def end_session(self, session_id: str, *, is_used_up: bool = True) -> None:
+        """End what the session with this id does; nobody opens it again once its id is used up.
 
-    def _opened(self, session_id: str) -> SparkSession:
+        Raises nothing: an attempt that can't be interrupted can commit nothing either.
+        """
+        try:
+            session = self._opened(session_id, 1)
+        except Exception as error:  # noqa: BLE001 - an address that the client can't read
+            logger.warning("%s: session %s is not ended: %s", self.master, session_id, error)
+            return
+        late = threading.Timer(_ENDING_SECONDS, session.close)
+        late.daemon = True
+        late.start()
+        try:
+            session.spark.interruptAll()
+            if is_used_up:
+                session.spark.client.release_session()
+        except Exception as error:  # noqa: BLE001 - it has ended already, or nobody answers
+            logger.info("%s: session %s is not ended: %s", self.master, session_id, error)
+        finally:
+            late.cancel()
+            session.close()
+
+    def _opened(self, session_id: str, tries: int) -> OpenSession:
         # Half a second of imports, for those alone who land by a server.
+        from pyspark.sql.connect.client.core import DefaultChannelBuilder
+        from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-        spark = ConnectSession.builder.remote(self.url_of(session_id)).create()
-        _try_again(spark, _TRIES)
-        return spark
+        class Builder(DefaultChannelBuilder):
+            """Shows the channel that it has built: the client closes its own only after waiting."""
 
-    def _require(self, spark: SparkSession, *, reads_kafka: bool) -> None:
-        """Raise ConfigurationError for the first thing that the server lacks."""
+            channel: Any = None
+
+            def toChannel(self) -> Any:
+                self.channel = super().toChannel()
+                return self.channel
+
+        builder = Builder(self.url_of(session_id))
+        spark = ConnectSession.builder.channelBuilder(builder).create()
+        spark.client.set_retry_policies([DefaultPolicy(max_retries=tries)])
+
+        def close() -> None:
+            with suppress(Exception):
+                builder.channel.close()
+
+        return OpenSession(spark, close)
+
+    def _prepare(self, spark: SparkSession, conf: Mapping[str, str], *, reads_kafka: bool) -> None:
+        """Set the properties; raise ConfigurationError for the first thing that is wrong."""
         import pyspark
 
         where = f"Spark Connect server {self.master}"
@@ -101,6 +157,14 @@ class ConnectServer:
             raise ConfigurationError("spark.speculation", speculation, accepted, where=where)
         if reads_kafka and not _has_connector(spark):
             raise ConfigurationError("the data source kafka", None, _CONNECTOR, where=where)
+        for key, value in conf.items():
+            if key == "spark.speculation":
+                continue  # a feed may only say what is required
+            if not spark.conf.isModifiable(key):
+                accepted = "a property that a session can set; set this one where the server starts"
+                feed = f"spark.conf of the feed, for {self.master}"
+                raise ConfigurationError(key, value, accepted, where=feed)
+            spark.conf.set(key, value)
 
 
 def session_of(attempt_id: str, work: str) -> str:
@@ -108,14 +172,22 @@ def session_of(attempt_id: str, work: str) -> str:
     return str(uuid.uuid5(uuid.UUID(int=0), f"tallystick {attempt_id} {work}"))
 
 
-def is_lost(error: BaseException) -> bool:
-    """True for an error that says that the server, or its session, is gone."""
+def is_lost(error: BaseException | None) -> bool:
+    """True for an error that says that the server, or its session, is gone, or that came of it."""
+    while error is not None:
+        if _says_lost(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _says_lost(error: BaseException) -> bool:
     condition = getattr(error, "getCondition", lambda: None)()
-    name = type(error).__name__
-    told = condition or (
-        str(error) if name in ("SparkConnectGrpcException", "RetriesExceeded") else ""
-    )
-    return any(each in told for each in _LOST)
+    if condition:
+        return any(each in condition for each in _LOST)
+    # Without a condition: what gRPC says itself. Spark's own errors are of classes below this one.
+    is_of_wire = type(error).__name__ == "SparkConnectGrpcException"
+    return is_of_wire or _STRANGE_SERVER in str(error)
 
 
 def _has_connector(spark: SparkSession) -> bool:
@@ -124,21 +196,6 @@ def _has_connector(spark: SparkSession) -> bool:
     try:
         return bool(source.option("kafka.bootstrap.servers", "127.0.0.1:1").load().schema)
     except Exception as error:
-        if is_lost(error):
+        if "DATA_SOURCE_NOT_FOUND" not in str(error):
             raise
-        logger.warning("The server can't read Kafka: %s", failure_of(error))
         return False
-
-
-def _try_again(spark: SparkSession, times: int) -> None:
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-
-    spark.client.set_retry_policies([DefaultPolicy(max_retries=times)])
-
-
-def _end(spark: SparkSession) -> None:
-    """End what the session does, and the session: the next opener of its id is refused."""
-    _try_again(spark, 0)  # whoever ends a session has no time for a server that is gone
-    for each in (spark.interruptAll, spark.client.release_session, spark.client.close):
-        with suppress(Exception):  # it has ended already, or nobody answers
-            each()

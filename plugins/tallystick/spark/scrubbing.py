@@ -10,7 +10,7 @@ with the plan, offset by offset, and written down; what that means is said elsew
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -64,12 +64,20 @@ _NO_ROWS: Final = SliceSums(EMPTY, 0)
 _MOST_STRANGE_FAILURES: Final = 3
 
 
-def scrub(spark: SparkSession, plan: ScrubPlan) -> ScrubResult:
-    """What every file of the plan holds, or why it can't be read; the files are not changed."""
+def scrub(
+    spark: SparkSession,
+    plan: ScrubPlan,
+    *,
+    is_no_file: Callable[[Exception], bool] = lambda _: False,
+) -> ScrubResult:
+    """What every file of the plan holds, or why it can't be read; the files are not changed.
+
+    An error for which `is_no_file` holds is raised: no file is to blame for it.
+    """
     read: list[ReadFile] = []
     with session_settings(spark, SESSION_SETTINGS):
         for group in _groups(plan.files):
-            read += _Group(spark).read(group)
+            read += _Group(spark, is_no_file).read(group)
     return ScrubResult(plan.scrub_id, tuple(read))
 
 
@@ -81,8 +89,9 @@ def write_result(spark: SparkSession, plan: ScrubPlan, result: ScrubResult) -> N
 class _Group:
     """Reads files together, and apart where one of them can't be read."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, is_no_file: Callable[[Exception], bool]) -> None:
         self._spark = spark
+        self._is_no_file = is_no_file
         self._strange_failures = 0
         self._why = ""
 
@@ -97,7 +106,9 @@ class _Group:
             try:
                 read |= {each.name: each for each in _read_together(self._spark, some)}
                 self._strange_failures = 0
-            except Exception as error:  # noqa: BLE001 - whatever a file does to Spark
+            except Exception as error:
+                if self._is_no_file(error):
+                    raise
                 reason = failure_of(error)
                 if len(some) == 1:
                     read[some[0].name] = self._failed(some[0], reason)

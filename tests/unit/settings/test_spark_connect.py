@@ -43,6 +43,7 @@ def test_the_session_s_url_has_the_user_the_token_and_the_encryption() -> None:
 WRONG = [
     ("spark://h:15002", "conn_type is 'spark'"),
     ("spark-connect://", "host is missing"),
+    ('{"conn_type":"spark_connect","host":"[::1]"}', "host is"),
     ("spark-connect://h?use_ssl=perhaps", "use_ssl is 'perhaps'"),
     ("spark-connect://h?deploy-mode=client", "extra deploy-mode"),
     ("spark-connect://h?kafka-secrets=here", "kafka-secrets is 'here'"),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tallystick.errors import LogUnreadable
-from tallystick.sources import leader_connections
+from tallystick.errors import BrokerUnavailable, LogUnreadable
+from tallystick.sources import leader_connections, time_search
 from tallystick.sources.broker_view import KafkaBrokerView
 from tests.support.kafka_batches import a_batch
 from tests.support.kafka_scripted import ScriptedClient, fetched, metadata, part
@@ -105,11 +105,19 @@ def test_a_log_that_expires_under_the_search_is_read_from_its_new_start(
     assert [places for _, places in client.fetches()] == [[(0, 2, 0)], [(0, 5, 0)]]
 
 
-def test_a_log_that_is_cut_under_the_search_holds_nothing_there(
+def test_a_log_that_is_cut_under_the_search_is_to_be_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     view, _ = view_of(monkeypatch, newest=60, fetch=[fetched(part(code=1))])
-    assert view.offsets_at("orders", START, [0]) == {0: None}
+    with pytest.raises(BrokerUnavailable, match="orders-0 was cut"):
+        view.offsets_at("orders", START, [0])
+
+
+def test_a_search_that_takes_too_long_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    view, _ = view_of(monkeypatch, newest=60)
+    monkeypatch.setattr(time_search, "_LONGEST_SECONDS", -1.0)
+    with pytest.raises(BrokerUnavailable, match="came to offset 5"):
+        view.offsets_at("orders", START, [0])
 
 
 def test_a_damaged_batch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

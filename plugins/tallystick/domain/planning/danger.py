@@ -71,7 +71,12 @@ class InDanger:
         `kept` are the files of other attempts, which may have read what these have not.
         """
         codes = {each.generation_id: each.code for each in self.changes.lost}
-        codes |= {each.generation_id: each.code for each in self.changes.cuts}
+        # Claims are also released for what stopped another partition; that is no loss.
+        codes |= {
+            each.generation_id: each.code
+            for each in self.changes.cuts
+            if each.becomes is RangeState.LOST
+        }
         cuts = tuple(
             CutClaim(
                 plan.batch_id,

@@ -80,8 +80,6 @@ def sweep(services: Services) -> int:
         with _or_left(services, str(staging)), at(services, "sweep", attempt.batch_id):
             risks = at_risk.get(attempt.batch_id, ())
             is_newest = bool(risks) and whole.is_newest(staging)
-            if not each.has_committed:
-                services.spark.interrupt(attempt.attempt_id)  # or it may write anew what is deleted
             if _put_away(services, staging, risks, known, each.is_over, is_newest):
                 services.store.delete_empty(staging.batch_directory)
                 services.ledger.mark_swept(attempt.attempt_id)
@@ -155,6 +153,9 @@ def _put_away(
         fate = fate_of(files, at_risk, known.snapshot, is_over=is_over)
     if fate is Fate.DELETED and has_rows and known.copies.missing(staging.batch_id, at_risk):
         fate = Fate.KEPT
+    if fate is not Fate.KEPT:
+        # Or it may write anew what is put away.
+        services.spark.interrupt(staging.attempt_id)
     match fate:
         case Fate.DELETED:
             services.store.delete(str(staging))

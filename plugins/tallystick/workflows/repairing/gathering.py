@@ -62,8 +62,10 @@ def decide(
     Raises RepairRefused for a number that no standing finding of the feed has. Where `digests` are
     given, raises EvidenceChanged for a finding whose evidence has none of them.
     """
-    _require_known(services, ledger, finding_ids, digests)
-    chosen, named, later = _named(services, ledger, chosen_findings(services, ledger, finding_ids))
+    _require_known(services, ledger, finding_ids)
+    standing = chosen_findings(services, ledger, finding_ids)
+    _require_as_read(standing, digests)
+    chosen, named, later = _named(services, ledger, standing)
     seen = observe(services, accounts)
     # What the next plan will record of the logs: a repair decides by it, and leaves it to that one.
     changes = log_changes(accounts, seen)
@@ -127,9 +129,15 @@ def chosen_findings(
     return [each for each in standing if each.finding_id in set(finding_ids)]
 
 
-def _require_known(
-    services: Services, ledger: Ledger, finding_ids: Collection[int], digests: Collection[str]
-) -> None:
+def _require_as_read(chosen: Sequence[StoredFinding], digests: Collection[str]) -> None:
+    """Raise EvidenceChanged for what has changed since a person read it."""
+    for each in chosen:
+        if digests and each.digest not in digests:
+            asked = ", ".join(digests)
+            raise EvidenceChanged(each.finding_id, asked, each.digest, each.finding.cause)
+
+
+def _require_known(services: Services, ledger: Ledger, finding_ids: Collection[int]) -> None:
     for number in sorted(set(finding_ids)):
         known = ledger.finding(number)
         if known is None or known.finding.feed != services.feed_name:
@@ -137,8 +145,6 @@ def _require_known(
         if known.state not in (FindingState.OPEN, FindingState.WAIVED):
             ended = f": {known.closed_by}" if known.closed_by else "."
             raise RepairRefused(f"finding {number} is {known.state.value} already{ended}")
-        if digests and known.digest not in digests:
-            raise EvidenceChanged(number, ", ".join(digests), known.digest, known.finding.cause)
 
 
 def _named(

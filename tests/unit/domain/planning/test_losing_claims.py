@@ -10,12 +10,14 @@ from dataclasses import replace
 import pytest
 
 from tallystick.domain.attempts.asked import Asked, Unasked
-from tallystick.domain.attempts.last_copies import KeptFiles
-from tallystick.domain.batches.states import Verdict
-from tallystick.domain.identities import FencingToken
+from tallystick.domain.attempts.last_copies import KeptFiles, ProvablePart
+from tallystick.domain.batches.states import RangeState, Verdict
+from tallystick.domain.finding_codes import FindingCode
+from tallystick.domain.identities import BatchId, FencingToken
 from tallystick.domain.logs.sameness import SAME
 from tallystick.domain.offsets.ranges import OffsetRange, union_of
-from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
+from tallystick.domain.planning.danger import InDanger
+from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_findings import change_findings
@@ -207,3 +209,23 @@ def test_a_directory_that_could_not_be_asked_is_told_with_what_ends_that(
     assert found.next_step.startswith("Mend it. Then look again: ./tallystick reconcile orders")
     move = "hdfs dfs -mkdir -p /quarantine && hdfs dfs -mv /staging/1 /quarantine/1"
     assert (move in found.next_step) is can_be_moved
+
+
+def test_the_unproven_end_of_a_claim_beside_a_repair_of_a_cut_log_is_lost_as_expired() -> None:
+    # The repair's claim on this partition, too, is released for what stopped another one.
+    released = CutClaim(
+        BatchId("repair"),
+        ACCOUNT.generation_id,
+        a_range(2, 4),
+        RangeState.RELEASED,
+        FindingCode.TRUNCATED,
+    )
+    look = InDanger(
+        Accounts({0: ACCOUNT}, [BATCH]), SEEN, LogChanges(cuts=(released,)), frozenset()
+    )
+    [part] = BATCH.plan.ranges
+    given_up = look.given_up(BATCH.plan, (ProvablePart(part, a_range(7, 9)),), ())
+
+    found = told(given_up)
+
+    assert (found.code, found.from_offset, found.until_offset) == (FindingCode.EXPIRED, 5, 7)
