@@ -57,9 +57,7 @@ class ClaimConflict(LedgerError):
 class BatchBusy(LedgerError):
     """Another attempt holds this batch and is alive."""
 
-    next_step = (
-        "Leave the batch alone. If its owner is dead, the lease runs out within two minutes."
-    )
+    next_step = "Leave the batch alone. If its owner is dead, the lease runs out by itself."
     retry = True
 
     def __init__(self, batch: str, owner: str, seconds_left: float) -> None:
