@@ -141,7 +141,7 @@ def test_without_a_finisher_a_crash_after_the_commit_is_never_mended(
 
 def test_every_step_is_a_method_of_a_port(everything: Exploration) -> None:
     ports = (Ledger, PlanningSession, FileStore, SparkRunner, BrokerView)
-    names = {name for port in ports for name in vars(port) if not name.startswith("_")}
+    names = {name for port in ports for name in dir(port) if not name.startswith("_")}
 
     assert {method for method, _ in everything.outcomes} - {"crash"} <= names
 

@@ -37,7 +37,7 @@ def airflow_connection(conn_id: str) -> Connection:
     )
 
 
-def services_of(feed: Feed, spark: SparkRunner | None = None) -> AbstractContextManager[Services]:
+def services_of(feed: Feed, submit: SparkRunner | None = None) -> AbstractContextManager[Services]:
     """The feed's adapters, opened with Airflow's connections and closed at the end of the block.
 
     All connections are looked up first, Spark's too: without it, the provider would take YARN.
@@ -45,4 +45,4 @@ def services_of(feed: Feed, spark: SparkRunner | None = None) -> AbstractContext
     # Adapters bring heavy libraries along, which a DAG file must not wait for.
     from tallystick.wiring import open_services
 
-    return open_services(feed, airflow_connection, spark)
+    return open_services(feed, airflow_connection, submit=submit)

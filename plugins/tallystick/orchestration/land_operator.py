@@ -50,15 +50,14 @@ class LandOperator(BoundSparkSubmitOperator):
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """The attempt's fields; None when nothing is left to land."""
-        from tallystick.wiring import connect_server
         from tallystick.workflows.landing.land import land_batch
 
         attempt_id = AttemptId(str(context["ti"].id).replace("-", ""))
-        with in_airflow_terms():
-            is_submitted = connect_server(self.feed, airflow_connection) is None
-        runner = _OperatorRunner(self, context) if is_submitted else None
-        with in_airflow_terms(), services_of(self.feed, runner) as services:
-            self._interrupt = None if runner else partial(services.spark.interrupt, attempt_id)
+        with (
+            in_airflow_terms(),
+            services_of(self.feed, _OperatorRunner(self, context)) as services,
+        ):
+            self._interrupt = partial(services.spark.interrupt, attempt_id)
             attempt = land_batch(services, BatchId(self.batch_id), attempt_id, owner_of(context))
         return asdict(attempt) if attempt else None
 
@@ -66,7 +65,7 @@ class LandOperator(BoundSparkSubmitOperator):
         """End what the attempt does, wherever that is."""
         if self._interrupt:
             self._interrupt()
-        else:
+        if self._hook:
             super().on_kill()
 
     def submit(self, context: Context) -> None:

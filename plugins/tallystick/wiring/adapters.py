@@ -120,15 +120,17 @@ def connect_server(feed: Feed, connection_of: ConnectionOf) -> ConnectServer | N
     return ConnectServer(found.address, found.url, found.kafka_secrets)
 
 
-def spark_runner(feed: Feed, connection_of: ConnectionOf) -> SparkRunner:
-    """What lands the feed: a Spark Connect server, or a spark-submit of this process.
+def spark_runner(
+    feed: Feed, connection_of: ConnectionOf, submit: SparkRunner | None = None
+) -> SparkRunner:
+    """What lands the feed: a Spark Connect server, or spark-submit, by this process or by `submit`.
 
     The connection's type decides, and nothing falls back to the other.
     """
     server = connect_server(feed, connection_of)
     if server:
         return ConnectRunner(server, feed.spark.conf, feed.spark.max_application_time)
-    return SubmitRunner(
+    return submit or SubmitRunner(
         spark_place(feed, connection_of),
         application=LANDING_APPLICATION,
         feed_conf=feed.spark.conf,
@@ -145,11 +147,16 @@ def _access(feed: Feed, connection_of: ConnectionOf) -> KafkaAccess:
 
 @contextmanager
 def open_services(
-    feed: Feed, connection_of: ConnectionOf, spark: SparkRunner | None = None
+    feed: Feed,
+    connection_of: ConnectionOf,
+    spark: SparkRunner | None = None,
+    *,
+    submit: SparkRunner | None = None,
 ) -> Iterator[Services]:
     """Everything a workflow needs for one feed, closed at the end of the block.
 
-    Without a runner, the type of the feed's Spark connection decides. Raises ConnectionMissing
+    Without a runner, the type of the feed's Spark connection decides; `submit` is what carries out
+    spark-submit then, in place of this process. Raises ConnectionMissing
     or ConfigurationError for the first connection that is missing or wrong.
     """
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
@@ -173,7 +180,7 @@ def open_services(
             ledger=ledger,
             broker=broker,
             store=store,
-            spark=spark or spark_runner(feed, connection_of),
+            spark=spark or spark_runner(feed, connection_of, submit),
             clock=WallClock(),
             new_id=new_id,
             second_ledger=lambda: PostgresLedger(dsn),

@@ -229,7 +229,7 @@ def test_what_a_search_has_written_is_gone_at_its_end(story: Story) -> None:
     landed(services, 2)
 
     # The search has named nothing, so the attempt's directory stays for a later plan to ask.
-    assert any("isolate" in each for each in story.staged())
+    assert any("search" in each for each in story.staged())
     assert not [each for each in story.staged() if "probe" in each]
 
 
