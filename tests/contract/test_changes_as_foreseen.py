@@ -130,7 +130,10 @@ def alike(accounts: Accounts, before: Accounts) -> object:
 
 
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    derandomize=True,
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
 def test_what_changes_are_foreseen_to_leave_is_what_the_ledger_holds(
@@ -150,7 +153,10 @@ def test_what_changes_are_foreseen_to_leave_is_what_the_ledger_holds(
 
 
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    derandomize=True,
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(drawn=st.fixed_dictionaries(dict.fromkeys(PARTITIONS, segments)), which=st.integers(0, 9))
 def test_what_a_commit_is_foreseen_to_leave_is_what_the_ledger_holds(

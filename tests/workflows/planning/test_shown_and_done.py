@@ -180,7 +180,10 @@ def assert_done_as_shown(services: Services, window: Window | None, owner: Owner
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    derandomize=True,  # the same draws in every run: what a new one finds becomes an example
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     events=st.lists(st.sampled_from(EVENTS), max_size=6),
@@ -195,6 +198,8 @@ def assert_done_as_shown(services: Services, window: Window | None, owner: Owner
 @example([World.plan_window, World.grow], HOUR, SAME_RUN, None)
 @example([World.end_with_a_marker, World.attempt, World.expire_everywhere], None, SAME_RUN, None)
 @example([World.hold, World.recreate], None, SAME_RUN, None)
+@example([World.attempt, World.hold, World.recreate], None, Owner("another"), None)
+@example([World.attempt_proven, World.hold, World.recreate], None, Owner("another"), None)
 def test_what_is_shown_is_what_is_done(
     ledger_databases: Callable[[], str],
     tmp_path: Path,

@@ -137,13 +137,20 @@ class _Foreseeing:
             )
             if offer is None:
                 self.round.has_nothing(status)
-            elif not self._is_anothers(status) and not unanswered.keep_told(plan.batch_id):
+            elif not self._is_anothers(status, offer) and not unanswered.keep_told(plan.batch_id):
                 unanswered.pass_over(plan.batch_id)
                 self._commit(plan, offer)
 
-    def _is_anothers(self, status: BatchStatus) -> bool:
-        """True while another owner's lease runs: nobody takes the batch over."""
-        return status.lease_seconds_left > 0 and status.holder != self._owner
+    def _is_anothers(self, status: BatchStatus, offer: Offer) -> bool:
+        """True while another owner's lease runs: nobody begins an attempt.
+
+        The newest attempt needs no new token: whoever finds its files commits them.
+        """
+        if status.lease_seconds_left <= 0 or status.holder == self._owner:
+            return False
+        dead = self._services.ledger.dead_attempts(self._services.feed_name)
+        is_dead = any(each.attempt.attempt_id == offer.staging.attempt_id for each in dead)
+        return is_dead or status.newest_token == 0
 
     def _claim_again(self, free: FreeFiles) -> None:
         claim = claim_again(free.old, free.offsets, self._accounts, self.round.standing)
