@@ -15,7 +15,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import OpenedGeneration
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.losses import ACCEPT, lost_unread
+from tallystick.domain.rules.losses import ACCEPT, NOT_MENDED, lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A1: Final = Rule(
@@ -29,10 +29,7 @@ A1: Final = Rule(
     ),
     remedy="recorded as lost; land more often, or lengthen the retention; two people may waive it",
     mending=Mending.NOTHING,
-    why_not_mended=(
-        "these offsets can be had nowhere any more; two people may accept it"
-        " (./tallystick waive --help)."
-    ),
+    why_not_mended=NOT_MENDED,
     rests_on_frontier=True,
     is_of_runs=True,
 )

@@ -13,7 +13,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.losses import lost_unread
+from tallystick.domain.rules.losses import NOT_MENDED, lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 
 A2: Final = Rule(
@@ -25,10 +25,7 @@ A2: Final = Rule(
     not_when="the log begins with a whole batch: retention looks the same, so A1 is said",
     remedy="recorded as lost; find out who deleted them; two people may waive it",
     mending=Mending.NOTHING,
-    why_not_mended=(
-        "these offsets can be had nowhere any more; two people may accept it"
-        " (./tallystick waive --help)."
-    ),
+    why_not_mended=NOT_MENDED,
     rests_on_frontier=True,
     is_of_runs=True,
 )

@@ -14,6 +14,10 @@ from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Rule
 
 ACCEPT: Final = "Two people may accept it: ./tallystick waive --help"
+NOT_MENDED: Final = (
+    "these offsets can be had nowhere any more; two people may accept it"
+    " (./tallystick waive --help)."
+)
 GONE: Final = "Nothing can bring them back from this topic"
 
 
