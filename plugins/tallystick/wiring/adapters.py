@@ -99,7 +99,8 @@ def shipped_secrets(feed: Feed, connection_of: ConnectionOf) -> Mapping[str, str
 
     Raises SecretsExposed where anybody could read it.
     """
-    return _access(feed, connection_of).secrets
+    kafka = KafkaConnection.of(connection_of(feed.source.connection))
+    return _access(feed, kafka, _engine(feed, connection_of)).secrets
 
 
 def secrets_file(feed: Feed, connection_of: ConnectionOf) -> str:
@@ -120,29 +121,28 @@ def connect_server(feed: Feed, connection_of: ConnectionOf) -> ConnectServer | N
     return ConnectServer(found.address, found.url, found.kafka_secrets)
 
 
-def spark_runner(
-    feed: Feed, connection_of: ConnectionOf, submit: SparkRunner | None = None
-) -> SparkRunner:
-    """What lands the feed: a Spark Connect server, or spark-submit, by this process or by `submit`.
+def _engine(feed: Feed, connection_of: ConnectionOf) -> ConnectServer | SparkPlace:
+    """What the feed's connection names, by its type; nothing falls back to the other."""
+    return connect_server(feed, connection_of) or spark_place(feed, connection_of)
 
-    The connection's type decides, and nothing falls back to the other.
-    """
-    server = connect_server(feed, connection_of)
-    if server:
-        return ConnectRunner(server, feed.spark.conf, feed.spark.max_application_time)
-    return submit or SubmitRunner(
-        spark_place(feed, connection_of),
+
+def _runner(
+    feed: Feed, engine: ConnectServer | SparkPlace, secrets: Mapping[str, str]
+) -> SparkRunner:
+    longest = feed.spark.max_application_time
+    if isinstance(engine, ConnectServer):
+        return ConnectRunner(engine, feed.spark.conf, longest)
+    return SubmitRunner(
+        engine,
         application=LANDING_APPLICATION,
         feed_conf=feed.spark.conf,
-        kafka_secrets=shipped_secrets(feed, connection_of),
-        longest=feed.spark.max_application_time,
+        kafka_secrets=secrets,
+        longest=longest,
     )
 
 
-def _access(feed: Feed, connection_of: ConnectionOf) -> KafkaAccess:
-    kafka = KafkaConnection.of(connection_of(feed.source.connection))
-    reader = connect_server(feed, connection_of) or spark_place(feed, connection_of)
-    return access_from(reader, kafka.properties, where=f"connection {feed.spark.connection}")
+def _access(feed: Feed, kafka: KafkaConnection, engine: ConnectServer | SparkPlace) -> KafkaAccess:
+    return access_from(engine, kafka.properties, where=f"connection {feed.spark.connection}")
 
 
 @contextmanager
@@ -156,13 +156,16 @@ def open_services(
     """Everything a workflow needs for one feed, closed at the end of the block.
 
     Without a runner, the type of the feed's Spark connection decides; `submit` is what carries out
-    spark-submit then, in place of this process. Raises ConnectionMissing
-    or ConfigurationError for the first connection that is missing or wrong.
+    spark-submit then, in place of this process. Raises ConnectionMissing or ConfigurationError for
+    the first connection that is missing or wrong.
     """
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
     hdfs = WebHdfsConnection.of(connection_of(feed.target.connection))
     dsn = ledger_dsn(connection_of)
-    access = _access(feed, connection_of)
+    engine = _engine(feed, connection_of)
+    access = _access(feed, kafka, engine)
+    if submit and isinstance(engine, SparkPlace):
+        spark = submit
     with ExitStack() as stack:
         broker = stack.enter_context(KafkaBrokerView(kafka.properties, now=WallClock().now))
         ledger = PostgresLedger(dsn)
@@ -180,7 +183,7 @@ def open_services(
             ledger=ledger,
             broker=broker,
             store=store,
-            spark=spark or spark_runner(feed, connection_of, submit),
+            spark=spark or _runner(feed, engine, access.secrets),
             clock=WallClock(),
             new_id=new_id,
             second_ledger=lambda: PostgresLedger(dsn),
