@@ -9,13 +9,9 @@ wall time and their ratios to the plain landing. docs/adr/0012 rests on these fi
 from __future__ import annotations
 
 import argparse
-import os
-import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import reduce
 from pathlib import Path
 
@@ -26,11 +22,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import expr
 
-from bench.landing_overhead import TOPIC, _fill, _print_environment
-from bench.scrub import _cpu_seconds, _jvm_of
-from sandbox import Sandbox
+from bench import stack
+from bench.measured import Bound, as_figures, in_turn, jvm_of, print_environment, print_result
 from sandbox.entry.jars import ensure_jars
-from sandbox.entry.system import ensure_java
 from tallystick.domain.batches.landing import LandingPlan, Scan
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
@@ -47,13 +41,13 @@ Until = Mapping[int, int]
 def main() -> None:
     """Start, fill, measure, print."""
     arguments = _arguments()
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with (
         tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.directory) as scratch,
-        _kafka(Path(scratch) / "sandbox") as servers,
+        stack.services(Path(scratch) / "sandbox", ["kafka"]) as sandbox,
     ):
-        _print_environment()
-        until = _fill(servers, arguments.records, arguments.bytes, arguments.partitions)
+        print_environment()
+        servers = sandbox.env()["KAFKA_BOOTSTRAP_SERVERS"]
+        until = stack.fill(servers, arguments.records, arguments.bytes, arguments.partitions)
         spark = _session()
         _compare(spark, servers, Path(scratch), until, arguments.rounds)
         spark.stop()
@@ -74,25 +68,16 @@ def _compare(spark: SparkSession, servers: str, scratch: Path, until: Until, rou
         "observed, by slice": lambda name: land(name, lambda rows: _observed(rows, [*until])),
         "read again": lambda name: _read_again(spark, land(name)),
     }
-    jvm = _jvm_of(spark)
-    walls: dict[str, list[float]] = {way: [] for way in ways}
-    cpus: dict[str, list[float]] = {way: [] for way in ways}
-    for number in range(rounds + 1):
-        for place, (way, work) in enumerate(ways.items()):
-            wall, cpu = time.perf_counter(), _cpu_seconds(jvm)
-            work(f"out-{number}-{place}")
-            walls[way].append(time.perf_counter() - wall)
-            cpus[way].append(_cpu_seconds(jvm) - cpu)
-        print(f"round {number}: load {os.getloadavg()[0]:.1f}", flush=True)
-    plain = {
-        kind: statistics.median(each["as it is"][1:]) for kind, each in (("w", walls), ("c", cpus))
-    }
-    for way in ways:
-        wall, cpu = (statistics.median(each[way][1:]) for each in (walls, cpus))
+    medians = in_turn(ways, pairs=rounds, servers=[jvm_of(spark)])
+    plain = medians["as it is"]
+    ratios = {way: Bound(each.cpu_seconds / plain.cpu_seconds) for way, each in medians.items()}
+    for way, each in medians.items():
         print(
-            f"{way:>20}: {cpu:5.2f} CPU-s (+{100 * (cpu / plain['c'] - 1):.0f} %),"
-            f" {wall:5.2f} s (+{100 * (wall / plain['w'] - 1):.0f} %)"
+            f"{way:>20}: {each.cpu_seconds:5.2f} CPU-s (+{100 * (ratios[way].is_ - 1):.0f} %),"
+            f" {each.wall_seconds:5.2f} s"
+            f" (+{100 * (each.wall_seconds / plain.wall_seconds - 1):.0f} %)"
         )
+    print_result("fingerprint at landing", rounds, as_figures(medians), ratios)
 
 
 def _observed(rows: DataFrame, partitions: list[int]) -> DataFrame:
@@ -134,11 +119,11 @@ def _slice_of(path: Path) -> ExpectedSlice:
 
 
 def _plan(servers: str, output: Path, until: Until) -> LandingPlan:
-    ranges = tuple(OffsetRange(TopicPartition(TOPIC, p), 0, u) for p, u in until.items())
+    ranges = tuple(OffsetRange(TopicPartition(stack.TOPIC, p), 0, u) for p, u in until.items())
     return LandingPlan(
         batch_id="bench",
         attempt_id=output.name,
-        topic=TOPIC,
+        topic=stack.TOPIC,
         isolation=Isolation.READ_COMMITTED,
         scans=(Scan(ranges, None, len(ranges)),),
         output=output.as_uri(),
@@ -151,7 +136,6 @@ def _plan(servers: str, output: Path, until: Until) -> LandingPlan:
 
 
 def _session() -> SparkSession:
-    os.environ["JAVA_HOME"] = str(ensure_java())
     jars = ",".join(str(each) for each in sorted(ensure_jars("spark-kafka").glob("*.jar")))
     place = SparkPlace("local[2,4]")
     builder = SparkSession.builder.master(place.master).config("spark.driver.memory", "3g")
@@ -160,16 +144,6 @@ def _session() -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
-
-
-@contextmanager
-def _kafka(directory: Path) -> Iterator[str]:
-    sandbox = Sandbox(directory)
-    try:
-        sandbox.up(only=["kafka"], report=print)
-        yield sandbox.env()["KAFKA_BOOTSTRAP_SERVERS"]
-    finally:
-        sandbox.down(purge=True)
 
 
 def _arguments() -> argparse.Namespace:

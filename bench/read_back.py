@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
-import platform
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +19,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
+from bench.measured import Cost, in_turn, print_environment, print_result
 from tallystick.storage.local_directory import LocalFileStore
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
@@ -43,36 +40,34 @@ def main() -> None:
             if arguments.webhdfs
             else LocalFileStore(Path(scratch))
         )
-        where = arguments.webhdfs or "a local directory"
-        print(
-            f"{where}; {os.cpu_count()} cores, Python {platform.python_version()},"
-            f" pyarrow {pa.__version__}, numpy {np.__version__}"
-        )
+        print_environment()
+        print(f"{arguments.webhdfs or 'a local directory'}; pyarrow {pa.__version__}")
+        speeds = {}
         for name, shape in SHAPES.items():
             store.delete(DIRECTORY)
             per_file = arguments.rows // arguments.files
             for file in range(arguments.files):
                 content = _file(*shape(file, per_file))
                 store.write(f"{DIRECTORY}/part-{file}.parquet", content)
-            _measure(name, store, per_file * arguments.files, arguments.runs)
+            rows = per_file * arguments.files
+            cost = _measure(name, store, rows, arguments.runs)
+            speeds[name] = round(rows / cost.cpu_seconds)
         store.delete(DIRECTORY)
+    print_result("read back", arguments.runs, {"rows_per_cpu_second": speeds}, {})
 
 
-def _measure(name: str, store: LocalFileStore | WebHdfsFileStore, rows: int, runs: int) -> None:
-    store.read_back(DIRECTORY)
-    walls, cpus = [], []
-    for _ in range(runs):
-        wall, cpu = time.perf_counter(), time.process_time()
+def _measure(name: str, store: LocalFileStore | WebHdfsFileStore, rows: int, runs: int) -> Cost:
+    def read(_: str) -> None:
         found = store.read_back(DIRECTORY)
-        walls.append(time.perf_counter() - wall)
-        cpus.append(time.process_time() - cpu)
         if found.record_count != rows or found.doubled:
             raise SystemExit(f"{name}: {found.record_count} rows read, {rows} written")
-    wall, cpu = statistics.median(walls), statistics.median(cpus)
+
+    cost = in_turn({name: read}, pairs=runs)[name]
     print(
-        f"{name:>20}: {rows:,} rows in {wall:.2f} s, {cpu:.2f} CPU-s (median of {runs}):"
-        f" {rows / cpu / 1e6:.1f} million rows per CPU-second"
+        f"{name:>20}: {rows:,} rows in {cost.wall_seconds:.2f} s, {cost.cpu_seconds:.2f} CPU-s"
+        f" (median of {runs}): {rows / cost.cpu_seconds / 1e6:.1f} million rows per CPU-second"
     )
+    return cost
 
 
 def _dense(file: int, rows: int) -> Columns:

@@ -28,6 +28,7 @@ from websockets.sync.client import ClientConnection, connect
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
+from bench.measured import print_result
 from tallystick.domain.report.coverage_map import MOST_COLUMNS
 from tallystick.report.faces import face_of
 from tests.support.report_documents import a_document, a_finding
@@ -62,6 +63,7 @@ def main() -> None:
         f" {MOST_COLUMNS} x {len(document.coverage.blocks)} cells:"
         f" {len(html.encode()) / 1e6:.2f} MB, written in {took:.2f} s"
     )
+    opened: dict[str, float] = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         page = Path(scratch) / "report.html"
         page.write_text(html)
@@ -74,11 +76,15 @@ def main() -> None:
                     f" (of {', '.join(f'{wall:.2f}' for wall, _ in times)}),"
                     f" {statistics.median(work for _, work in times):.2f} CPU-s"
                 )
+                opened[name] = round(statistics.median(wall for wall, _ in times), 3)
                 if arguments.pictures:
                     arguments.pictures.mkdir(parents=True, exist_ok=True)
                     (arguments.pictures / f"{name}.png").write_bytes(browser.picture())
             for said in browser.complaints:
                 print(f"the browser says: {said}")
+    figures = {"partitions": arguments.partitions, "written_seconds": round(took, 3)}
+    figures |= {"bytes": len(html.encode()), "open_seconds": opened}
+    print_result("report page", arguments.runs, figures, {})
 
 
 class Browser:

@@ -8,18 +8,19 @@ that was not connected before, and what a rotation of `reconcile.second_reader` 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
-from bench import landing_overhead as landing
+from bench import stack
+from bench.measured import Bound, cost_of, print_environment, print_result
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import AttemptId, FeedName
@@ -36,15 +37,14 @@ AIM = 0.01
 def main() -> None:
     """Start, fill, measure, print."""
     arguments = _arguments()
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    os.environ.setdefault("SPARK_CONF_DIR", str(landing.ROOT / "sandbox" / "spark"))
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as scratch,
-        landing._services(Path(scratch)) as environ,
+        stack.services(Path(scratch), ["kafka", "hdfs", "postgres"]) as sandbox,
     ):
-        landing._print_environment()
+        print_environment()
+        environ = stack.variables(sandbox)
         servers = environ["KAFKA_BOOTSTRAP_SERVERS"]
-        landing._fill(servers, arguments.records, arguments.bytes, arguments.partitions)
+        stack.fill(servers, arguments.records, arguments.bytes, arguments.partitions)
         ratios = [
             _landed(f"sampled-{number}", environ, arguments.records)
             for number in range(arguments.landings)
@@ -54,7 +54,9 @@ def main() -> None:
             f" the aim is at most {AIM:.0%}"
         )
         for budget in arguments.budgets:
-            _rotated(landing._feed("sampled-0"), environ, budget)
+            _rotated(stack.feed_of("sampled-0"), environ, budget)
+    share = Bound(statistics.median(ratios), at_most=AIM)
+    print_result("second reader", len(ratios), {"records": arguments.records}, {"share": share})
 
 
 def _landed(name: str, environ: Mapping[str, str], records: int) -> float:
@@ -72,7 +74,7 @@ def _landed(name: str, environ: Mapping[str, str], records: int) -> float:
         return found
 
     setattr(verification, "take_sample", measured)  # noqa: B010 (it is not exported from there)
-    cost = landing._workflow(name, environ, records)
+    cost = cost_of(partial(stack.land, name, environ, records))
     wall, cpu = sum(each[0] for each in taken), sum(each[1] for each in taken)
     offsets = sum(each[2] for each in taken)
     print(
