@@ -6,6 +6,7 @@ What they say of retention, purges and open transactions is decided elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 from tallystick.domain.batches.states import Isolation
@@ -29,13 +30,14 @@ class HeadSearch:
     def __init__(self, reads: LeaderReads, topic: str, offsets: Mapping[int, int]) -> None:
         self._reads = reads
         self._topic = topic
-        self._wanted = {each: Place(each, offset, _FIRST_BYTES) for each, offset in offsets.items()}
+        places = [Place(each, offset, _FIRST_BYTES) for each, offset in offsets.items()]
+        self._wanted = {each.partition: each for each in reads.by_leader(topic, places)}
 
     def found(self) -> dict[int, BatchHead]:
         """The heads by partition; a partition without a batch there is absent."""
         found: dict[int, BatchHead] = {}
         while self._wanted:
-            places = list(self._wanted.values())[:_PLACES_PER_REQUEST]
+            places = list(islice(self._wanted.values(), _PLACES_PER_REQUEST))
             for partition, answer in self._reads.fetch_some(self._topic, places).items():
                 head = self._head(self._wanted.pop(partition), answer)
                 if head is not None:

@@ -75,6 +75,16 @@ class LeaderReads:
 
         return self._patiently(question)
 
+    def by_leader(self, topic: str, places: Iterable[Place]) -> list[Place]:
+        """The places in an order in which those of one leader come together."""
+
+        def question(left: SecondsLeft) -> list[Place]:
+            leaders = self._connections.leaders(topic, left)
+            nodes = {partition: leader.node_id for partition, leader in leaders.items()}
+            return sorted(places, key=lambda each: nodes.get(each.partition, NO_REPLICA))
+
+        return self._patiently(question)
+
     def fetch_some(self, topic: str, places: Iterable[Place]) -> Mapping[int, FetchAnswer | None]:
         """Answers for partitions of the first place's leader; the others are absent.
 

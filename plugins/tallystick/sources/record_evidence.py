@@ -35,7 +35,8 @@ class RecordSearch:
     def __init__(self, reads: LeaderReads, topic: str, offsets: Mapping[int, int]) -> None:
         self._reads = reads
         self._topic = topic
-        self._wanted = {each: Place(each, offset, _FIRST_BYTES) for each, offset in offsets.items()}
+        places = [Place(each, offset, _FIRST_BYTES) for each, offset in offsets.items()]
+        self._wanted = {each.partition: each for each in reads.by_leader(topic, places)}
 
     def found(self) -> dict[int, RecordEvidence]:
         """The evidence by partition; a partition whose record is gone is absent."""

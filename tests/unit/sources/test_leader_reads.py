@@ -243,3 +243,15 @@ def test_no_epoch_is_no_request(reads_of: Reads) -> None:
     client = ScriptedClient(metadata=[LED], epochs=[epoch_ends])
     assert reads_of(client).epoch_ends("orders", {}) == {}
     assert client.sent == []
+
+
+def test_records_of_many_logs_are_asked_in_one_request_a_leader(reads_of: Reads) -> None:
+    leaders = {each: (1 + each % 3, 5) for each in range(1_500)}
+
+    def answer(request: FetchRequest) -> Any:
+        (topic,) = request.topics
+        return fetched(*(part(each.partition, high=0, stable=0) for each in topic.partitions))
+
+    client = ScriptedClient(metadata=[metadata(leaders)], fetch=[answer])
+    assert RecordSearch(reads_of(client), "orders", dict.fromkeys(leaders, 3)).found() == {}
+    assert sorted(client.asked("fetch")) == [1, 2, 3]

@@ -71,11 +71,11 @@ class Asked:
 
     def has_missed(self, account: GenerationAccount, offsets: OffsetRange) -> bool:
         """True when files that tell what they hold were not asked for some of these offsets."""
-        return any(
-            each.offsets is not None and each.may_hold(account.topic_id, rest)
-            for rest in subtract(offsets, self.offsets)
-            for each in self.kept
-        )
+        topic_id = account.topic_id
+        told = [one for one in self.kept if one.offsets is not None]
+        holders = [one for one in told if one.may_hold(topic_id, offsets)]
+        missed = subtract(offsets, self.offsets) if holders else ()
+        return any(one.may_hold(topic_id, rest) for rest in missed for one in holders)
 
     def is_answer_of(self, batch: BatchStatus) -> bool:
         """True when none of the batch's attempts can be committed, and none has begun since."""

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.batches.states import RangeState
-from tallystick.domain.identities import GenerationId
+from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, subtract
-from tallystick.domain.planning.log_changes import Accounts, LogChanges
+from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges
 
 
 def accounts_after(
@@ -24,14 +25,15 @@ def accounts_after(
 
     An opened generation has no id yet: it is given the negative of its place in the list.
     """
-    unfinished = [
-        left for each in accounts.unfinished if (left := _after_cuts(each, changes)) is not None
-    ]
-    claims = _claims(unfinished)
-    generations = {
-        partition: _changed(account, changes, claims, _tail_of(account, accounts))
-        for partition, account in accounts.generations.items()
-    }
+    before = _claims(accounts.unfinished)
+    unfinished = _unfinished(accounts, changes)
+    after, of_log = _claims(unfinished), _by_log(changes)
+    generations = dict(accounts.generations)
+    for partition, account in accounts.generations.items():
+        own = account.generation_id
+        if own in of_log or before.get(own) != after.get(own):
+            tail = _tail_of(account, before.get(own, ()))
+            generations[partition] = _changed(account, of_log[own], after.get(own, ()), tail)
     for number, opened in enumerate(changes.opened, start=1):
         generations[opened.partition.partition] = opened.account(GenerationId(-number))
     if snapshot:
@@ -42,12 +44,12 @@ def accounts_after(
 def accounts_after_commit(accounts: Accounts, plan: BatchPlan) -> Accounts:
     """The accounts once the batch is committed with these ranges, which are all that it claims."""
     unfinished = [each for each in accounts.unfinished if each.plan.batch_id != plan.batch_id]
-    claims = _claims(unfinished)
+    before, claims = _claims(accounts.unfinished), _claims(unfinished)
     generations = dict(accounts.generations)
     for planned in () if plan.is_repair else plan.ranges:
         account = accounts.generations[planned.offsets.partition.partition]
         until = max(account.read_until or 0, planned.offsets.until_offset)
-        tail = _tail_of(account, accounts)
+        tail = _tail_of(account, before.get(account.generation_id, ()))
         generations[account.partition.partition] = replace(
             account.with_tail(
                 claims.get(account.generation_id, ()),
@@ -69,8 +71,7 @@ class _Tail:
     unreadable: frozenset[OffsetRange]
 
 
-def _tail_of(account: GenerationAccount, accounts: Accounts) -> _Tail:
-    claims = _claims(accounts.unfinished).get(account.generation_id, ())
+def _tail_of(account: GenerationAccount, claims: Collection[OffsetRange]) -> _Tail:
     settled = frozenset(account.beyond).difference(claims, account.unreadable)
     return _Tail(settled, frozenset(account.unreadable))
 
@@ -84,50 +85,73 @@ def _claims(unfinished: Collection[BatchStatus]) -> Mapping[GenerationId, set[Of
     return found
 
 
-def _after_cuts(batch: BatchStatus, changes: LogChanges) -> BatchStatus | None:
+@dataclass(slots=True)
+class _OfLog:
+    """What changes in one generation."""
+
+    cuts: list[CutClaim] = field(default_factory=list)
+    lost: list[OffsetRange] = field(default_factory=list)
+    due_again: list[OffsetRange] = field(default_factory=list)
+    state: GenerationState | None = None
+    """None where it stays as it was."""
+
+
+def _by_log(changes: LogChanges) -> Mapping[GenerationId, _OfLog]:
+    """The changes of each generation; another one has none."""
+    found: defaultdict[GenerationId, _OfLog] = defaultdict(_OfLog)
+    for cut in changes.cuts:
+        found[cut.generation_id].cuts.append(cut)
+    for lost in changes.lost:
+        found[lost.generation_id].lost.append(lost.offsets)
+    for planned in changes.due_again:
+        found[planned.generation_id].due_again.append(planned.offsets)
+    for ended in changes.closed:
+        found[ended.generation_id].state = GenerationState.CLOSED
+    for ended in changes.stopped:
+        found[ended.generation_id].state = GenerationState.STOPPED
+    return found
+
+
+def _unfinished(accounts: Accounts, changes: LogChanges) -> list[BatchStatus]:
+    """The batches that are not abandoned, with the claims that are left of them."""
+    closed = {each.generation_id for each in changes.closed}
+    cuts: defaultdict[tuple[BatchId, GenerationId], list[OffsetRange]] = defaultdict(list)
+    for each in changes.cuts:
+        cuts[each.batch_id, each.generation_id].append(each.offsets)
+    left = (_after_cuts(each, cuts, closed) for each in accounts.unfinished)
+    return [each for each in left if each is not None]
+
+
+def _after_cuts(
+    batch: BatchStatus,
+    cuts: Mapping[tuple[BatchId, GenerationId], Sequence[OffsetRange]],
+    closed: Collection[GenerationId],
+) -> BatchStatus | None:
     """The batch with the claims that are left of it; None when it is abandoned."""
     plan = batch.plan
-    closed = {each.generation_id for each in changes.closed}
     if any(each.generation_id in closed for each in plan.ranges):
         return None
     if plan.is_give_up:
         return batch if batch.lease_seconds_left > 0 else None
-    cuts = [each for each in changes.cuts if each.batch_id == plan.batch_id]
     left = tuple(
         PlannedRange(each.generation_id, offsets)
         for each in plan.ranges
-        for offsets in subtract(
-            each.offsets, [cut.offsets for cut in cuts if cut.generation_id == each.generation_id]
-        )
+        for offsets in subtract(each.offsets, cuts.get((plan.batch_id, each.generation_id), ()))
     )
     return replace(batch, plan=replace(plan, ranges=left)) if left else None
 
 
 def _changed(
-    account: GenerationAccount,
-    changes: LogChanges,
-    claims: Mapping[GenerationId, set[OffsetRange]],
-    tail: _Tail,
+    account: GenerationAccount, changes: _OfLog, claims: Collection[OffsetRange], tail: _Tail
 ) -> GenerationAccount:
-    own = account.generation_id
-    cuts = [each for each in changes.cuts if each.generation_id == own]
-    lost = [each.offsets for each in changes.lost if each.generation_id == own]
-    again = [*lost, *(each.offsets for each in changes.due_again if each.generation_id == own)]
+    again = [*changes.lost, *changes.due_again]
     unreadable = {
         each for each in tail.unreadable if not any(one.intersection(each) == each for one in again)
     }
-    unreadable |= {each.offsets for each in cuts if each.becomes is RangeState.UNREADABLE}
-    settled = {each.offsets for each in cuts if each.becomes is RangeState.LOST}
-    after = account.with_tail(claims.get(own, ()), tail.settled | settled | {*lost}, unreadable)
-    return replace(after, state=_state_of(account, changes))
-
-
-def _state_of(account: GenerationAccount, changes: LogChanges) -> GenerationState:
-    if any(each.generation_id == account.generation_id for each in changes.stopped):
-        return GenerationState.STOPPED
-    if any(each.generation_id == account.generation_id for each in changes.closed):
-        return GenerationState.CLOSED
-    return account.state
+    unreadable |= {each.offsets for each in changes.cuts if each.becomes is RangeState.UNREADABLE}
+    settled = {each.offsets for each in changes.cuts if each.becomes is RangeState.LOST}
+    after = account.with_tail(claims, tail.settled | settled | {*changes.lost}, unreadable)
+    return replace(after, state=changes.state or account.state)
 
 
 def _seen(account: GenerationAccount, snapshot: BrokerSnapshot) -> GenerationAccount:
@@ -137,6 +161,8 @@ def _seen(account: GenerationAccount, snapshot: BrokerSnapshot) -> GenerationAcc
     if bounds is None or not is_open or not snapshot.is_of(account):
         return account
     until = max(account.last_seen_until, bounds.high_watermark)
+    if (until, bounds.leader_epoch) == (account.last_seen_until, account.seen_epoch):
+        return account
     return replace(account, last_seen_until=until, seen_epoch=bounds.leader_epoch)
 
 

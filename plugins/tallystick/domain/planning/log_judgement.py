@@ -51,10 +51,10 @@ def log_changes(accounts: Accounts, seen: Observation, asked: Asked | None = Non
     ordinal = _ordinal_of(identity, accounts)
     for account in accounts.generations.values():
         changes.look_at(account)
+    waiting = {each.generation_id for each in changes.waiting}
     for partition, bounds in seen.snapshot.partitions.items():
         known = accounts.generations.get(partition)
-        is_waiting = known and known.generation_id in {e.generation_id for e in changes.waiting}
-        if known and (is_waiting or seen.snapshot.is_of(known)):
+        if known and (known.generation_id in waiting or seen.snapshot.is_of(known)):
             continue
         first = seen.start_offsets[partition] if is_first_plan else bounds.log_start_offset
         changes.opened.append(

@@ -61,10 +61,9 @@ def change_findings(
         _CUTS[each.code](feed, by_id[each.generation_id], seen, each) for each in changes.stopped
     ]
     closed = [
-        unknown_tail(
-            feed, by_id[each.generation_id], each, seen, is_waiting=each in changes.waiting
-        )
-        for each in (*changes.closed, *changes.waiting)
+        unknown_tail(feed, by_id[each.generation_id], each, seen, is_waiting=is_waiting)
+        for ended, is_waiting in ((changes.closed, False), (changes.waiting, True))
+        for each in ended
     ]
     not_lost = [_not_lost(feed, by_id[each.generation_id], each) for each in changes.not_lost]
     # Where the feed itself begins, the start policy has said so, and nothing before it is wanted.
