@@ -10,21 +10,18 @@ and the exponent with which they grow. The last line is JSON.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
-import platform
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
+import psutil
 import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -32,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
+from bench.measured import Bound, Cost, cost_of, print_environment, print_result
 from tallystick.domain.identities import Owner
 from tallystick.domain.rows.record_hash import VERSION, record_hash
 from tallystick.sources import leader_connections
@@ -97,14 +95,10 @@ class ScriptedLeaders(ScriptedClient):
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Planned:
     """What one plan took."""
 
-    wall_seconds: float
-    cpu_seconds: float
-    """Of this process."""
-    ledger_cpu_seconds: float
-    """Of the ledger's server."""
+    cost: Cost
     requests: dict[str, int]
     """Sent to the brokers, by kind."""
 
@@ -112,31 +106,44 @@ class Cost:
 def main() -> None:
     """Plan, measure, print."""
     arguments = _arguments()
+    print_environment()
     sizes = [10**power for power in range(1, 7) if 10**power <= arguments.most]
-    figures: dict[str, dict[int, Cost]] = {"first": {}, "hourly": {}, "nothing new": {}}
+    taken: dict[str, dict[int, Planned]] = {"first": {}, "hourly": {}, "nothing_new": {}}
     server = LedgerServer()
     server.start()
     try:
         for size in sizes:
-            for name, cost in _costs(server, size).items():
-                figures[name][size] = cost
+            for name, planned in _plans(server, size).items():
+                taken[name][size] = planned
+                cost = planned.cost
                 print(
-                    f"{size:>9,} partitions, {name:<12}{cost.cpu_seconds:7.2f} CPU-s,"
-                    f" ledger {cost.ledger_cpu_seconds:6.2f} CPU-s,"
-                    f" {cost.wall_seconds:7.2f} s, requests {cost.requests}",
+                    f"{size:>9,} partitions, {name:<12}{cost.own_cpu_seconds:7.2f} CPU-s,"
+                    f" ledger {cost.cpu_seconds - cost.own_cpu_seconds:6.2f} CPU-s,"
+                    f" {cost.wall_seconds:7.2f} s, requests {planned.requests}",
                     flush=True,
                 )
     finally:
         server.stop()
-    print(json.dumps(_summary(figures)))
+    figures = {
+        f"{name}_{size}": {
+            "wall_seconds": round(planned.cost.wall_seconds, 3),
+            "cpu_seconds": round(planned.cost.own_cpu_seconds, 3),
+            "ledger_cpu_seconds": round(planned.cost.cpu_seconds - planned.cost.own_cpu_seconds, 3),
+            "requests": sum(planned.requests.values()),
+        }
+        for name, of_size in taken.items()
+        for size, planned in of_size.items()
+    }
+    ratios = {f"{name}_exponent": Bound(_exponent(each), 1.05) for name, each in taken.items()}
+    print_result("plan_partitions", 1, figures, ratios)
 
 
-def _costs(server: LedgerServer, size: int) -> dict[str, Cost]:
-    found = {"first": _cost(server, server.dsn(server.fresh()), size, LANDED)}
-    for name, until in (("hourly", 2 * LANDED), ("nothing new", LANDED)):
+def _plans(server: LedgerServer, size: int) -> dict[str, Planned]:
+    found = {"first": _planned(server, server.dsn(server.fresh()), size, LANDED)}
+    for name, until in (("hourly", 2 * LANDED), ("nothing_new", LANDED)):
         database = server.fresh()
         _fill(server.admin_dsn(database), size)
-        found[name] = _cost(server, server.dsn(database), size, until, is_known=True)
+        found[name] = _planned(server, server.dsn(database), size, until, is_known=True)
     return found
 
 
@@ -185,72 +192,37 @@ def _fill(dsn: str, partitions: int) -> None:
         admin.execute("VACUUM ANALYZE")
 
 
-def _cost(
+def _planned(
     server: LedgerServer, dsn: str, partitions: int, until_offset: int, *, is_known: bool = False
-) -> Cost:
+) -> Planned:
     client = ScriptedLeaders(partitions, until_offset)
+    wanted = partitions * (until_offset - (LANDED if is_known else 0))
     with tempfile.TemporaryDirectory() as directory:
-        services = Story(dsn, Path(directory), ScriptedBroker(FEED)).services()
-        view = KafkaBrokerView({"bootstrap.servers": "scripted:9092"}, now=lambda: NOW)
-        object.__setattr__(services, "broker", view)
+        services = replace(
+            Story(dsn, Path(directory), ScriptedBroker(FEED)).services(),
+            broker=KafkaBrokerView({"bootstrap.servers": "scripted:9092"}, now=lambda: NOW),
+        )
         services.ledger.clock()  # connected before anything is measured
+
+        def plan() -> None:
+            assert plan_feed(services, None, Owner("bench")).planned == wanted
+
         with patch.object(leader_connections, "open_client", lambda config: client):
-            own, wall, theirs = time.process_time(), time.perf_counter(), _server_cpu(server)
-            report = plan_feed(services, None, Owner("bench"))
-            cost = Cost(
-                time.perf_counter() - wall,
-                time.process_time() - own,
-                _server_cpu(server) - theirs,
-                dict(Counter(type(request).__name__ for _, request in client.sent)),
-            )
-        landed = LANDED if is_known else 0
-        assert report.planned == partitions * (until_offset - landed)
+            cost = cost_of(plan, _processes(server))
         services.ledger.close()
-    return cost
+    return Planned(cost, dict(Counter(type(request).__name__ for _, request in client.sent)))
 
 
-def _server_cpu(server: LedgerServer) -> float:
-    """CPU seconds of the server and of those it has started."""
+def _processes(server: LedgerServer) -> list[int]:
     pid = int((server.area / "data" / "postmaster.pid").read_text().split()[0])
-    return sum(_cpu_of(each) for each in (pid, *_children(pid)))
+    return [pid, *(each.pid for each in psutil.Process(pid).children())]
 
 
-def _children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(each) for each in text.split()]
-
-
-def _cpu_of(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _summary(figures: dict[str, dict[int, Cost]]) -> dict[str, object]:
-    return {
-        "name": "plan_partitions",
-        "figures": {
-            name: {str(size): asdict(cost) for size, cost in costs.items()}
-            for name, costs in figures.items()
-        },
-        "ratio": {name: _exponent(costs) for name, costs in figures.items()},
-        "pairs": 1,
-        "commit": _commit(),
-        "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
-    }
-
-
-def _exponent(costs: dict[int, Cost]) -> float | None:
+def _exponent(plans: dict[int, Planned]) -> float:
     """How CPU grows from the second largest to the largest number of partitions: 1 is linear."""
-    if len(costs) < 2:
-        return None
-    (small, before), (large, after) = sorted(costs.items())[-2:]
-    return round(math.log(after.cpu_seconds / before.cpu_seconds, large / small), 2)
-
-
-def _commit() -> str:
-    root = Path(__file__).resolve().parents[1]
-    asked = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    (small, before), (large, after) = sorted(plans.items())[-2:]
+    grown = after.cost.cpu_seconds / before.cost.cpu_seconds
+    return math.log(grown, large / small)
 
 
 def _arguments() -> argparse.Namespace:
