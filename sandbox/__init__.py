@@ -1,4 +1,4 @@
-"""The one-machine stack: real Kafka, HDFS, PostgreSQL, Airflow on loopback, no container engine.
+"""The one-machine stack: real Kafka, HDFS, PostgreSQL, Airflow and Spark, without containers.
 
 Starts, watches and stops processes. It decides nothing about feeds, batches or offsets, and the
 package ``tallystick`` never imports it.

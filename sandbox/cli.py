@@ -22,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Kafka, HDFS, PostgreSQL and Airflow on this machine, on loopback.",
+    help="Kafka, HDFS, PostgreSQL, Airflow and Spark on this machine, on loopback.",
 )
 narrator = Console(stderr=True, soft_wrap=True, highlight=False)
 

@@ -64,14 +64,14 @@ def airflow_connections(sandbox: Services) -> dict[str, str]:
             "extra": {"bootstrap.servers": sandbox.kafka.bootstrap_servers},
         },
         "SPARK_DEFAULT": {
-            "conn_type": "spark",
-            "host": SPARK_MASTER,
-            "extra": {"deploy-mode": "client", "jars": jars},
-        },
-        "SPARK_CONNECT_DEFAULT": {
             "conn_type": "spark_connect",
             "host": HOST,
             "port": sandbox.home.ports["spark-connect"],
+        },
+        "SPARK_SUBMIT": {
+            "conn_type": "spark",
+            "host": SPARK_MASTER,
+            "extra": {"deploy-mode": "client", "jars": jars},
         },
         "WEBHDFS_DEFAULT": {
             "conn_type": "webhdfs",

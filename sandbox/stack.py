@@ -39,8 +39,7 @@ USUAL_PORTS = {
     "airflow": 18080,
     "spark-connect": 15002,
 }
-USUAL = ("kafka", "hdfs", "postgres", "airflow")
-GROUPS = (*USUAL, "spark-connect")
+GROUPS = ("kafka", "hdfs", "postgres", "airflow", "spark-connect")
 
 Report = Callable[[str], None]
 
@@ -89,7 +88,7 @@ class Sandbox:
         return list(self.home.state.fact("wanted", []))
 
     def up(self, only: Iterable[str] | None = None, *, report: Report = lambda text: None) -> None:
-        """Start the named groups (those of USUAL by default) and return when each is really ready.
+        """Start the named groups (all by default) and return when each is really ready.
 
         What runs already is left alone; Airflow brings PostgreSQL along. Raises SandboxError when
         a service does not come up; the others stay up.
@@ -263,7 +262,7 @@ def _timed(what: str, report: Report) -> Iterator[None]:
 
 def _checked(only: Iterable[str] | None) -> list[str]:
     if only is None:
-        return list(USUAL)
+        return list(GROUPS)
     wanted = list(only)
     unknown = [name for name in wanted if name not in GROUPS]
     if unknown or not wanted:

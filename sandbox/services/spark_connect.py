@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
 from sandbox.entry.jars import direct_jars, ensure_jars
+from sandbox.entry.layout import ROOT, SPARK_CONF
 from sandbox.entry.system import ensure_java
+from sandbox.errors import ServiceFailed
 from sandbox.ports import HOST, answers
 from sandbox.service import Home, Service, program
 
@@ -27,7 +30,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 class SparkConnect(Service):
-    """The server; ready when it accepts connections, which it does after its Spark has started."""
+    """The server; ready when it has done its first work, and so is warm."""
 
     def __init__(
         self, home: Home, master: str, *, settings: Mapping[str, str] | None = None
@@ -61,8 +64,29 @@ class SparkConnect(Service):
     @override
     def environment(self) -> Mapping[str, str]:
         java = str(ensure_java())
-        return {**os.environ, "JAVA_HOME": java, "SPARK_LOCAL_IP": HOST}
+        here = {"SPARK_LOCAL_IP": HOST, "SPARK_CONF_DIR": str(SPARK_CONF)}
+        return {**os.environ, **here, "JAVA_HOME": java}
 
     @override
     def missing(self) -> str | None:
         return None if answers(self.home.ports[NAME]) else "it does not accept connections"
+
+    @override
+    def provision(self) -> None:
+        """Have each new server do the work that would make somebody's first landing slow."""
+        if self.home.state.fact("spark_connect_warm") == self.pid:
+            return
+        argv = [program("python"), "-P", "-m", "sandbox.services.spark_warm_up", self.address]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with self.log.open("ab") as log:
+            done = subprocess.run(
+                [*argv, str(self.folder)],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                check=False,
+            )
+        if done.returncode != 0:
+            raise ServiceFailed(self.name, "did not do its first work", self.log)
+        self.home.state.replace("spark_connect_warm", self.pid)

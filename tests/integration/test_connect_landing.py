@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -56,10 +56,8 @@ with server.session(session_of(attempt, "landing"), {}, reads_kafka=True) as spa
 
 
 @pytest.fixture(scope="module")
-def server(sandbox: Sandbox) -> Iterator[ConnectServer]:
-    sandbox.up(only=["spark-connect"])
-    yield server_at(sandbox.env()["SPARK_CONNECT_URL"])
-    sandbox.spark_connect.stop()
+def server(spark_connect: str) -> ConnectServer:
+    return server_at(spark_connect)
 
 
 def server_at(url: str) -> ConnectServer:

@@ -277,6 +277,7 @@ def test_airflow_has_four_healthy_parts_and_leaves_no_worker(directory: Path) ->
         "AIRFLOW_CONN_KAFKA_DEFAULT",
         "AIRFLOW_CONN_WEBHDFS_DEFAULT",
         "AIRFLOW_CONN_SPARK_DEFAULT",
+        "AIRFLOW_CONN_SPARK_SUBMIT",
         "AIRFLOW_CONN_LEDGER_DEFAULT",
     }
     assert listening_beyond_loopback(sandbox.processes()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+
+from sandbox.connections import SPARK_MASTER
+from sandbox.services import spark_connect
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE_TEXT = (ROOT / "docker-compose.yml").read_text()
@@ -22,6 +26,7 @@ def test_every_part_of_airflow_and_of_the_data_path_is_there() -> None:
         "kafka",
         "namenode",
         "datanode",
+        "spark-connect",
         "init",
         "api-server",
         "scheduler",
@@ -60,8 +65,19 @@ def test_all_airflow_parts_share_one_environment() -> None:
         "AIRFLOW_CONN_KAFKA_DEFAULT",
         "AIRFLOW_CONN_WEBHDFS_DEFAULT",
         "AIRFLOW_CONN_SPARK_DEFAULT",
+        "AIRFLOW_CONN_SPARK_SUBMIT",
         "AIRFLOW_CONN_LEDGER_DEFAULT",
     } <= set(environments[0])
+
+
+def test_the_spark_connect_server_is_the_sandboxs() -> None:
+    command = SERVICES["spark-connect"]["command"]
+    assert f"--class={spark_connect.MAIN}" in command
+    assert f"--driver-memory={spark_connect.MEMORY}" in command
+    assert f"--master={SPARK_MASTER}" in command
+    connection = json.loads(SERVICES["scheduler"]["environment"]["AIRFLOW_CONN_SPARK_DEFAULT"])
+    assert connection["conn_type"] == "spark_connect"
+    assert f"--conf=spark.connect.grpc.binding.port={connection['port']}" in command
 
 
 def test_versions_come_from_the_sandbox_files() -> None:
