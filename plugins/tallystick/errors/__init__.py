@@ -49,6 +49,7 @@ from tallystick.errors.spark import (
     RecordsUnreadable,
     ScrubFailed,
     SparkError,
+    SparkRefused,
     SparkUnavailable,
 )
 from tallystick.errors.storage import (
@@ -102,6 +103,7 @@ __all__ = [
     "SourceError",
     "SourceRefused",
     "SparkError",
+    "SparkRefused",
     "SparkUnavailable",
     "StorageError",
     "StorageRefused",

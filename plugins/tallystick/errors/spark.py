@@ -67,6 +67,23 @@ class SparkUnavailable(SparkError):
         return f"Spark Connect server {server} can't be used now: {reason}."
 
 
+class SparkRefused(SparkError):
+    """A Spark Connect server refuses the connection's token, or can't be trusted with it."""
+
+    next_step = (
+        "Correct the connection's token or use_ssl. A server whose certificate is of an authority"
+        " of your own needs its file in GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, where this runs."
+    )
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(server, reason)
+
+    def sentence(self) -> str:
+        """The server, and what was said when it was asked."""
+        server, reason = self.args
+        return f"Spark Connect server {server} and its connection do not fit: {reason}."
+
+
 class RecordsUnreadable(SparkError):
     """Spark can't read single records of a batch. They are set aside; no other record waits."""
 

@@ -31,8 +31,9 @@ class ScrubOrder:
 class SparkRunner(Protocol):
     """One way to run the functions of `spark/` on a cluster.
 
-    Each method also raises SparkUnavailable where a server that is shared does not answer, and
-    ConfigurationError for what the connection names and is not there.
+    Each method also raises SparkUnavailable where a server that is shared does not answer,
+    SparkRefused where it lets the connection not in, and ConfigurationError for what the connection
+    names and is not there.
     """
 
     def interrupt(self, attempt_id: str) -> None:

@@ -21,6 +21,8 @@ _DEFAULT_PORT: Final = 15002
 # PySpark takes no IPv6 address.
 _HOST: Final = re.compile(r"(sc://)?(?P<host>[^\s:/;@\[\]]+)(:(?P<port>\d{1,5}))?/?")
 _EXTRAS: Final = ("use_ssl", "kafka-secrets")
+# What a header of HTTP/2 can carry.
+_TOKEN: Final = re.compile(r"[!-~]+")
 _SERVER: Final = "the server's host, such as spark.example.com"
 
 
@@ -55,7 +57,7 @@ class SparkConnectConnection:
     def of(cls, connection: Connection) -> SparkConnectConnection:
         """Raises ConfigurationError, with the connection and the part that is wrong.
 
-        PySpark encrypts whatever carries a token, whether `use_ssl` says so or not.
+        PySpark sends a token by TLS only, whether `use_ssl` says so or not; to `localhost`, not.
         """
         if connection.conn_type != CONN_TYPE:
             raise connection.wrong("conn_type", connection.conn_type, CONN_TYPE)
@@ -68,11 +70,14 @@ class SparkConnectConnection:
         use_ssl = str(connection.extra.get("use_ssl", False)).lower()
         if use_ssl not in ("true", "false"):
             raise connection.wrong("extra use_ssl", use_ssl, "true or false")
+        token = connection.password
+        if token is not None and not _TOKEN.fullmatch(token.get_secret_value()):
+            raise connection.wrong("password", HIDDEN, "a token of ASCII, without blanks")
         return cls(
             host=found["host"],
             port=int(found["port"] or connection.port or _DEFAULT_PORT),
             user=connection.login,
-            token=connection.password,
+            token=token,
             use_ssl=use_ssl == "true",
             kafka_secrets=node_file(connection, "kafka-secrets"),
         )

@@ -19,12 +19,8 @@ from tallystick.errors import ApplicationFailed, ApplicationOverdue, IngestionEr
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark import scrubbing, searching
 from tallystick.spark.causes import failure_of
-from tallystick.spark.connect_server import (
-    ConnectServer,
-    OpenSession,
-    is_lost,
-    session_of,
-)
+from tallystick.spark.connect_errors import is_lost
+from tallystick.spark.connect_server import ConnectServer, OpenSession, session_of
 from tallystick.spark.landing import land
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 

@@ -7,6 +7,7 @@ time-out of its own; closing the channel ends every request that is on its way.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 import uuid
@@ -15,25 +16,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.errors import ConfigurationError, SparkUnavailable
-from tallystick.spark.causes import failure_of
+from tallystick.errors import ConfigurationError
+from tallystick.spark.connect_errors import server_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 
-# What the client says when nobody answers, or the server does not know the session any more: it was
-# started anew, or somebody ended the session.
-_LOST: Final = (
-    "RETRIES_EXCEEDED",
-    "INVALID_HANDLE",
-    "SESSION_",
-    "ACTIVE_SESSION",
-    "RESPONSE_ALREADY_RECEIVED",
-    "UNAVAILABLE",
-)
-_STRANGE_SERVER: Final = "incorrect server side session"
 _TRIES: Final = 4
 """Of a request that nobody answers: about four seconds. The caller tries again later."""
 _ENDING_SECONDS: Final = 10.0
@@ -79,8 +69,9 @@ class ConnectServer:
         """The session with this id; it ends with the block, and its id is used up.
 
         `opened` hears of it before the server is asked anything. One that is opened again keeps its
-        id. Raises SparkUnavailable where nobody answers or the session is lost, and
-        ConfigurationError for what the server lacks, or for a property that a session can't set.
+        id. Raises SparkUnavailable where nobody answers or the session is lost, SparkRefused where
+        the token or the certificate is refused, and ConfigurationError for what the server lacks,
+        or for a property that a session can't set.
         """
         session = self._opened(session_id, _TRIES)
         try:
@@ -88,9 +79,10 @@ class ConnectServer:
             self._prepare(session.spark, conf, reads_kafka=reads_kafka)
             yield session.spark
         except Exception as error:
-            if is_lost(error):
-                raise SparkUnavailable(self.master, failure_of(error)) from error
-            raise
+            told = server_error(self.master, error)
+            if told is None:
+                raise
+            raise told from error
         finally:
             session.close()
             self.end_session(session_id, is_used_up=not is_opened_again)
@@ -113,7 +105,8 @@ class ConnectServer:
             if is_used_up:
                 session.spark.client.release_session()
         except Exception as error:  # noqa: BLE001 - it has ended already, or nobody answers
-            logger.info("%s: session %s is not ended: %s", self.master, session_id, error)
+            why = server_error(self.master, error) or error
+            logger.info("%s: session %s is not ended: %s", self.master, session_id, why)
         finally:
             late.cancel()
             session.close()
@@ -140,6 +133,8 @@ class ConnectServer:
         def close() -> None:
             with suppress(Exception):
                 builder.channel.close()
+            # Each client would stay in memory as long as this process lives.
+            atexit.unregister(spark.client._cleanup_ml)
 
         return OpenSession(spark, close)
 
@@ -170,24 +165,6 @@ class ConnectServer:
 def session_of(attempt_id: str, work: str) -> str:
     """The id of the session in which an attempt does this work: a UUID, always the same one."""
     return str(uuid.uuid5(uuid.UUID(int=0), f"tallystick {attempt_id} {work}"))
-
-
-def is_lost(error: BaseException | None) -> bool:
-    """True for an error that says that the server, or its session, is gone, or that came of it."""
-    while error is not None:
-        if _says_lost(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _says_lost(error: BaseException) -> bool:
-    condition = getattr(error, "getCondition", lambda: None)()
-    if condition:
-        return any(each in condition for each in _LOST)
-    # Without a condition: what gRPC says itself. Spark's own errors are of classes below this one.
-    is_of_wire = type(error).__name__ == "SparkConnectGrpcException"
-    return is_of_wire or _STRANGE_SERVER in str(error)
 
 
 def _has_connector(spark: SparkSession) -> bool:

@@ -47,6 +47,8 @@ WRONG = [
     ("spark-connect://h?use_ssl=perhaps", "use_ssl is 'perhaps'"),
     ("spark-connect://h?deploy-mode=client", "extra deploy-mode"),
     ("spark-connect://h?kafka-secrets=here", "kafka-secrets is 'here'"),
+    ("spark-connect://:t%C3%B6k@h", r"password is '\(not shown\)'; .* a token of ASCII"),
+    ("spark-connect://:two%20words@h", r"password is '\(not shown\)'"),
 ]
 
 

@@ -1,0 +1,75 @@
+"""What an error of Spark Connect's client says of the server: it refuses us, or it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+from tallystick.errors import SparkError, SparkRefused, SparkUnavailable
+from tallystick.spark.causes import cause_of, failure_of
+
+if TYPE_CHECKING:
+    import grpc
+
+# What the client says when nobody answers, or the server does not know the session any more: it was
+# started anew, or somebody ended the session.
+_LOST: Final = (
+    "RETRIES_EXCEEDED",
+    "INVALID_HANDLE",
+    "SESSION_",
+    "ACTIVE_SESSION",
+    "RESPONSE_ALREADY_RECEIVED",
+    "UNAVAILABLE",
+)
+_STRANGE_SERVER: Final = "incorrect server side session"
+_REFUSED: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+# gRPC tells these as a server that is not there, and the client tries again.
+_BAD_TLS: Final = (
+    "CERTIFICATE_VERIFY_FAILED",
+    "Hostname Verification Check failed",
+    "WRONG_VERSION_NUMBER",  # it does not speak TLS
+)
+
+
+def server_error(server: str, error: BaseException) -> SparkError | None:
+    """Our error where it is the server that can't be used; None where the work itself failed."""
+    of_wire = next((each for each in _causes(error) if _is_of_wire(each)), None)
+    reason = failure_of(error) if of_wire is None else _words(of_wire)
+    if of_wire is not None and _is_refusal(of_wire):
+        return SparkRefused(server, reason)
+    return SparkUnavailable(server, reason) if is_lost(error) else None
+
+
+def is_lost(error: BaseException) -> bool:
+    """True for an error that says that the server, or its session, is gone, or that came of it."""
+    return any(_says_lost(each) for each in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _says_lost(error: BaseException) -> bool:
+    condition = getattr(error, "getCondition", lambda: None)()
+    if condition:
+        return any(each in condition for each in _LOST)
+    # Without a condition: what gRPC says itself. Spark's own errors are of classes below this one.
+    is_of_wire = type(error).__name__ == "SparkConnectGrpcException"
+    return is_of_wire or _STRANGE_SERVER in str(error)
+
+
+def _is_of_wire(error: BaseException) -> TypeGuard[grpc.Call]:
+    import grpc
+
+    return isinstance(error, grpc.RpcError) and isinstance(error, grpc.Call)
+
+
+def _is_refusal(error: grpc.Call) -> bool:
+    said = error.details() or ""
+    return error.code().name in _REFUSED or any(each in said for each in _BAD_TLS)
+
+
+def _words(error: grpc.Call) -> str:
+    return f"{error.code().name}: {cause_of(error.details() or '')}"

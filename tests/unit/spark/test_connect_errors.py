@@ -1,0 +1,104 @@
+"""What an error says of a Spark Connect server; the texts are those of gRPC and of Spark."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+from pyspark.errors.exceptions.base import PySparkAssertionError
+from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
+from pyspark.sql.connect.client.retries import RetriesExceeded
+
+from tallystick.errors import SparkRefused, SparkUnavailable
+from tallystick.spark.connect_errors import is_lost, server_error
+
+SERVER = "sc://h:15002"
+TLS = "failed to connect to all addresses; last error: UNKNOWN: ipv4:1.2.3.4:15002: "
+HANDSHAKE = (
+    TLS + "Tls handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: error:1:SSL routines:"
+)
+
+
+class WireError(grpc.RpcError, grpc.Call):  # type: ignore[misc]
+    """As gRPC raises it."""
+
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        self._code, self._details = code, details
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return self._details
+
+
+def told(code: str, details: str) -> Exception:
+    """As PySpark raises it: anew, or after it has tried four times."""
+    cause = WireError(grpc.StatusCode[code], details)
+    error: Exception = SparkConnectGrpcException(f"<_InactiveRpcError of {details}>")
+    if code == "UNAVAILABLE":
+        error = RetriesExceeded(errorClass="RETRIES_EXCEEDED", messageParameters={})
+    error.__cause__ = cause
+    return error
+
+
+REFUSED = [
+    ("UNAUTHENTICATED", "Invalid authentication token"),
+    ("PERMISSION_DENIED", "not yours"),
+    ("UNAVAILABLE", HANDSHAKE + "OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: self signed"),
+    ("UNAVAILABLE", HANDSHAKE + "OPENSSL_internal:WRONG_VERSION_NUMBER: OK"),
+    ("UNAVAILABLE", TLS + "Custom verification check failed: Hostname Verification Check failed."),
+]
+GONE = [
+    ("UNAVAILABLE", TLS + "Failed to connect to remote host: Connection refused"),
+    ("UNAVAILABLE", HANDSHAKE + "Socket closed"),
+    ("UNAVAILABLE", "errors resolving h:15002: Domain name not found"),
+    ("RESOURCE_EXHAUSTED", "too many streams"),
+    ("CANCELLED", "Channel closed!"),
+]
+
+
+@pytest.mark.parametrize(("code", "details"), REFUSED)
+def test_a_token_or_a_certificate_that_is_refused_is_not_tried_again(
+    code: str, details: str
+) -> None:
+    error = server_error(SERVER, told(code, details))
+
+    assert isinstance(error, SparkRefused)
+    assert error.args == (SERVER, f"{code}: {details}")
+    assert not error.retry
+
+
+@pytest.mark.parametrize(("code", "details"), GONE)
+def test_a_server_that_is_not_there_is_tried_again_and_its_reason_is_told(
+    code: str, details: str
+) -> None:
+    error = server_error(SERVER, told(code, details))
+
+    assert isinstance(error, SparkUnavailable)
+    assert details in error.args[1]
+    assert error.retry
+
+
+LOST = [
+    "INVALID_HANDLE.SESSION_CLOSED",
+    "INVALID_HANDLE.SESSION_CHANGED",
+    "INVALID_HANDLE.OPERATION_NOT_FOUND",
+    "RESPONSE_ALREADY_RECEIVED",
+]
+
+
+@pytest.mark.parametrize("condition", LOST)
+def test_a_session_that_is_lost_is_tried_again(condition: str) -> None:
+    error = AnalysisException("gone", errorClass=condition, messageParameters={})
+    assert isinstance(server_error(SERVER, error), SparkUnavailable)
+
+
+def test_another_server_at_the_same_address_has_lost_the_session() -> None:
+    error = PySparkAssertionError("Received incorrect server side session identifier for request")
+    assert isinstance(server_error(SERVER, error), SparkUnavailable)
+
+
+def test_work_that_has_failed_is_not_the_server_s_fault() -> None:
+    error = AnalysisException("no", errorClass="PATH_NOT_FOUND", messageParameters={})
+    assert server_error(SERVER, error) is None
+    assert not is_lost(error)
