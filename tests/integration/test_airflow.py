@@ -61,8 +61,8 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
     assert dry.states() == {
         "finish": "success",
         "plan": "success",
-        **dict.fromkeys(("batch.land", "batch.verify_and_commit", "batch.publish"), "skipped"),
-        **dict.fromkeys(("announce", "sweep", "check"), "skipped"),
+        **dict.fromkeys(("batch.land", "batch.commit_and_publish"), "skipped"),
+        **dict.fromkeys(("announce", "check"), "skipped"),
     }
     assert "landed-0 [0, 1104)" in dry.log("plan")
     assert "Nothing was changed" in dry.log("plan")
@@ -74,9 +74,9 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
     assert "frozen: 1113 offsets in 1 new batches" in run.log("plan")
     assert "Spark has written it" in run.log("batch.land[0]")
     assert "1113 offsets = 1009 rows + 104 proven holes (4 control, 100 aborted)" in run.log(
-        "batch.verify_and_commit[0]"
+        "batch.commit_and_publish[0]"
     )
-    assert "is published: /airflow-tests/landed/gen=1/dt=" in run.log("batch.publish[0]")
+    assert "is published: /airflow-tests/landed/gen=1/dt=" in run.log("batch.commit_and_publish[0]")
     assert "nothing new at levels L0 and L1; no finding stands open" in run.log("check")
     [event] = place.rest.get("/assets/events", source_dag_id="ingest_landed")["asset_events"]
     assert event["extra"]["ranges"] == [

@@ -18,9 +18,9 @@ from tests.support.story import Story
 
 LONG = timedelta(seconds=60)
 OTHER = Owner("another run")
-LANDED = {"batch.land": "success", "batch.verify_and_commit": "success", "batch.publish": "success"}
+LANDED = {"batch.land": "success", "batch.commit_and_publish": "success"}
 LEFT_OUT = dict.fromkeys(LANDED, "skipped")
-AROUND = {"finish": "success", "plan": "success", "sweep": "success", "check": "success"}
+AROUND = {"finish": "success", "plan": "success", "check": "success"}
 
 
 @dataclass

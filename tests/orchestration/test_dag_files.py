@@ -19,13 +19,11 @@ from tests.orchestration.conftest import FEEDS, ROOT
 DAGS = ROOT / "dags"
 INGEST = {
     # task: (trigger rule, tasks directly after it)
-    "finish": ("all_success", {"plan"}),
-    "plan": ("all_done", {"batch.land", "batch.verify_and_commit", "batch.publish"}),
-    "batch.land": ("all_success", {"batch.verify_and_commit"}),
-    "batch.verify_and_commit": ("all_success", {"batch.publish"}),
-    "batch.publish": ("all_success", {"announce", "sweep"}),
+    "finish": ("all_success", {"announce"}),
+    "plan": ("all_success", {"batch.land", "batch.commit_and_publish"}),
+    "batch.land": ("all_success", {"batch.commit_and_publish"}),
+    "batch.commit_and_publish": ("all_success", {"announce"}),
     "announce": ("all_done", {"check"}),
-    "sweep": ("all_done", {"check"}),
     "check": ("all_done", set()),
 }
 
@@ -92,10 +90,10 @@ def test_every_dag_has_the_house_settings(bag: Any, dag_id: str) -> None:
 def test_landing_waits_in_the_feeds_own_pool(bag: Any) -> None:
     assert bag.dags["ingest_orders"].task_dict["batch.land"].pool == "default_pool"
     assert bag.dags["ingest_windowed"].task_dict["batch.land"].pool == "spark_local"
-    assert bag.dags["ingest_windowed"].task_dict["batch.publish"].pool == "default_pool"
+    assert bag.dags["ingest_windowed"].task_dict["batch.commit_and_publish"].pool == "default_pool"
     tasks = bag.dags["ingest_orders"].task_dict
     assert tasks["batch.land"].max_active_tis_per_dagrun == 4
-    assert tasks["batch.verify_and_commit"].max_active_tis_per_dagrun == 4
+    assert tasks["batch.commit_and_publish"].max_active_tis_per_dagrun == 4
 
 
 def test_an_ingest_run_has_an_interval_as_wide_as_its_schedule(bag: Any) -> None:
@@ -137,6 +135,34 @@ def test_a_broken_feed_file_is_shown_and_takes_no_other_feed_away(
     assert "windowed.yaml:5: plan.untill: unknown key; nearest known key: until" in error
 
 
+@pytest.mark.parametrize(
+    "dag_id", ["ingest_orders", "ingest_windowed", "reconcile_orders", "repair_orders"]
+)
+def test_a_task_builds_its_own_dag_alone_and_reads_no_other_feeds_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bag: Any, dag_id: str
+) -> None:
+    from airflow.sdk.definitions._internal.dag_parsing_context import (
+        _airflow_parsing_context_manager,
+    )
+
+    shutil.copytree(FEEDS, tmp_path, dirs_exist_ok=True)
+    read: list[str] = []
+    really = Path.read_bytes
+    monkeypatch.setattr(
+        Path, "read_bytes", lambda path: read.append(str(path.name)) or really(path)
+    )
+    monkeypatch.setenv("TALLYSTICK_FEEDS", str(tmp_path))
+    # Airflow itself leaves them set: they are to be gone with this test.
+    for name in ("DAG", "TASK"):
+        monkeypatch.setenv(f"_AIRFLOW_PARSING_CONTEXT_{name}_ID", "")
+    with _airflow_parsing_context_manager(dag_id=dag_id, task_id="plan"):
+        mine = a_bag(DAGS / "tallystick_feeds.py")
+    assert mine.import_errors == {}
+    assert list(mine.dags) == [dag_id]
+    assert [name for name in read if name.endswith(".yaml")] == [f"{dag_id.partition('_')[2]}.yaml"]
+    assert set(mine.dags[dag_id].task_dict) == set(bag.dags[dag_id].task_dict)
+
+
 def test_a_missing_folder_of_feeds_is_an_import_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +174,7 @@ def test_a_missing_folder_of_feeds_is_an_import_error(
 
 def test_parsing_the_dag_files_imports_nothing_heavy() -> None:
     heavy = ["pyspark", "pandas", "numpy", "pyarrow", "confluent_kafka", "kafka", "psycopg", "hdfs"]
+    heavy += ["tallystick.wiring", "tallystick.workflows"]  # as a whole, a second for each task
     script = (
         "import sys\n"
         "from airflow.dag_processing.dagbag import DagBag\n"

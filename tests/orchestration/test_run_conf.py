@@ -75,8 +75,7 @@ def test_an_airflow_that_ignores_a_runs_configuration_does_not_run_it_for_real(d
         (
             "ingest_orders",
             {"dryrun": True},
-            dict.fromkeys(("finish", "plan", "announce", "sweep", "check"), "failed")
-            | BATCH_NOT_REACHED,
+            dict.fromkeys(("finish", "plan", "announce", "check"), "failed") | BATCH_NOT_REACHED,
         ),
         (
             "repair_orders",
@@ -111,7 +110,7 @@ def test_a_run_with_an_unknown_key_does_nothing_at_all(
 
 def test_a_wrong_window_does_nothing_at_all(stage: Stage, dags: Any) -> None:
     found = run(dags["ingest_orders"], window_start="yesterday", window_end="2026-11-01T07:00:00Z")
-    assert (found.state, found.tasks["finish"], found.tasks["sweep"]) == ("failed",) + (
+    assert (found.state, found.tasks["finish"], found.tasks["check"]) == ("failed",) + (
         ("failed",) * 2
     )
     assert not stage.story.directory.joinpath("landing").exists()

@@ -139,7 +139,7 @@ def test_failed_tasks_are_named_with_their_map_index() -> None:
         {"task_id": "plan", "map_index": -1, "state": "success"},
         {"task_id": "batch.land", "map_index": 0, "state": "skipped"},
         {"task_id": "batch.land", "map_index": 1, "state": "failed"},
-        {"task_id": "batch.publish", "map_index": 1, "state": "upstream_failed"},
+        {"task_id": "batch.commit_and_publish", "map_index": 1, "state": "upstream_failed"},
         {"task_id": "check", "map_index": -1, "state": "failed"},
     ]
     ti = SimpleNamespace(
@@ -147,5 +147,5 @@ def test_failed_tasks_are_named_with_their_map_index() -> None:
     )
     assert failed_tasks({"ti": ti}) == [
         "batch.land[1] (failed)",
-        "batch.publish[1] (upstream_failed)",
+        "batch.commit_and_publish[1] (upstream_failed)",
     ]

@@ -76,7 +76,7 @@ def test_nothing_to_land_is_a_green_run_without_an_event(stage: Stage, dags: Any
 def test_a_dry_run_changes_nothing_and_skips_all_the_rest(stage: Stage, dags: Any) -> None:
     found = run(dags["ingest_orders"], dry_run=True)
     assert found.state == "success"
-    skipped = dict.fromkeys(("announce", "sweep", "check"), "skipped")
+    skipped = dict.fromkeys(("announce", "check"), "skipped")
     assert found.tasks == {"finish": "success", "plan": "success"} | LEFT_OUT | skipped
     with stage.services_of(None) as services:  # type: ignore[arg-type]
         assert services.ledger.batches(services.feed_name) == []
@@ -145,7 +145,7 @@ def test_a_batch_that_was_taken_over_is_skipped_before_its_commit(
     monkeypatch.setattr(verification, "verify_and_commit", lose_the_first)
     found = run(dags["ingest_orders"])
     assert found.state == "success"
-    states = sorted(state for task, state in found.tasks.items() if task.startswith("batch.verify"))
+    states = sorted(state for task, state in found.tasks.items() if task.startswith("batch.commit"))
     assert states == ["skipped", "success", "success"]
     with stage.services_of(None) as services:  # type: ignore[arg-type]
         assert services.ledger.committed_batch(lost[0]) is None
@@ -345,7 +345,7 @@ def test_a_repair_whose_batch_another_owner_has_fails(
 ) -> None:
     harmed(stage, dags)
     monkeypatch.setattr(
-        "tallystick.orchestration.repair.still_unfinished",
+        "tallystick.workflows.repairing.left_undone.still_unfinished",
         lambda *_: iter(["Batch b is landing still."]),
     )
     found = run(dags["repair_orders"], dry_run=False)

@@ -1,35 +1,43 @@
-"""The tasks that carry out one batch: land, verify and commit, publish. Runs map them."""
+"""The tasks that carry out one batch: land; then verify, commit and publish. Runs map them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from airflow.sdk import task, task_group
+from airflow.sdk import BaseOperator, task_group
 
 from tallystick.orchestration import ingest_tasks
 from tallystick.orchestration.land_operator import LandOperator
+from tallystick.orchestration.run_context import Context
 from tallystick.settings.feed import Feed
 
 # In client mode each is a JVM on the machine that runs the tasks; a pool limits all runs together.
 # Proofs are bound alike: each holds the offsets of its batch in memory.
 DRIVERS_PER_RUN: Final = 4
-_BATCH: Final = "{{ task.op_kwargs['batch_id'] }}"
+_BATCH: Final = "{{ task.batch_id }}"
+
+
+class CommitOperator(BaseOperator):
+    """Verifies, commits and publishes what an attempt has landed; gives the id of the batch."""
+
+    template_fields: Sequence[str] = ("batch_id", "attempt")
+
+    def __init__(
+        self, *, feed: Feed, batch_id: str, attempt: dict[str, Any] | None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.feed = feed
+        self.batch_id = batch_id
+        self.attempt = attempt
+
+    def execute(self, context: Context) -> str:
+        """The batch's id, once readers find it in its directory."""
+        return ingest_tasks.commit_and_publish(self.feed, self.batch_id, self.attempt)
 
 
 def batch_tasks(feed: Feed) -> Any:
     """A task group, `batch`, to be expanded over the ids of a run's batches."""
-
-    @task(
-        task_id="verify_and_commit",
-        map_index_template=_BATCH,
-        max_active_tis_per_dagrun=DRIVERS_PER_RUN,
-    )
-    def verify_and_commit(batch_id: str, attempt: dict[str, Any] | None) -> None:
-        ingest_tasks.verify_and_commit(feed, attempt)
-
-    @task(task_id="publish", map_index_template=_BATCH)
-    def publish(batch_id: str) -> str:
-        return ingest_tasks.publish(feed, batch_id)
 
     @task_group(group_id="batch")
     def batch(batch_id: str) -> None:
@@ -39,8 +47,15 @@ def batch_tasks(feed: Feed) -> Any:
             batch_id=batch_id,
             pool=feed.spark.pool,
             max_active_tis_per_dagrun=DRIVERS_PER_RUN,
-            map_index_template="{{ task.batch_id }}",
+            map_index_template=_BATCH,
         )
-        verify_and_commit(batch_id=batch_id, attempt=landed.output) >> publish(batch_id=batch_id)
+        CommitOperator(
+            task_id="commit_and_publish",
+            feed=feed,
+            batch_id=batch_id,
+            attempt=landed.output,
+            max_active_tis_per_dagrun=DRIVERS_PER_RUN,
+            map_index_template=_BATCH,
+        )
 
     return batch

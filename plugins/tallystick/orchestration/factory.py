@@ -6,7 +6,9 @@ Airflow knows one import error per DAG file, and a file that raises has no DAGs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from airflow.sdk import DAG
 
@@ -14,19 +16,27 @@ from tallystick.errors import FeedFileInvalid
 from tallystick.orchestration.ingest import ingest_dag
 from tallystick.orchestration.reconcile import reconcile_dag
 from tallystick.orchestration.repair import repair_dag
-from tallystick.settings.feeds import read_feeds
+from tallystick.settings.feed import Feed
+from tallystick.settings.feeds import feed_as_written, read_feeds
+
+# A DAG's id is its kind, an underscore and its feed.
+_KINDS: Final[Mapping[str, Callable[[Feed], DAG]]] = {
+    "ingest": ingest_dag,
+    "reconcile": reconcile_dag,
+    "repair": repair_dag,
+}
 
 
-def build_all(folder: Path) -> dict[str, DAG]:
-    """The DAGs of every feed whose file is right, by id.
+def build_dags(folder: Path, dag_id: str | None) -> dict[str, DAG]:
+    """The DAGs of every feed whose file is right, by id; in a task, its own DAG alone: `dag_id`.
 
-    Raises ConfigurationError if there is no such folder.
+    A task is told its own DAG's id, so it reads one feed file, however many there are. Raises
+    ConfigurationError if there is no such folder, and in a task what is wrong with its feed's file.
     """
-    dags = (
-        build(feed)
-        for feed in read_feeds(folder).feeds.values()
-        for build in (ingest_dag, reconcile_dag, repair_dag)
-    )
+    if dag_id:
+        kind, _, name = dag_id.partition("_")
+        return {dag_id: _KINDS[kind](feed_as_written(folder, name))}
+    dags = (build(feed) for feed in read_feeds(folder).feeds.values() for build in _KINDS.values())
     return {dag.dag_id: dag for dag in dags}
 
 

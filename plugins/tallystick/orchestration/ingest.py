@@ -1,16 +1,17 @@
-"""The DAG `ingest_<feed>`: finish, plan, per batch land, verify and commit, publish; then check."""
+"""The DAG `ingest_<feed>`: plan, per batch land, then commit and publish; announce; check."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any, Final
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, task
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule
 
 from tallystick.orchestration import ingest_tasks
 from tallystick.orchestration.announcement import asset_of
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.run_context import Context, require_known_conf, window_of
 from tallystick.settings.feed import Feed
 
@@ -61,12 +62,13 @@ def ingest_dag(feed: Feed) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args=TASK_DEFAULTS | {"pre_execute": refuse_wrong_conf},
-        params=form(feed),
         tags=[TAG, "ingest"],
         description=f"Lands the topic {feed.source.topic} below {feed.target.root}/{feed.name}",
         doc_md=_words(feed),
     ) as dag:
         _tasks(feed)
+    # After the tasks: each of them would copy the form, time and again.
+    dag.params = form(feed)
     return dag
 
 
@@ -101,34 +103,24 @@ def form(feed: Feed) -> dict[str, Param]:
 
 def _tasks(feed: Feed) -> None:
     # A story that can go on does: a task that needs only the end of others waits for ALL_DONE, and
-    # `check` is the one leaf, which fails the run when any of them has failed.
-    @task(task_id=ingest_tasks.FINISH_TASK)
-    def finish(**context: Any) -> None:
-        ingest_tasks.finish(feed, context)
-
-    @task(task_id=ingest_tasks.PLAN_TASK, trigger_rule=TriggerRule.ALL_DONE)
-    def plan(**context: Any) -> list[str]:
-        return ingest_tasks.plan(feed, context)
-
-    @task(
+    # `check` is the one leaf, which fails the run when any of them has failed. What an earlier run
+    # has left to publish holds up no plan, so both begin at once.
+    finish = FeedTask(task_id=ingest_tasks.FINISH_TASK, feed=feed, work=ingest_tasks.finish)
+    plan = FeedTask(task_id=ingest_tasks.PLAN_TASK, feed=feed, work=ingest_tasks.plan)
+    announce = FeedTask(
         task_id=ingest_tasks.ANNOUNCE_TASK,
+        feed=feed,
+        work=ingest_tasks.announce,
         trigger_rule=TriggerRule.ALL_DONE,
         outlets=[asset_of(feed.name)],
     )
-    def announce(**context: Any) -> None:
-        ingest_tasks.announce(feed, context)
-
-    @task(task_id=ingest_tasks.SWEEP_TASK, trigger_rule=TriggerRule.ALL_DONE)
-    def sweep() -> None:
-        ingest_tasks.sweep(feed)
-
-    @task(task_id=ingest_tasks.CHECK_TASK, trigger_rule=TriggerRule.ALL_DONE)
-    def check(**context: Any) -> None:
-        ingest_tasks.check(feed, context)
-
-    planned = plan()
-    finish() >> planned
-    batch_tasks(feed).expand(batch_id=planned) >> [announce(), sweep()] >> check()
+    check = FeedTask(
+        task_id=ingest_tasks.CHECK_TASK,
+        feed=feed,
+        work=ingest_tasks.check,
+        trigger_rule=TriggerRule.ALL_DONE,
+    )
+    [finish, batch_tasks(feed).expand(batch_id=plan.output)] >> announce >> check
 
 
 def _words(feed: Feed) -> str:
@@ -149,11 +141,11 @@ Lands the topic `{source.topic}` ({source.isolation}, from `{source.connection}`
 | finish | publishes what an earlier run committed and did not publish |
 | plan | decides what is due, records what was lost, claims the ranges; its log names them |
 | batch.land | lets Spark write one batch into its own staging directory |
-| batch.verify_and_commit | reads it back from HDFS, accounts for every offset, commits |
-| batch.publish | renames the directory to where readers look |
+| batch.commit_and_publish | reads it back from HDFS, accounts for every offset, commits, and \
+renames the directory to where readers look |
 | announce | tells the asset `tallystick://{feed.name}` what was published, finish included |
-| sweep | clears the staging directories of dead attempts |
-| check | fails when something is lost, doubled or unknown, or when a batch failed |
+| check | clears the staging directories of dead attempts; fails when something is lost, doubled \
+or unknown, or when a batch failed |
 
 A window that was landed before is a no-op, so backfills and manual runs may come in any order, and
 twice. **Dry run** in the form of Trigger shows the plan and changes nothing.

@@ -1,13 +1,14 @@
 """What the tasks of an ingest run do: one workflow each, in Airflow's terms. They decide nothing.
 
-Heavy libraries are imported when a task runs: the module itself is read with every DAG file.
+Workflows are imported by the task that needs them: every task and the DAG processor read this
+module, and all workflows together take longer than a small task.
 """
 
 from __future__ import annotations
 
 import logging
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk.exceptions import (
     AirflowFailException,
@@ -15,10 +16,9 @@ from airflow.sdk.exceptions import (
     DownstreamTasksSkipped,
 )
 
-from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId
-from tallystick.domain.planning.due import MOST_BATCHES
+from tallystick.errors import IngestionError
 from tallystick.orchestration.announcement import asset_of, landed_extra
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
@@ -30,19 +30,16 @@ from tallystick.orchestration.run_context import (
     window_of,
 )
 from tallystick.settings.feed import Feed
-from tallystick.workflows.asking import sweeping
-from tallystick.workflows.committing import publishing, verification
-from tallystick.workflows.landing import checking
-from tallystick.workflows.planning import plan as planning
-from tallystick.workflows.planning.plan_report import PlanReport
+
+if TYPE_CHECKING:
+    from tallystick.workflows.planning.plan_report import PlanReport
 
 log = logging.getLogger(__name__)
 
 FINISH_TASK: Final = "finish"
 PLAN_TASK: Final = "plan"
-PUBLISH_TASK: Final = "batch.publish"
+COMMIT_TASK: Final = "batch.commit_and_publish"
 ANNOUNCE_TASK: Final = "announce"
-SWEEP_TASK: Final = "sweep"
 CHECK_TASK: Final = "check"
 WAITING: Final = "waiting"
 PLANNED_AT: Final = "planned_at"
@@ -53,9 +50,11 @@ def finish(feed: Feed, context: Context) -> None:
 
     In a dry run nothing is, and the tasks that would wait for the end of all others are skipped.
     """
+    from tallystick.workflows.committing import publishing
+
     if is_dry_run(context):
         log.info("A dry run: nothing is finished, swept or checked.")
-        raise DownstreamTasksSkipped(tasks=[ANNOUNCE_TASK, SWEEP_TASK, CHECK_TASK])
+        raise DownstreamTasksSkipped(tasks=[ANNOUNCE_TASK, CHECK_TASK])
     with in_airflow_terms(), services_of(feed) as services:
         waiting = services.ledger.unpublished(services.feed_name)
         # Pushed before the first is published: one that fails must not hush up the others.
@@ -69,6 +68,9 @@ def plan(feed: Feed, context: Context) -> list[str]:
 
     Without one, Airflow skips the tasks that need one, those of an earlier life of the run too.
     """
+    from tallystick.domain.planning.due import MOST_BATCHES
+    from tallystick.workflows.planning import plan as planning
+
     with in_airflow_terms(), services_of(feed) as services:
         window = window_of(feed.name, context)
         if is_dry_run(context):
@@ -88,18 +90,19 @@ def plan(feed: Feed, context: Context) -> list[str]:
     return batches[:MOST_BATCHES]
 
 
-def verify_and_commit(feed: Feed, attempt: dict[str, Any] | None) -> None:
-    """Prove what the attempt has written, and commit it."""
-    if attempt is None:
-        log.info("Nothing was landed, so there is nothing to verify.")
-        return
-    with in_airflow_terms(), services_of(feed) as services:
-        verification.verify_and_commit(services, Attempt(**attempt))
+def commit_and_publish(feed: Feed, batch_id: str, attempt: dict[str, Any] | None) -> str:
+    """The batch's id, once what the attempt has written is proven and readers find it.
 
+    Without an attempt nothing was landed, and what was committed before is published.
+    """
+    from tallystick.domain.batches.batch import Attempt
+    from tallystick.workflows.committing import publishing, verification
 
-def publish(feed: Feed, batch_id: str) -> str:
-    """The batch's id, once readers find it in its directory."""
     with in_airflow_terms(), services_of(feed) as services:
+        if attempt is None:
+            log.info("Nothing was landed, so there is nothing to verify.")
+        else:
+            verification.verify_and_commit(services, Attempt(**attempt))
         if services.ledger.committed_batch(BatchId(batch_id)) is None:
             raise AirflowSkipException(f"Batch {batch_id} was given up: nothing to publish.")
         publishing.publish(services, BatchId(batch_id))
@@ -112,7 +115,7 @@ def announce(feed: Feed, context: Context) -> None:
     """
     ti = context["ti"]
     # Asked for by a list: a single task's single answer would come without one.
-    own = [each for each in ti.xcom_pull(task_ids=[PUBLISH_TASK]) if each]
+    own = [each for each in ti.xcom_pull(task_ids=[COMMIT_TASK]) if each]
     told = dict.fromkeys([*(ti.xcom_pull(task_ids=FINISH_TASK, key=WAITING) or ()), *own])
     with in_airflow_terms(), services_of(feed) as services:
         found = [services.ledger.committed_batch(BatchId(each)) for each in told]
@@ -126,28 +129,30 @@ def announce(feed: Feed, context: Context) -> None:
     )
 
 
-def sweep(feed: Feed) -> None:
-    """Put away the staging directories of attempts that can never commit any more."""
-    with in_airflow_terms(), services_of(feed) as services:
-        swept = sweeping.sweep(services)
-        log.info("%d staging directories were swept.", swept)
-
-
 def check(feed: Feed, context: Context) -> None:
-    """Fail loudly when something is wrong, after everything that could be landed has been."""
+    """Sweep, then fail loudly when something is wrong: everything that could be landed has been."""
+    from tallystick.workflows.asking import sweeping
+    from tallystick.workflows.landing import checking
+    from tallystick.workflows.landing.run import noted
+
     failed = failed_tasks(context)
     if failed:
         log.error("Failed in this run: %s", ", ".join(failed))
-    since = context["ti"].xcom_pull(task_ids=PLAN_TASK, key=PLANNED_AT)
-    if since is None:
-        raise AirflowFailException(
-            f"Feed {feed.name} was not checked, because nothing was planned. Read the log of the"
-            f" task {PLAN_TASK}, then run again."
-        )
+    troubles: list[IngestionError] = []
     with in_airflow_terms(), services_of(feed) as services:
+        with noted(troubles):
+            log.info("%d staging directories were swept.", sweeping.sweep(services))
+        since = context["ti"].xcom_pull(task_ids=PLAN_TASK, key=PLANNED_AT)
+        if since is None:
+            raise AirflowFailException(
+                f"Feed {feed.name} was not checked, because nothing was planned. Read the log of"
+                f" the task {PLAN_TASK}, then run again."
+            )
         findings = checking.check(services, datetime.fromisoformat(since))
         on_record = services.ledger.findings(services.feed_name)
         checking.require_clean(feed.name, findings, on_record)
+        for trouble in troubles:
+            raise trouble
     if failed:
         raise AirflowFailException(
             f"Feed {feed.name}: {', '.join(failed)}. What could be landed has been. Read the logs"

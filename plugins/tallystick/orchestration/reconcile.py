@@ -5,19 +5,15 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from airflow.sdk import DAG, Asset, CronTriggerTimetable, task
+from airflow.sdk import DAG, Asset, CronTriggerTimetable
 from airflow.sdk.exceptions import AirflowException
 
-from tallystick.domain.batches.paths import report_page
-from tallystick.domain.rules.findings import Level
-from tallystick.domain.rules.run_news import numbered
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
 from tallystick.orchestration.run_context import Context
 from tallystick.settings.feed import Feed
-from tallystick.workflows.landing import checking
-from tallystick.workflows.reconciling import reconciliation, reporting
 
 log = logging.getLogger(__name__)
 
@@ -48,18 +44,13 @@ def reconcile_dag(feed: Feed) -> DAG:
         description=f"Compares what was landed of {feed.source.topic} with broker and ledger",
         doc_md=_WORDS.format(feed=feed.name, topic=feed.source.topic),
     ) as dag:
-
-        @task(task_id=RECONCILE_TASK, outlets=[verdict_asset_of(feed.name)])
-        def look(**context: Any) -> dict[str, Any]:
-            return reconcile(feed, context)
-
-        @task(task_id="judge")
-        def judge(**context: Any) -> None:
-            failing = context["ti"].xcom_pull(task_ids=RECONCILE_TASK, key=FAILING)
-            with in_airflow_terms():
-                checking.require_none_failing(feed.name, failing or ())
-
-        look() >> judge()
+        look = FeedTask(
+            task_id=RECONCILE_TASK,
+            feed=feed,
+            work=reconcile,
+            outlets=[verdict_asset_of(feed.name)],
+        )
+        look >> FeedTask(task_id="judge", feed=feed, work=judge)
     return dag
 
 
@@ -69,8 +60,12 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     When the only trouble is a witness that did not answer, raises AirflowException: that may pass,
     so Airflow asks again.
     """
-    # pandas takes a second, which a DAG file must not wait for.
+    # Workflows and reports take a second, which a DAG file must not wait for.
+    from tallystick.domain.batches.paths import report_page
+    from tallystick.domain.rules.findings import Level
+    from tallystick.domain.rules.run_news import numbered
     from tallystick.report.faces import face_of
+    from tallystick.workflows.reconciling import reconciliation, reporting
 
     with in_airflow_terms(), services_of(feed) as services:
         found = reconciliation.reconcile(services, Level.L4)
@@ -104,6 +99,15 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     }
     context["outlet_events"][verdict_asset_of(feed.name)].extra = summary
     return summary
+
+
+def judge(feed: Feed, context: Context) -> None:
+    """Fail on what reconcile has found, where the feed says so."""
+    from tallystick.workflows.landing import checking
+
+    failing = context["ti"].xcom_pull(task_ids=RECONCILE_TASK, key=FAILING)
+    with in_airflow_terms():
+        checking.require_none_failing(feed.name, failing or ())
 
 
 _WORDS = """\

@@ -7,16 +7,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from airflow.sdk import DAG, Param, TriggerRule, task
+from airflow.sdk import DAG, Param, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tallystick.domain.identities import BatchId
 from tallystick.domain.plain_json import from_plain, to_plain
-from tallystick.domain.repair.plan import StorageSteps
 from tallystick.errors import ConfigurationError, IngestionError
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
 from tallystick.orchestration.run_context import (
     Context,
@@ -26,13 +26,6 @@ from tallystick.orchestration.run_context import (
     state_of,
 )
 from tallystick.settings.feed import Feed
-from tallystick.workflows.asking.sweeping import sweep
-from tallystick.workflows.committing import publishing
-from tallystick.workflows.landing.run import noted
-from tallystick.workflows.repairing import repair as repairing
-from tallystick.workflows.repairing.closing import close_mended
-from tallystick.workflows.repairing.left_undone import still_unfinished
-from tallystick.workflows.repairing.telling import tell
 
 log = logging.getLogger(__name__)
 
@@ -52,21 +45,16 @@ def repair_dag(feed: Feed) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args=TASK_DEFAULTS,
-        params=_form(),
         tags=[TAG, "repair"],
         description=f"Lands again what is missing or damaged of {feed.source.topic}",
         doc_md=_WORDS.format(feed=feed.name, topic=feed.source.topic),
     ) as dag:
-
-        @task(task_id=_BEGIN)
-        def begin(**context: Any) -> list[str]:
-            return begin_repair(feed, context)
-
-        @task(task_id=_SETTLE, trigger_rule=TriggerRule.ALL_DONE)
-        def settle(**context: Any) -> None:
-            settle_repair(feed, context)
-
-        batch_tasks(feed).expand(batch_id=begin()) >> settle()
+        begin = FeedTask(task_id=_BEGIN, feed=feed, work=begin_repair)
+        settle = FeedTask(
+            task_id=_SETTLE, feed=feed, work=settle_repair, trigger_rule=TriggerRule.ALL_DONE
+        )
+        batch_tasks(feed).expand(batch_id=begin.output) >> settle
+    dag.params = _form()  # after the tasks, as in ingest
     return dag
 
 
@@ -101,6 +89,11 @@ def numbers_of(params: Mapping[str, Any]) -> tuple[int, ...]:
 
 def begin_repair(feed: Feed, context: Context) -> list[str]:
     """The ids of the repair's batches; none in a dry run: Airflow skips the tasks that need one."""
+    from tallystick.workflows.committing import publishing
+    from tallystick.workflows.landing.run import noted
+    from tallystick.workflows.repairing import repair as repairing
+    from tallystick.workflows.repairing.telling import tell
+
     with in_airflow_terms(), services_of(feed) as services:
         numbers = numbers_of(context["params"])
         if is_dry_run(context):
@@ -121,6 +114,13 @@ def settle_repair(feed: Feed, context: Context) -> None:
 
     Without a repair that was begun nothing is changed: it was refused, or only asked about.
     """
+    from tallystick.domain.repair.plan import StorageSteps
+    from tallystick.workflows.asking.sweeping import sweep
+    from tallystick.workflows.committing import publishing
+    from tallystick.workflows.landing.run import noted
+    from tallystick.workflows.repairing.closing import close_mended
+    from tallystick.workflows.repairing.left_undone import still_unfinished
+
     _require_begun(feed, context)
     with in_airflow_terms(), services_of(feed) as services:
         troubles: list[IngestionError] = []
