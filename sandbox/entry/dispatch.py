@@ -116,6 +116,7 @@ def _environment(*, connected: bool = True) -> dict[str, str]:
     Our programs come first on PATH; our packages, a Java 17 and the connections are there.
     """
     env = dict(os.environ)
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # or every start compiles hundreds of our modules
     env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["VIRTUAL_ENV"] = str(VENV)
     paths = [str(ROOT / "plugins"), str(ROOT), env.get("PYTHONPATH", "")]

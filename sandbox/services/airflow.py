@@ -225,6 +225,7 @@ class Airflow:
     def environment(self) -> dict[str, str]:
         """What the components run in: ours without foreign Airflow settings, and theirs."""
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW")}
+        inherited.pop("PYTHONDONTWRITEBYTECODE", None)  # or every task compiles our modules
         # spark-submit and python3 are taken from PATH.
         inherited["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return inherited | self._own_settings()
