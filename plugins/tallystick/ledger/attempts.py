@@ -11,9 +11,11 @@ from typing import Any, Final
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.states import BatchState
+from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken, Owner
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
 from tallystick.ledger.connection import Transaction
+from tallystick.ledger.rows import attempt_in
 from tallystick.ledger.texts import storable
 
 CAN_COMMIT: Final = (BatchState.LANDING.value, BatchState.VERIFIED.value)
@@ -25,6 +27,12 @@ def locked_batch(transaction: Transaction, batch_id: BatchId) -> Any:
     if row is None:
         raise BatchUnknown(batch_id)
     return row
+
+
+def read_attempt(transaction: Transaction, attempt_id: AttemptId) -> Attempt | None:
+    """The attempt as it was begun; None for one that this ledger never saw."""
+    row = transaction.row("attempt", attempt_id=attempt_id)
+    return attempt_in(row) if row is not None else None
 
 
 def begin_attempt(
@@ -39,21 +47,28 @@ def begin_attempt(
     the batch is over.
     """
     batch = locked_batch(transaction, batch_id)
-    known = transaction.row("attempt", attempt_id=attempt_id)
-    if known is not None and known.batch_id != batch_id:
+    known = read_attempt(transaction, attempt_id)
+    if known and known.batch_id != batch_id:
         raise LedgerRefused(
             "make_attempt",
             f"attempt {attempt_id} belongs to batch {known.batch_id}, not {batch_id}",
         )
-    if known is not None and known.token != batch.newest_token:
+    seconds = batch.lease_seconds_left or 0.0
+    answer = beginning(
+        BatchState(batch.state),
+        batch.newest_token,
+        known.token if known else None,
+        is_free=is_free_for(owner, batch.holder, seconds),
+    )
+    if known and answer is Beginning.FENCED:
         raise AttemptFenced(batch_id, known.token, batch.newest_token)
-    if not _may_land(batch):
+    if answer is Beginning.OVER:
         return None
-    if known is not None:
-        attempt = Attempt(attempt_id, batch_id, FencingToken(known.token), Owner(known.owner))
-        transaction.change("renew_lease", **_named(attempt), lease=lease)
-        return attempt
-    _require_free(batch, owner)
+    if answer is Beginning.BUSY:
+        raise BatchBusy(batch_id, batch.holder, seconds)
+    if known:
+        transaction.change("renew_lease", **_named(known), lease=lease)
+        return known
     token = FencingToken(batch.newest_token + 1)
     attempt = Attempt(attempt_id, batch_id, token, owner)
     transaction.change("make_attempt", **_named(attempt))
@@ -120,22 +135,12 @@ def record_verified(transaction: Transaction, attempt: Attempt, manifest: Manife
 def fenced(transaction: Transaction, attempt: Attempt) -> LedgerError:
     """Why this attempt may change nothing: a newer token, or a batch that is over."""
     batch = locked_batch(transaction, attempt.batch_id)
-    known = transaction.row("attempt", attempt_id=attempt.attempt_id)
+    known = read_attempt(transaction, attempt.attempt_id)
     if known is None or (known.batch_id, known.token) != (attempt.batch_id, attempt.token):
         return LedgerRefused(
             "attempt", f"attempt {attempt.attempt_id}, token {attempt.token}, is not in the ledger"
         )
     return AttemptFenced(attempt.batch_id, attempt.token, batch.newest_token)
-
-
-def _may_land(batch: Any) -> bool:
-    return batch.state == BatchState.PLANNED.value or batch.state in CAN_COMMIT
-
-
-def _require_free(batch: Any, owner: Owner) -> None:
-    seconds = batch.lease_seconds_left
-    if seconds is not None and seconds > 0 and batch.holder != owner:
-        raise BatchBusy(batch.batch_id, batch.holder, seconds)
 
 
 def _raise_unless_committed(transaction: Transaction, attempt: Attempt) -> None:

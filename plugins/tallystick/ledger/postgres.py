@@ -73,6 +73,11 @@ class PostgresLedger(
         with self._connection.reading() as transaction:
             return reading.claimed_logs(transaction, batch_id)
 
+    def attempt(self, attempt_id: AttemptId) -> Attempt | None:
+        """The attempt as it was begun."""
+        with self._connection.reading() as transaction:
+            return attempts.read_attempt(transaction, attempt_id)
+
     def begin_attempt(
         self, batch_id: BatchId, *, attempt_id: AttemptId, owner: Owner, lease: timedelta
     ) -> Attempt | None:

@@ -6,15 +6,14 @@ from collections.abc import Collection
 from typing import Any
 
 from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy
-from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState, RangeState
-from tallystick.domain.identities import AttemptId, BatchId, FeedName, FencingToken, Owner
+from tallystick.domain.identities import AttemptId, BatchId, FeedName
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.rows import in_utc, manifest_of
+from tallystick.ledger.rows import attempt_in, in_utc, manifest_of
 from tallystick.ports.attempts import DeadAttempt
 from tallystick.ports.batches import CommittedBatch
 
@@ -44,17 +43,7 @@ def mark_published(transaction: Transaction, batch_id: BatchId) -> None:
 def dead_attempts(transaction: Transaction, feed: FeedName) -> list[DeadAttempt]:
     """Attempts that will never commit any more, or are published; not yet swept."""
     return [
-        DeadAttempt(
-            Attempt(
-                AttemptId(row.attempt_id),
-                BatchId(row.batch_id),
-                FencingToken(row.token),
-                Owner(row.owner),
-            ),
-            row.root,
-            row.has_committed,
-            row.is_over,
-        )
+        DeadAttempt(attempt_in(row), row.root, row.has_committed, row.is_over)
         for row in transaction.rows("dead_attempts", feed=feed)
     ]
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from tallystick.domain.batches.batch import Attempt, BatchStatus, WaitingBatch
+from tallystick.domain.batches.batch import BatchStatus, WaitingBatch
 from tallystick.domain.batches.landed import FileSlice, LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.states import BatchState
-from tallystick.domain.identities import AttemptId, BatchId, FeedName, FencingToken, Owner
+from tallystick.domain.identities import AttemptId, BatchId, FeedName
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.errors import BatchUnknown
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import (
+    attempt_in,
     batch_statuses,
     generation_account,
     in_utc,
@@ -124,12 +125,7 @@ def lost(
 
 def _attempt_record(row: Any) -> AttemptRecord:
     return AttemptRecord(
-        attempt=Attempt(
-            AttemptId(row.attempt_id),
-            BatchId(row.batch_id),
-            FencingToken(row.token),
-            Owner(row.owner),
-        ),
+        attempt=attempt_in(row),
         started_at=in_utc(row.started_at),
         application_id=row.application_id,
         ended_at=in_utc(row.ended_at) if row.ended_at else None,

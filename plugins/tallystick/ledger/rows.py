@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tallystick.domain.batches.batch import BatchPlan, BatchStatus, CommittedFile, PlannedRange
+from tallystick.domain.batches.batch import (
+    Attempt,
+    BatchPlan,
+    BatchStatus,
+    CommittedFile,
+    PlannedRange,
+)
 from tallystick.domain.batches.manifest import Manifest, TailAnchor
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import (
@@ -125,6 +131,13 @@ def batch_statuses(
         file = CommittedFile(BatchId(row.old_batch_id), row.name)
         replaced.setdefault(BatchId(row.batch_id), []).append(file)
     return [_status(row, manifests, claimed, replaced) for row in rows]
+
+
+def attempt_in(row: Any) -> Attempt:
+    """The attempt in its row."""
+    return Attempt(
+        AttemptId(row.attempt_id), BatchId(row.batch_id), FencingToken(row.token), Owner(row.owner)
+    )
 
 
 def _status(

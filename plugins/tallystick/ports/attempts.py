@@ -39,15 +39,19 @@ class AttemptsRecord(Protocol):
         """The generations of which the batch claims offsets, by partition; none once it is over."""
         ...
 
+    def attempt(self, attempt_id: AttemptId) -> Attempt | None:
+        """The attempt as it was begun; None for one that this ledger never saw."""
+        ...
+
     def begin_attempt(
         self, batch_id: BatchId, *, attempt_id: AttemptId, owner: Owner, lease: timedelta
     ) -> Attempt | None:
         """A new attempt with the next token; every older token of the batch is dead from here on.
 
-        None when the batch is over by now: committed, published or abandoned. Raises BatchBusy
-        while another owner's lease runs; the same owner takes over at once (a retry of a task that
-        was killed). Calling it again with the same attempt id gives the same attempt while it is
-        the newest, else AttemptFenced.
+        `domain.batches.taking` says what becomes of it. None when the batch is over by now:
+        committed, published or abandoned. Raises BatchBusy while another owner's lease runs; the
+        same owner takes over at once (a retry of a task that was killed). Calling it again with
+        the same attempt id gives the same attempt while it is the newest, else AttemptFenced.
         """
         ...
 

@@ -105,6 +105,11 @@ class World:
         log = self.logs[1]
         log.log_start_offset = min(log.log_start_offset + 3, len(log.entries))
 
+    def cut(self) -> None:
+        """An unclean election takes the last offsets of one log, and others come in their place."""
+        self.logs[0].cut(max(self.logs[0].log_start_offset, len(self.logs[0].entries) - 2))
+        self.logs[0].append(Kind.RECORD, 5, value=b"other")
+
     def lose_a_leader(self) -> None:
         self.story.broker.leaderless = {1}
 
@@ -130,6 +135,7 @@ EVENTS = (
     World.expire,
     World.expire_everywhere,
     World.lose_the_first_offsets,
+    World.cut,
     World.lose_a_leader,
     World.add_a_partition,
     World.recreate,
@@ -198,6 +204,10 @@ def assert_done_as_shown(services: Services, window: Window | None, owner: Owner
 @example([World.plan_window, World.grow], HOUR, SAME_RUN, None)
 @example([World.end_with_a_marker, World.attempt, World.expire_everywhere], None, SAME_RUN, None)
 @example([World.hold, World.recreate], None, SAME_RUN, None)
+@example([World.attempt, World.attempt, World.cut], None, SAME_RUN, None)
+@example([World.attempt, World.attempt_proven, World.cut], None, SAME_RUN, None)
+@example([World.attempt, World.expire, World.cut], None, SAME_RUN, None)
+@example([World.attempt, World.hold_as_same, World.expire, World.cut], None, SAME_RUN, None)
 @example([World.attempt, World.hold, World.recreate], None, Owner("another"), None)
 @example([World.attempt_proven, World.hold, World.recreate], None, Owner("another"), None)
 def test_what_is_shown_is_what_is_done(

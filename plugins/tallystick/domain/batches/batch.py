@@ -104,6 +104,11 @@ class BatchStatus:
     """By the ledger's clock; zero or less when nobody holds the batch."""
     holder: Owner | None
 
+    @property
+    def is_held(self) -> bool:
+        """True while its lease runs."""
+        return self.lease_seconds_left > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.attempts.asked import Asked
-from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.batches.states import Isolation
+from tallystick.domain.batches.taking import may_be_adopted
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.planning.accounts_after import accounts_after
@@ -106,16 +106,6 @@ def decide(facts: PlanFacts) -> Decision:
         wanted=run.wanted,
         warnings=_warnings(facts, run),
     )
-
-
-def may_be_adopted(batch: BatchStatus, owner: Owner | None) -> bool:
-    """True for an unfinished batch that no living attempt of another owner holds.
-
-    What this very owner holds was planned by a try of this run that died. Files are given up on the
-    word of a person who looked at them just then: nobody takes that over.
-    """
-    is_free = batch.lease_seconds_left <= 0 or (owner is not None and batch.holder == owner)
-    return is_free and not batch.plan.is_give_up
 
 
 def _changes(facts: PlanFacts) -> tuple[LogChanges, Mapping[int, int]]:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tallystick.domain.attempts.last_copies import ProvablePart
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.identities import AttemptId, BatchId, Owner
@@ -36,13 +35,20 @@ class FreeFiles:
     offsets: tuple[OffsetRange, ...]
     """What its application was told to read."""
     claim: ClaimAgain
-    parts: tuple[ProvablePart, ...] = ()
-    """What they prove of the claim; empty for files with a proof of their own."""
 
     @property
     def plan(self) -> BatchPlan:
         """The old batch, as it would claim them again."""
         return replace(self.old, ranges=self.claim.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedAgain:
+    """A new batch for such files."""
+
+    status: BatchStatus
+    staging: StagingPath
+    """Where they lie."""
 
 
 def free_files(
@@ -76,12 +82,12 @@ def free_files(
 
 def claimed_again(
     services: Services, free: FreeFiles, standing: Collection[BatchId], owner: Owner
-) -> list[BatchStatus]:
-    """A new batch with these files in staging; none when the offsets are free no more."""
+) -> ClaimedAgain | None:
+    """A new batch with these files in staging; None when the offsets are free no more."""
     with services.ledger.planning(services.feed_name, services.topic) as session:
         claim = claim_again(free.old, free.offsets, session.accounts(), standing)
         if claim is None:
-            return []
+            return None
         plan = replace(free.old, batch_id=BatchId(services.new_id()), ranges=claim.ranges)
         session.apply(LogChanges(cuts=claim.cuts), None)
         session.freeze(plan.window, [plan], (), owner=owner, lease=services.lease)
@@ -90,4 +96,4 @@ def claimed_again(
     log.warning(
         "%s is no batch's any more: batch %s claims what it holds.", free.staging, plan.batch_id
     )
-    return [services.ledger.batch(plan.batch_id)]
+    return ClaimedAgain(services.ledger.batch(plan.batch_id), staging)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tallystick.domain.attempts.last_copies import ProvablePart, provable_parts
@@ -50,20 +51,24 @@ def may_be_committed(
     they would be in the way for ever.
     """
     unanswered = Unanswered(services)
-    offers = offers_of(services, status, snapshot, unanswered)
+    staged = unanswered.attempts_of(status.plan.root, status.plan.batch_id)
+    offers = offers_of(services, status.plan, staged, snapshot, unanswered)
     counted = [each for each in offers if not (each.is_refused and is_just_asked)]
     return bool(counted) or unanswered.is_about(status.plan.batch_id)
 
 
 def offers_of(
-    services: Services, status: BatchStatus, snapshot: BrokerSnapshot, unanswered: Unanswered
+    services: Services,
+    plan: BatchPlan,
+    staged: Sequence[StagingPath],
+    snapshot: BrokerSnapshot,
+    unanswered: Unanswered,
 ) -> list[Offer]:
-    """What can be committed of the attempts: proofs on record first, then what loses least.
+    """What of the attempts staged there the batch can commit: proofs on record first, then what
+    loses least.
 
     An attempt that can't be asked is noted, and hides no other one.
     """
-    plan = status.plan
-    staged = unanswered.attempts_of(plan.root, plan.batch_id)
     logs = logs_of(services) if staged else {}
     standing = [each.finding for each in services.ledger.findings(services.feed_name)]
     proofs: list[Offer] = []

@@ -7,13 +7,14 @@ first answer is kept in staging, before anything is read back.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.log_answer import LogAnswer
 from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import LogCheck
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import FileMissing, LedgerUnavailable, SourceError, StorageError
@@ -25,16 +26,20 @@ log = logging.getLogger(__name__)
 
 
 def checked_as_read(
-    services: Services, plan: BatchPlan, landing: LandingPlan, snapshot: BrokerSnapshot
+    services: Services,
+    plan: BatchPlan,
+    landing: LandingPlan,
+    snapshot: BrokerSnapshot,
+    logs: Iterable[GenerationAccount],
 ) -> Mapping[int, LogCheck]:
     """By partition: was all of its range read from one log? Asks the leader epoch of the landing.
 
-    A partition that had none is left out.
+    `logs` are those that the plan claims of. A partition that had no epoch is left out.
     """
     ends = {each.offsets.partition.partition: each.offsets.until_offset for each in plan.ranges}
     as_read = [
         replace(each, seen_epoch=epoch, last_seen_until=ends[partition], anchor=None)
-        for each in services.ledger.claimed_logs(plan.batch_id)
+        for each in logs
         if (partition := each.partition.partition) in ends
         and (epoch := landing.leader_epochs.get(partition)) is not None
     ]
@@ -52,7 +57,8 @@ def keep_answer(services: Services, attempt: Attempt, plan: BatchPlan) -> None:
         if landing is None:
             return
         snapshot = services.broker.snapshot(plan.topic)
-        checks = checked_as_read(services, plan, landing, snapshot)
+        logs = services.ledger.claimed_logs(plan.batch_id)
+        checks = checked_as_read(services, plan, landing, snapshot, logs)
         same = tuple(
             each.offsets
             for each in plan.ranges

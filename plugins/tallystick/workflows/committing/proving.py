@@ -7,6 +7,7 @@ planned one afterwards, so its identity and its leader epochs are looked at last
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tallystick.domain.batches.accounting import (
     RangeHoles,
@@ -21,6 +22,7 @@ from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.manifest import Manifest, TailAnchor
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
@@ -32,11 +34,32 @@ from tallystick.workflows.same_log import bounds_of, checked_logs
 from tallystick.workflows.services import Services
 
 
+@dataclass(frozen=True, slots=True)
+class NotProven:
+    """Why the files of an attempt can't be committed."""
+
+    problems: Sequence[str]
+    short_reads: Sequence[OffsetRange] = ()
+    """What is missing for no cause, in a log that is the planned one."""
+
+
 def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
     """The manifest of an attempt whose every planned offset is accounted for.
 
-    Raises VerificationFailed with every problem that was found.
+    Raises VerificationFailed with every problem that was found; short reads are on record then.
     """
+    proof = judged(services, attempt, plan, services.ledger.claimed_logs(plan.batch_id))
+    if isinstance(proof, NotProven):
+        if proof.short_reads:
+            _record_short_reads(services, attempt, plan, proof.short_reads)
+        raise VerificationFailed(attempt.batch_id, proof.problems)
+    return proof
+
+
+def judged(
+    services: Services, attempt: Attempt, plan: BatchPlan, logs: Sequence[GenerationAccount]
+) -> Manifest | NotProven:
+    """What the files prove of the plan, whose claims are of these logs. Changes nothing."""
     staging = StagingPath.of(plan, attempt.attempt_id)
     landing = LandingPlan.from_json(services.store.read(staging.plan).decode())
     if not plan.ranges:
@@ -44,19 +67,17 @@ def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
     try:
         found = services.store.read_back(staging.data)
     except FileMissing as error:
-        raise VerificationFailed(attempt.batch_id, [error.describe()]) from error
+        return NotProven([error.describe()])
     gaps = holes_in(plan.ranges, found)
     causes = [causes_of(services, each, plan, landing.isolation) for each in gaps]
     anchors = _anchors(services, staging, gaps, found)
     after = services.broker.snapshot(plan.topic)
-    since_read = checked_as_read(services, plan, landing, after)
+    since_read = checked_as_read(services, plan, landing, after, logs)
     vouched = _vouched(services, staging, plan, gaps, since_read)
-    changes = list(_changes_of_the_log(services, plan, after, since_read, vouched))
+    changes = list(_changes_of_the_log(services, plan, after, since_read, vouched, logs))
     problems = [*problems_in(plan.ranges, found), *_unexplained(gaps, causes), *changes]
     if problems:
-        if not changes:
-            _tell_short_reads(services, attempt, plan, after, gaps, causes)
-        raise VerificationFailed(attempt.batch_id, problems)
+        return NotProven(problems, () if changes else _short_reads(after, gaps, causes))
     anchors |= _landed_anchors(services, staging, gaps, found, vouched)
     ranges = tuple(
         accounted(
@@ -98,32 +119,33 @@ def _unexplained(
             )
 
 
-def _tell_short_reads(
-    services: Services,
-    attempt: Attempt,
-    plan: BatchPlan,
+def _short_reads(
     after: BrokerSnapshot,
     gaps: Sequence[RangeHoles],
     causes: Sequence[Mapping[HoleClass, OffsetRuns]],
-) -> None:
-    """Record what is missing for no cause, if the batch is still this attempt's.
+) -> list[OffsetRange]:
+    """What is missing for no cause.
 
     What the log has deleted meanwhile is left to the next plan: it says why, and that it is lost.
     """
-    status = services.ledger.batch(plan.batch_id)
-    if status.state.is_committed or status.newest_token != attempt.token:
-        return
     found = []
     for each, explained in zip(gaps, causes, strict=True):
         offsets = each.planned.offsets
         bounds = after.partitions.get(offsets.partition.partition)
         start = bounds.log_start_offset if bounds else offsets.from_offset
         missing = unexplained_in(each, explained).clipped(start, offsets.until_offset)
-        found += [
-            short_read(plan, OffsetRange(offsets.partition, from_offset, until_offset))
-            for from_offset, until_offset in missing
-        ]
-    services.ledger.record_findings(services.feed_name, found)
+        found += [OffsetRange(offsets.partition, *run) for run in missing]
+    return found
+
+
+def _record_short_reads(
+    services: Services, attempt: Attempt, plan: BatchPlan, missing: Sequence[OffsetRange]
+) -> None:
+    """On record, if the batch is still this attempt's."""
+    status = services.ledger.batch(plan.batch_id)
+    if not status.state.is_committed and status.newest_token == attempt.token:
+        found = [short_read(plan, each) for each in missing]
+        services.ledger.record_findings(services.feed_name, found)
 
 
 def _vouched(
@@ -151,6 +173,7 @@ def _changes_of_the_log(
     after: BrokerSnapshot,
     since_read: Mapping[int, LogCheck],
     vouched: Collection[OffsetRange],
+    logs: Sequence[GenerationAccount],
 ) -> Iterator[str]:
     """What became of the log between the plan and the end of the read: re-created, or cut.
 
@@ -162,8 +185,7 @@ def _changes_of_the_log(
     if not after.is_of(plan):
         yield f"topic {plan.topic} was re-created while the batch was landed"
         return
-    logs = {each.partition.partition: each for each in services.ledger.claimed_logs(plan.batch_id)}
-    since_plan = checked_logs(services, after, logs.values())
+    since_plan = checked_logs(services, after, logs)
     for planned in plan.ranges:
         offsets = planned.offsets
         partition = offsets.partition.partition

@@ -25,8 +25,9 @@ from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
 from tallystick.ports.planning import PlanningSession
 from tallystick.settings.cadence import WindowSchedule
-from tallystick.workflows.asking.ask import Answers, ask_attempts
+from tallystick.workflows.asking.ask import ask_attempts
 from tallystick.workflows.asking.foreseeing import Foresight, foresee
+from tallystick.workflows.asking.round import Answers
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.planning.plan_report import PlanReport, tell

@@ -12,7 +12,7 @@ from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState, FindingState
-from tallystick.domain.deciding.decide import may_be_adopted
+from tallystick.domain.batches.taking import may_be_adopted
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.due import MOST_BATCHES
