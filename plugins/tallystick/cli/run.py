@@ -82,7 +82,7 @@ class PlanDocument(Document):
     held: Sequence[HeldBatchPart]
     findings: Sequence[ShownFinding]
     warnings: Sequence[str]
-    """What the operator may not want of such a run."""
+    """What the operator may not want of such a run, and what this look could not foresee."""
 
 
 Outcome = Literal["published", "left", "failed", "nothing"]

@@ -46,7 +46,7 @@ class Foresight:
 
     answers: Answers
     accounts: Accounts
-    to_compare: Collection[BatchId]
+    to_compare: Sequence[BatchId]
     """Of the committed: those that a run compares with the second reader first, and may refuse."""
 
 
@@ -125,7 +125,7 @@ class _InAccounts:
         self, services: Services, danger: InDanger, owner: Owner | None, unanswered: Unanswered
     ) -> None:
         self.findings: list[Finding] = []
-        self.to_compare: set[BatchId] = set()
+        self.to_compare: list[BatchId] = []
         self._services, self._danger, self._owner = services, danger, owner
         self._unanswered, self._accounts = unanswered, danger.accounts
         self._committed: dict[BatchId, BatchStatus] = {}
@@ -208,10 +208,10 @@ class _InAccounts:
             proof = judged(services, attempt, plan, logs)
             if isinstance(proof, NotProven):
                 raise VerificationFailed(plan.batch_id, proof.problems)
-            if services.second_reader:
-                self.to_compare.add(plan.batch_id)
-            elif offer.is_refused:
+            if offer.is_refused and services.second_reader is None:
                 raise VerificationFailed(plan.batch_id, ["nobody compares its rows again (C3)"])
             manifest = proof
         require_no_row_taken(services, manifest)
         kept_beside(services, attempt, manifest)
+        if offer.manifest is None and services.second_reader:
+            self.to_compare.append(plan.batch_id)

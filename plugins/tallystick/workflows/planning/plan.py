@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from tallystick.domain.attempts.asked import Asked
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
@@ -37,6 +38,11 @@ from tallystick.workflows.stored.other_feeds import require_root_outside
 from tallystick.workflows.stored.published_batches import require_ledger_not_behind
 
 log = logging.getLogger(__name__)
+
+_PROVEN_FIRST: Final = (
+    "Batch {} would be proven first: the second reader compares a sample of its rows with what the"
+    " broker still has, and may refuse them. A dry run does not read that sample."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +88,17 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
     require_ledger_not_behind(services, is_dry_run=True)
     ledger, feed = services.ledger, services.feed_name
     answers: list[Answers] = []
+    to_compare: list[BatchId] = []
     with at(services, "plan"):
         known = _Known(ledger.accounts(feed), ledger.open_plan(feed, window))
         while isinstance(plan := _decided(services, known, window, owner, answers), InDanger):
             foresight = foresee(services, plan, owner, _asked(answers))
             answers.append(foresight.answers)
+            to_compare += foresight.to_compare
             known = _foreseen(known, foresight)
     report = _report(services, window, plan, services.clock.now())
+    warnings = (*report.warnings, *map(_PROVEN_FIRST.format, to_compare))
+    report = replace(report, warnings=warnings)
     if plan.resumed is None:
         report = replace(report, batches=_named(services, plan, window, {}))
     return _with_answers(report, answers)

@@ -41,7 +41,8 @@ class PlanReport:
     """Batches that died before their commit, and were committed from what they had landed: the log
     has not all of it any more. This run publishes them."""
     warnings: Sequence[str] = ()
-    """What the run does that its operator may not want; said before it is done."""
+    """What the run does that its operator may not want, said before it is done; of a dry run also
+    what it could not foresee."""
 
     @property
     def planned(self) -> int:
