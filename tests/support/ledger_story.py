@@ -190,7 +190,8 @@ class LedgerStory:
     def open_plan(self, window: Window | None) -> FrozenPlan | None:
         """The window's plan while something of it is unfinished."""
         with self.ledger.planning(self.feed, TOPIC) as session:
-            return session.open_plan(window)
+            newest = session.newest_plan(window)
+        return newest if newest and newest.is_open else None
 
     def planned(
         self,

@@ -154,7 +154,7 @@ def _batch_part(record: BatchRecord) -> BatchPart:
         for kind, runs in each.holes.items():
             totals[kind] += runs.count
     is_accounted = bool(record.ranges)
-    is_held = not status.state.is_over and status.lease_seconds_left > 0
+    is_held = not status.state.is_over and status.is_held
     return BatchPart(
         batch=plan.batch_id,
         state=status.state.value,

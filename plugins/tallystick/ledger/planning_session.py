@@ -41,10 +41,10 @@ def read_accounts(transaction: Transaction, feed: FeedName) -> Accounts:
     )
 
 
-def read_open_plan(
+def read_newest_plan(
     transaction: Transaction, feed: FeedName, window: Window | None
 ) -> FrozenPlan | None:
-    """The newest plan of this window while it is open, as this transaction sees it, else None."""
+    """The newest plan of this window, as its batches stand in this transaction; None before it."""
     if window is None:
         return None
     newest = transaction.row(
@@ -55,8 +55,7 @@ def read_open_plan(
     )
     if newest is None:
         return None
-    found = frozen_plan(transaction, newest.plan_id, in_utc(newest.planned_at))
-    return found if found.is_open else None
+    return frozen_plan(transaction, newest.plan_id, in_utc(newest.planned_at))
 
 
 class PostgresPlanningSession:
@@ -85,12 +84,9 @@ class PostgresPlanningSession:
             raise ConfigurationError("source.topic", topic, accepted, where=f"feed {feed}")
         return cls(transaction, feed, begun_look(transaction))
 
-    def open_plan(self, window: Window | None) -> FrozenPlan | None:
-        """The newest plan of this window while one of its batches can still be landed, else None.
-
-        A committed one is the finisher's: if it can't be published, the window is planned on.
-        """
-        return read_open_plan(self._transaction, self._feed, window)
+    def newest_plan(self, window: Window | None) -> FrozenPlan | None:
+        """The newest plan of this window, as its batches stand; None before it."""
+        return read_newest_plan(self._transaction, self._feed, window)
 
     def first_planned_at(self, owner: Owner) -> datetime | None:
         """When this owner first froze a plan of the feed; None if it never did."""

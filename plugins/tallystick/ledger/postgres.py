@@ -26,7 +26,7 @@ from tallystick.ledger.findings_record import PostgresFindings
 from tallystick.ledger.planning_session import (
     PostgresPlanningSession,
     read_accounts,
-    read_open_plan,
+    read_newest_plan,
 )
 from tallystick.ledger.proofs_record import PostgresProofs
 from tallystick.ledger.report_rows import PostgresReports
@@ -58,10 +58,10 @@ class PostgresLedger(
         with self._connection.reading() as transaction:
             return read_accounts(transaction, feed)
 
-    def open_plan(self, feed: FeedName, window: Window | None) -> FrozenPlan | None:
+    def newest_plan(self, feed: FeedName, window: Window | None) -> FrozenPlan | None:
         """The same as in planning, without the lock."""
         with self._connection.reading() as transaction:
-            return read_open_plan(transaction, feed, window)
+            return read_newest_plan(transaction, feed, window)
 
     def batch(self, batch_id: BatchId) -> BatchStatus:
         """The batch as it stands now."""

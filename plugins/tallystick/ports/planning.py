@@ -29,8 +29,8 @@ class Applied:
 class PlanningSession(Protocol):
     """The one transaction of a plan; the feed's planning lock is held until it ends."""
 
-    def open_plan(self, window: Window | None) -> FrozenPlan | None:
-        """The newest plan of this window while one of its batches can still be landed, else None.
+    def newest_plan(self, window: Window | None) -> FrozenPlan | None:
+        """The newest plan of this window, as its batches stand; None before it.
 
         A run without a window never has one: it plans anew, after adopting what was left.
         """
@@ -88,6 +88,6 @@ class PlanningRecord(Protocol):
         """The same as in planning, without the lock: for a dry run and for reconcile."""
         ...
 
-    def open_plan(self, feed: FeedName, window: Window | None) -> FrozenPlan | None:
+    def newest_plan(self, feed: FeedName, window: Window | None) -> FrozenPlan | None:
         """The same as in planning, without the lock: for a dry run."""
         ...

@@ -59,7 +59,7 @@ class PlanFacts:
     """Whose plan it is; None for a dry run that stands for no run."""
     now: datetime
     frozen: FrozenPlan | None
-    """The window's plan, where one of its batches can still be landed."""
+    """The window's newest plan, also where nothing of it is left to land."""
     look: InDanger
     """The accounts, and what was seen of the log."""
     asked: Asked | None
@@ -75,6 +75,16 @@ class PlanFacts:
 
 Decision = Generator[Question, FirstOffsets, Plan]
 """Yields questions to the time index, is sent the answers, and returns the plan."""
+
+
+def carried_out_as_frozen(frozen: FrozenPlan | None) -> Plan | None:
+    """The window's newest plan where it is carried out without a look at the log, else None.
+
+    Where one of its batches has failed, `decide` says by a look what is left of it.
+    """
+    if frozen is None or not frozen.is_open or frozen.has_failed:
+        return None
+    return Plan(resumed=frozen)
 
 
 def decide(facts: PlanFacts) -> Decision:

@@ -36,14 +36,17 @@ class FrozenPlan:
 
     @property
     def is_open(self) -> bool:
-        """True while one of its batches can still be landed."""
+        """True while one of its batches can still be landed.
+
+        A committed one is the finisher's: if it can't be published, the window is planned on.
+        """
         return any(each.state.is_unfinished for each in self.all_batches)
 
     @property
     def has_failed(self) -> bool:
         """True when a batch was tried, and nobody is at it: the log may have moved on."""
         return any(
-            each.newest_token > 0 and each.lease_seconds_left <= 0
+            each.newest_token > 0 and not each.is_held
             for each in self.all_batches
             if each.state.is_unfinished
         )

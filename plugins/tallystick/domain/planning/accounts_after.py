@@ -132,7 +132,7 @@ def _after_cuts(
     if any(each.generation_id in closed for each in plan.ranges):
         return None
     if plan.is_give_up:
-        return batch if batch.lease_seconds_left > 0 else None
+        return batch if batch.is_held else None
     left = tuple(
         PlannedRange(each.generation_id, offsets)
         for each in plan.ranges

@@ -76,7 +76,7 @@ def _dead_claims(
             FindingCode.SHORT_READ,
         )
         for batch in accounts.unfinished
-        if batch.lease_seconds_left <= 0 and batch.plan.batch_id not in standing
+        if not batch.is_held and batch.plan.batch_id not in standing
         if not batch.plan.is_repair
         for planned in batch.plan.ranges
         if planned.generation_id == account.generation_id

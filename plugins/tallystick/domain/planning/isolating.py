@@ -69,7 +69,7 @@ def taken_apart(
     groups: dict[int, int] = {}
     for batch in accounts.unfinished:
         is_asked = asked is None or asked.is_answer_of(batch)
-        if batch.plan.batch_id in busy or batch.lease_seconds_left > 0 or not is_asked:
+        if batch.plan.batch_id in busy or batch.is_held or not is_asked:
             continue
         readable = [each for each in batch.plan.ranges if _is_readable(each, snapshot, isolation)]
         if len(readable) < len(batch.plan.ranges) and not batch.plan.is_repair:
@@ -95,7 +95,7 @@ def to_be_asked(accounts: Accounts) -> frozenset[BatchId]:
     return frozenset(
         each.plan.batch_id
         for each in accounts.unfinished
-        if each.lease_seconds_left <= 0 and is_asked_when_planned(each)
+        if not each.is_held and is_asked_when_planned(each)
     )
 
 

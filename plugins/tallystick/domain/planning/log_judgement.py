@@ -105,14 +105,14 @@ class _Collected:
                 claim = _Claim(
                     batch.plan.batch_id,
                     planned.offsets,
-                    is_living=batch.lease_seconds_left > 0,
+                    is_living=batch.is_held,
                     may_be_held=self._may_hold(batch),
                 )
                 self._claims[planned.generation_id].append(claim)
 
     def _may_hold(self, batch: BatchStatus) -> bool:
         """True while an attempt may hold what it claims: it lives, or was not asked."""
-        if batch.lease_seconds_left > 0:
+        if batch.is_held:
             return True
         return self._was_asked and not self._asked.is_answer_of(batch)
 

@@ -53,10 +53,10 @@ def finish(numbered: NumberedFinding, facts: RepairFacts) -> WriteManifest | Ado
 
 def where_it_stands(status: BatchStatus) -> str:
     """Where a batch that is not over stands, and who has it."""
-    if status.holder is None or status.lease_seconds_left <= 0:
-        holder = ", and nobody holds it: the next run takes it up"
-    else:
+    if status.is_held:
         holder = f", held by {status.holder} for {status.lease_seconds_left:.0f} s more"
+    else:
+        holder = ", and nobody holds it: the next run takes it up"
     return f"Batch {status.plan.batch_id} is {status.state.value} still{holder}."
 
 

@@ -295,7 +295,9 @@ SELECT batch_id, old_batch_id, name FROM replaced_file
  ORDER BY batch_id, old_batch_id, name COLLATE "C";
 
 -- name: adopt_batches
--- Take over unfinished batches that nobody holds and nobody is working on at this moment.
+-- Take over unfinished batches that nobody else holds and nobody is working on at this moment.
+-- Guards `may_be_adopted` of domain/batches/taking.py, on the rows themselves: a rival may have come
+-- since the plan was decided.
 UPDATE batch b
    SET holder = :owner, lease_until = clock_timestamp() + :lease::interval
   FROM (SELECT batch_id FROM batch

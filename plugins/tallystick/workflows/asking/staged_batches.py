@@ -45,9 +45,5 @@ def _uncommitted(services: Services, root: str) -> list[BatchId]:
         return []
     feed, ledger = services.feed_name, services.ledger
     over = {*ledger.committed_among(feed, ids), *ledger.batches_over(feed, ids)}
-    alive = {
-        each.plan.batch_id
-        for each in ledger.accounts(feed).unfinished
-        if each.lease_seconds_left > 0
-    }
+    alive = {each.plan.batch_id for each in ledger.accounts(feed).unfinished if each.is_held}
     return [each for each in ids if each not in over | alive]

@@ -15,7 +15,7 @@ from typing import Final
 
 from tallystick.domain.attempts.asked import Asked
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
-from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, decide
+from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, carried_out_as_frozen, decide
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
@@ -51,7 +51,7 @@ class _Known:
 
     accounts: Accounts
     frozen: FrozenPlan | None
-    """The window's plan, where one of its batches can still be landed."""
+    """The window's newest plan."""
 
 
 class _Overtaken(Exception):
@@ -90,7 +90,7 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
     answers: list[Answers] = []
     to_compare: list[BatchId] = []
     with at(services, "plan"):
-        known = _Known(ledger.accounts(feed), ledger.open_plan(feed, window))
+        known = _Known(ledger.accounts(feed), ledger.newest_plan(feed, window))
         while isinstance(plan := _decided(services, known, window, owner, answers), InDanger):
             foresight = foresee(services, plan, owner, _asked(answers))
             answers.append(foresight.answers)
@@ -115,7 +115,7 @@ def _performed(
                 services.ledger.planning(services.feed_name, services.topic) as session,
             ):
                 earlier = session.first_planned_at(owner)
-                known = _Known(session.accounts(), session.open_plan(window))
+                known = _Known(session.accounts(), session.newest_plan(window))
                 plan = _decided(services, known, window, owner, answers)
                 if isinstance(plan, InDanger):
                     return plan
@@ -136,8 +136,8 @@ def _decided(
     answers: Sequence[Answers],
 ) -> Plan | InDanger:
     """The plan by one look at the log, or what attempts must be asked for first."""
-    if known.frozen and not known.frozen.has_failed:
-        return Plan(resumed=known.frozen)
+    if frozen := carried_out_as_frozen(known.frozen):
+        return frozen
     seen = observe(services, known.accounts)
     look, asked = danger_in(known.accounts, seen, services.isolation), _asked(answers)
     if look.is_to_be_asked(asked):
@@ -191,8 +191,7 @@ def _asked(answers: Sequence[Answers]) -> Asked | None:
 
 def _foreseen(known: _Known, after: Foresight) -> _Known:
     committed = {each.batch_id for each in after.answers.committed}
-    frozen = known.frozen and known.frozen.where(after.accounts, committed)
-    return _Known(after.accounts, frozen if frozen and frozen.is_open else None)
+    return _Known(after.accounts, known.frozen and known.frozen.where(after.accounts, committed))
 
 
 def _require_window(services: Services, window: Window | None) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.batches.states import BatchState, Isolation
-from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, decide, may_be_adopted
+from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, carried_out_as_frozen, decide
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import BatchId, FencingToken, Owner, PlanId
 from tallystick.domain.logs.generation import GenerationAccount
@@ -99,14 +99,6 @@ def test_dead_batches_are_adopted_and_living_ones_are_held() -> None:
     assert ranges(plan) == [["orders-0 [6, 9)"]]
 
 
-def test_what_an_earlier_try_of_this_run_holds_is_taken_over() -> None:
-    living = a_status(planned(2, 4), lease_seconds_left=60.0)
-
-    assert may_be_adopted(living, RUN)
-    assert not may_be_adopted(living, RIVAL)
-    assert not may_be_adopted(living, None)
-
-
 def test_the_windows_plan_is_read_again_with_what_is_left_of_its_claims() -> None:
     tried = replace(a_status(planned(2, 6)), newest_token=FencingToken(1))
     account = an_account(frontier=2, beyond=[(2, 6)])
@@ -136,22 +128,23 @@ def test_a_plan_of_which_nothing_is_left_is_made_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "token", "seconds", "is_open", "has_failed"),
+    ("state", "token", "seconds", "is_carried_out"),
     [
-        (BatchState.PLANNED, 0, 0.0, True, False),
-        (BatchState.LANDING, 1, 0.0, True, True),
-        (BatchState.LANDING, 1, 60.0, True, False),
-        (BatchState.COMMITTED, 1, 0.0, False, False),
-        (BatchState.ABANDONED, 1, 0.0, False, False),
+        (BatchState.PLANNED, 0, 0.0, True),
+        (BatchState.LANDING, 1, 60.0, True),
+        (BatchState.LANDING, 1, 0.0, False),
+        (BatchState.COMMITTED, 1, 0.0, False),
+        (BatchState.ABANDONED, 1, 0.0, False),
     ],
 )
-def test_a_frozen_plan_knows_if_it_is_worth_another_look(
-    state: BatchState, token: int, seconds: float, is_open: bool, has_failed: bool
+def test_a_frozen_plan_is_carried_out_without_a_look_until_a_batch_of_it_has_failed(
+    state: BatchState, token: int, seconds: float, is_carried_out: bool
 ) -> None:
     batch = a_status(planned(2, 6), state=state, lease_seconds_left=seconds)
     plan = a_plan(replace(batch, newest_token=FencingToken(token)))
 
-    assert (plan.is_open, plan.has_failed) == (is_open, has_failed)
+    assert carried_out_as_frozen(plan) == (Plan(resumed=plan) if is_carried_out else None)
+    assert carried_out_as_frozen(None) is None
 
 
 def test_records_of_now_under_an_old_window_are_warned_of() -> None:
