@@ -81,6 +81,7 @@ def stage(
     stage = Stage(Story(ledger_databases(), tmp_path, broker))
     for module in ("ingest_tasks", "land_operator", "reconcile", "repair"):
         monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", stage.services_of)
+    monkeypatch.setattr("tallystick.orchestration.ingest_tasks.open_ledger", stage.open_ledger)
     return stage
 
 

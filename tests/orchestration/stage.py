@@ -11,6 +11,7 @@ from typing import Any
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.errors import IngestionError
+from tallystick.ports.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import ScriptedSpark
@@ -42,6 +43,12 @@ class Stage:
             yield replace(services, spark=scripted)
         finally:
             services.ledger.close()
+
+    @contextmanager
+    def open_ledger(self) -> Iterator[Ledger]:
+        """In the place of the ledger that its connection would open."""
+        with self.services_of(None) as services:  # type: ignore[arg-type]
+            yield services.ledger
 
     def _fail(self, plan: LandingPlan) -> None:
         partition = plan.scans[0].ranges[0].partition.partition

@@ -201,6 +201,9 @@ def test_trouble_of_an_earlier_batch_does_not_stop_the_landing(
     def missing(services: Services) -> None:
         raise PublishedDataMissing("b", "/landing/_staging/b", "/landing/orders/b")
 
+    committed_only(stage)
+    for log in stage.story.broker.logs.values():
+        log.append(Kind.RECORD, 10)
     monkeypatch.setattr(publishing, "finish", missing)
     found = run(dags["ingest_orders"])
     assert found.state == "failed"

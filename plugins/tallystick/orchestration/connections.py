@@ -13,6 +13,7 @@ from tallystick.settings.connections import Connection, connection_of, variable_
 from tallystick.settings.feed import Feed
 
 if TYPE_CHECKING:
+    from tallystick.ports.ledger import Ledger
     from tallystick.ports.spark_runner import SparkRunner
     from tallystick.workflows.services import Services
 
@@ -46,3 +47,10 @@ def services_of(feed: Feed, submit: SparkRunner | None = None) -> AbstractContex
     from tallystick.wiring import open_services
 
     return open_services(feed, airflow_connection, submit=submit)
+
+
+def open_ledger() -> AbstractContextManager[Ledger]:
+    """The ledger alone, for a task that asks nobody else: the others' libraries take a second."""
+    from tallystick import wiring
+
+    return wiring.open_ledger(airflow_connection)

@@ -17,10 +17,10 @@ from airflow.sdk.exceptions import (
 )
 
 from tallystick.domain.batches.states import BatchState
-from tallystick.domain.identities import BatchId
+from tallystick.domain.identities import BatchId, FeedName
 from tallystick.errors import IngestionError
 from tallystick.orchestration.announcement import asset_of, landed_extra
-from tallystick.orchestration.connections import services_of
+from tallystick.orchestration.connections import open_ledger, services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.run_context import (
     Context,
@@ -55,12 +55,14 @@ def finish(feed: Feed, context: Context) -> None:
     if is_dry_run(context):
         log.info("A dry run: nothing is finished, swept or checked.")
         raise DownstreamTasksSkipped(tasks=[ANNOUNCE_TASK, CHECK_TASK])
-    with in_airflow_terms(), services_of(feed) as services:
-        waiting = services.ledger.unpublished(services.feed_name)
-        # Pushed before the first is published: one that fails must not hush up the others.
-        context["ti"].xcom_push(WAITING, [str(each.plan.batch_id) for each in waiting])
-        finished = publishing.finish(services)
-        log.info("%d batches of earlier runs were left to publish.", len(finished))
+    with in_airflow_terms(), open_ledger() as ledger:
+        waiting = ledger.unpublished(FeedName(feed.name))
+    # Pushed before the first is published: one that fails must not hush up the others.
+    context["ti"].xcom_push(WAITING, [str(each.plan.batch_id) for each in waiting])
+    log.info("%d batches of earlier runs were left to publish.", len(waiting))
+    if waiting:
+        with in_airflow_terms(), services_of(feed) as services:
+            publishing.finish(services)
 
 
 def plan(feed: Feed, context: Context) -> list[str]:
@@ -117,8 +119,8 @@ def announce(feed: Feed, context: Context) -> None:
     # Asked for by a list: a single task's single answer would come without one.
     own = [each for each in ti.xcom_pull(task_ids=[COMMIT_TASK]) if each]
     told = dict.fromkeys([*(ti.xcom_pull(task_ids=FINISH_TASK, key=WAITING) or ()), *own])
-    with in_airflow_terms(), services_of(feed) as services:
-        found = [services.ledger.committed_batch(BatchId(each)) for each in told]
+    with in_airflow_terms(), open_ledger() as ledger:
+        found = [ledger.committed_batch(BatchId(each)) for each in told]
     published = [each.plan for each in found if each and each.state is BatchState.PUBLISHED]
     if not published:
         raise AirflowSkipException("This run has published nothing.")

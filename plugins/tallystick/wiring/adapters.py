@@ -1,6 +1,7 @@
 """Which adapter stands behind which port for one feed, and when each of them is closed.
 
 Connections are looked up before anything is opened: a missing one stops the story with its name.
+Adapters are imported as they are opened: who asks the ledger alone needs no library of the others.
 """
 
 from __future__ import annotations
@@ -25,15 +26,9 @@ from tallystick.settings.connection_kinds import (
 from tallystick.settings.connections import Connection
 from tallystick.settings.feed import Feed
 from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection
-from tallystick.sources.broker_view import KafkaBrokerView
-from tallystick.sources.second_reader import LibrdkafkaReader
-from tallystick.spark.connect_runner import ConnectRunner
 from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
 from tallystick.spark.place import SparkPlace
-from tallystick.spark.submit_runner import SubmitRunner
-from tallystick.storage.name_nodes import NameNodes
-from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.workflows.services import Services
 
 ConnectionOf = Callable[[str], Connection]
@@ -129,6 +124,9 @@ def _engine(feed: Feed, connection_of: ConnectionOf) -> ConnectServer | SparkPla
 def _runner(
     feed: Feed, engine: ConnectServer | SparkPlace, secrets: Mapping[str, str]
 ) -> SparkRunner:
+    from tallystick.spark.connect_runner import ConnectRunner
+    from tallystick.spark.submit_runner import SubmitRunner
+
     longest = feed.spark.max_application_time
     if isinstance(engine, ConnectServer):
         return ConnectRunner(engine, feed.spark.conf, longest)
@@ -159,6 +157,11 @@ def open_services(
     spark-submit then, in place of this process. Raises ConnectionMissing or ConfigurationError for
     the first connection that is missing or wrong.
     """
+    from tallystick.sources.broker_view import KafkaBrokerView
+    from tallystick.sources.second_reader import LibrdkafkaReader
+    from tallystick.storage.name_nodes import NameNodes
+    from tallystick.storage.web_hdfs import WebHdfsFileStore
+
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
     hdfs = WebHdfsConnection.of(connection_of(feed.target.connection))
     dsn = ledger_dsn(connection_of)
