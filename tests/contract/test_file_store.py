@@ -52,6 +52,20 @@ class TestFiles:
         assert store.read(f"{root}/f") == b"now"
         assert names(store, root) == ["f"]
 
+    def test_a_file_has_another_version_once_it_is_written_anew(
+        self, store: FileStore, root: str
+    ) -> None:
+        def version() -> str:
+            [entry] = store.entries(root)
+            return entry.version
+
+        store.write(f"{root}/f", b"one")
+        first = version()
+        assert store.read(f"{root}/f") and store.checksum(f"{root}/f")
+        assert version() == first
+        store.write(f"{root}/f", b"two")  # as long, and perhaps within the clock's tick
+        assert version() != first
+
     def test_a_directory_is_no_file(self, store: FileStore, root: str) -> None:
         store.write(f"{root}/d/f", b"")
         for verb in (store.read, store.checksum):

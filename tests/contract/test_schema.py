@@ -401,7 +401,7 @@ def test_every_table_is_guarded_against_removal(story: LedgerStory) -> None:
     assert {name for (name,) in tables} == {
         *APPEND_ONLY,
         *KEPT,
-        *("feed", "schema_version", "storage_look"),
+        *("feed", "schema_version", "storage_look", "directory_look"),
     }
 
 

@@ -43,6 +43,7 @@ TABLES: Final = (
     "file_fingerprint",
     "report",
     "storage_look",
+    "directory_look",
 )
 # A row of these may take megabytes.
 _WIDE: Final = frozenset({"broker_snapshot", "verification", "hole", "report"})

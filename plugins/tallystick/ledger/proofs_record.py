@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -100,6 +100,24 @@ class PostgresProofs:
         """Keep that the batch's offset columns were read again."""
         with self._connection.writing() as transaction:
             transaction.change("record_offsets_look", batch_id=batch_id, is_clean=is_clean)
+
+    def directory_looks(self, feed: FeedName, every: timedelta) -> Mapping[BatchId, bytes]:
+        """Digests of the directories that were as committed."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("directory_looks", feed=feed, every=every)
+        return {BatchId(row.batch_id): row.digest for row in rows}
+
+    def note_directory_looks(
+        self, as_committed: Mapping[BatchId, bytes], others: Collection[BatchId]
+    ) -> None:
+        """Keep digests of directories that are as committed, and forget those of the others."""
+        with self._connection.writing() as transaction:
+            transaction.change(
+                "note_directory_looks",
+                batch_ids=list(as_committed),
+                digests=list(as_committed.values()),
+            )
+            transaction.change("forget_directory_looks", batch_ids=list(others))
 
     def newest_look(self, feed: FeedName, root: str) -> int | None:
         """How far the readers' directories were compared."""

@@ -949,6 +949,25 @@ CREATE SEQUENCE public.commit_number
 
 COMMENT ON SEQUENCE public.commit_number IS 'The order of commits; never a clock.';
 
+-- directory_look, TABLE
+
+CREATE TABLE public.directory_look (
+    batch_id text NOT NULL,
+    digest bytea NOT NULL,
+    compared_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT directory_look_digest_check CHECK ((octet_length(digest) = 32))
+)
+WITH (fillfactor='70');
+
+-- TABLE directory_look, COMMENT
+
+COMMENT ON TABLE public.directory_look IS 'Published directories whose files and manifest were as committed when they were asked last.';
+
+-- COLUMN directory_look.digest, COMMENT
+
+COMMENT ON COLUMN public.directory_look.digest IS 'Of how the directory was listed then, and of what the ledger had of it: while both are as they were,
+its files are asked again when they are due.';
+
 -- feed, TABLE
 
 CREATE TABLE public.feed (
@@ -1471,6 +1490,11 @@ ALTER TABLE ONLY public.commit_link
 ALTER TABLE ONLY public.commit_link
     ADD CONSTRAINT commit_link_pkey PRIMARY KEY (feed, "position");
 
+-- directory_look directory_look_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.directory_look
+    ADD CONSTRAINT directory_look_pkey PRIMARY KEY (batch_id);
+
 -- feed feed_pkey, CONSTRAINT
 
 ALTER TABLE ONLY public.feed
@@ -1856,6 +1880,11 @@ ALTER TABLE ONLY public.commit_link
 
 ALTER TABLE ONLY public.commit_link
     ADD CONSTRAINT commit_link_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
+
+-- directory_look directory_look_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.directory_look
+    ADD CONSTRAINT directory_look_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
 
 -- file file_batch_id_fkey, FK CONSTRAINT
 

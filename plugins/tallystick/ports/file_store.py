@@ -23,6 +23,9 @@ class StoredEntry:
     changed_ms: int = field(default=0, compare=False)
     """When it was changed last, by the file system's clock: of a directory, when an entry came or
     went."""
+    version: str = field(default="", compare=False)
+    """Of a file, another one whenever its bytes were written anew, another file took its place, or
+    who may read it has changed. What its blocks have become on their disks changes nothing."""
 
 
 class FileStore(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
@@ -120,6 +120,18 @@ class ProofsRecord(Protocol):
 
     def record_offsets_look(self, batch_id: BatchId, *, is_clean: bool) -> None:
         """Keep that the batch's offset columns were read again."""
+        ...
+
+    def directory_looks(self, feed: FeedName, every: timedelta) -> Mapping[BatchId, bytes]:
+        """Digests of the directories that were as committed when they were asked, no longer ago
+        than this by the ledger's clock.
+        """
+        ...
+
+    def note_directory_looks(
+        self, as_committed: Mapping[BatchId, bytes], others: Collection[BatchId]
+    ) -> None:
+        """Keep digests of directories that are as committed, and forget those of the others."""
         ...
 
     def newest_look(self, feed: FeedName, root: str) -> int | None:

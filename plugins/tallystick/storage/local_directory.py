@@ -151,7 +151,8 @@ def _entry(local: Path) -> StoredEntry:
     is_directory = local.is_dir()
     status = local.stat()
     length = 0 if is_directory else status.st_size
-    return StoredEntry(local.name, is_directory, length, status.st_mtime_ns // 1_000_000)
+    version = f"{status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns}"
+    return StoredEntry(local.name, is_directory, length, status.st_mtime_ns // 1_000_000, version)
 
 
 @contextmanager

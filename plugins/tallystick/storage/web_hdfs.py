@@ -25,6 +25,8 @@ from tallystick.storage.refusals import Refusal
 from tallystick.storage.row_answers import RowAnswers
 
 _CHUNK_BYTES: Final = 1 << 20
+# A file that is written anew has another id; one that is appended to or truncated, another time.
+_TOLD_BY: Final = ("fileId", "modificationTime", "permission", "owner", "group")
 
 
 class WebHdfsFileStore(RowAnswers):
@@ -156,4 +158,5 @@ class WebHdfsFileStore(RowAnswers):
 def _entry(name: str, status: Mapping[str, Any]) -> StoredEntry:
     is_directory = status["type"] == "DIRECTORY"
     length = 0 if is_directory else int(status["length"])
-    return StoredEntry(name, is_directory, length, int(status["modificationTime"]))
+    version = " ".join(str(status.get(each)) for each in _TOLD_BY)
+    return StoredEntry(name, is_directory, length, int(status["modificationTime"]), version)

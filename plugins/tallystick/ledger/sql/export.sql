@@ -133,3 +133,9 @@ SELECT row_to_json(t)::text AS line FROM report t
 SELECT row_to_json(t)::text AS line FROM storage_look t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY feed, root;
+
+-- name: export_directory_look
+-- Directories that were as committed when they were asked last.
+SELECT row_to_json(t)::text AS line FROM directory_look t JOIN batch b USING (batch_id)
+ WHERE :feed::text IS NULL OR b.feed = :feed
+ ORDER BY b.commit_number;

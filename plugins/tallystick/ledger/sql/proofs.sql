@@ -51,6 +51,22 @@ INSERT INTO storage_look AS l (feed, root, changed_ms)
 SELECT feed, :root, :changed_ms FROM feed WHERE feed = :feed
     ON CONFLICT (feed, root) DO UPDATE SET changed_ms = greatest(l.changed_ms, excluded.changed_ms);
 
+-- name: directory_looks
+-- Directories that were as committed when they were asked, no longer ago than this.
+SELECT l.batch_id, l.digest
+  FROM directory_look l JOIN batch b USING (batch_id)
+ WHERE b.feed = :feed AND l.compared_at > clock_timestamp() - :every::interval;
+
+-- name: note_directory_looks
+-- Directories are as committed.
+INSERT INTO directory_look (batch_id, digest)
+SELECT batch_id, digest FROM unnest(:batch_ids::text[], :digests::bytea[]) AS seen(batch_id, digest)
+    ON CONFLICT (batch_id) DO UPDATE SET digest = excluded.digest, compared_at = clock_timestamp();
+
+-- name: forget_directory_looks
+-- Directories are not as committed, so each look asks them again.
+DELETE FROM directory_look WHERE batch_id = ANY(:batch_ids::text[]);
+
 -- name: row_counts
 -- Landed rows and lost offsets of each generation.
 SELECT r.generation_id, coalesce(sum(r.record_count), 0)::bigint AS record_count,

@@ -16,6 +16,7 @@ from tallystick.domain.batches.batch import BatchPlan, CommittedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.stored_file import StoredFile
+from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.a8_perhaps_elsewhere import (
     perhaps_forgotten,
     perhaps_in_strays,
@@ -39,6 +40,7 @@ from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.as_before import Listing
 from tallystick.workflows.stored.published_manifests import manifest_at
 from tallystick.workflows.stored.readers_tree import Tree, ask_all, asking, listed_tree
 from tallystick.workflows.stored.stored_files import lost_manifest, stored_file
@@ -57,10 +59,15 @@ def storage_findings(
     with asking() as pool:
         tree = listed_tree(services, sorted(f"{root}/{feed}" for root in roots), pool)
         seen = [each for each in directories if not tree.hides(str(each.path))]
+        listing = Listing.of(services, seen, tree)
+        asked = [each for each in seen if each.batch_id not in listing.as_before]
+        are_well = ask_all(pool, lambda each: _is_as_listed(services, each, tree), asked)
+        doubted = [each for each, is_well in zip(asked, are_well, strict=True) if not is_well]
         looks = [
-            look for look in ask_all(pool, lambda each: _unlike(services, each, tree), seen) if look
+            look for look in ask_all(pool, lambda each: _unlike(services, each), doubted) if look
         ]
-        of_manifests = _manifest_findings(services, directories, tree, pool)
+        manifests = _look_at_manifests(services, directories, tree, listing, pool)
+    listing.note(services, {each.batch_id for each in doubted} | manifests.doubted)
     unlike = {file for look in looks for file in look.unlike}
     unasked = {file for look in looks for file in look.unasked}
     missing = {file: state for look in looks for file, state in look.missing.items()}
@@ -86,7 +93,7 @@ def storage_findings(
         *unread_strays(feed, topic, strays.strays),
         *ledger_behind(feed, topic, strays.behind, strays.bare),
     ]
-    found += of_manifests
+    found += manifests.findings
     found += unlisted(feed, topic, {**tree.refused, **strays.refused})
     on_record = [each.finding for each in services.ledger.findings(feed)]
     return [as_far_as_asked(each, on_record) for each in found]
@@ -99,30 +106,46 @@ def _is_kept(
     return file not in unlike if file in asked else None
 
 
-def _manifest_findings(
+@dataclass(frozen=True, slots=True)
+class _Manifests:
+    """What the manifests of directories have said."""
+
+    findings: Sequence[Finding]
+    doubted: frozenset[BatchId]
+    """The batches whose manifest was not as committed when it was first read."""
+
+
+def _look_at_manifests(
     services: Services,
     directories: Sequence[CommittedDirectory],
     tree: Tree,
+    listing: Listing,
     pool: ThreadPoolExecutor,
-) -> list[Finding]:
+) -> _Manifests:
     """Of a directory that is there; of one that is gone its files are missed, if it had any."""
     asked = [
         each
         for each in directories
         if each.is_published
+        and each.batch_id not in listing.as_before
         and (str(each.path) in tree.entries or not (each.files or tree.hides(str(each.path))))
     ]
-    lost: dict[str, LostManifest] = {}
-    unread: dict[str, str] = {}
-    # A repair or a rebuild may be writing one just now: what looks wrong is read once more.
-    for _ in range(2):
-        answers = ask_all(pool, lambda each: lost_manifest(services, each), asked)
-        wrong = [(each, found) for each, found in zip(asked, answers, strict=True) if found]
-        lost = {str(each.path): found for each, found in wrong if isinstance(found, LostManifest)}
-        unread = {str(each.path): found for each, found in wrong if isinstance(found, str)}
-        asked = [each for each, _ in wrong]
+    first = wrong = _wrong_manifests(services, asked, pool)
+    if first:
+        # A repair or a rebuild may be writing one just now: what looks wrong is read once more.
+        wrong = _wrong_manifests(services, [each for each, _ in first], pool)
+    lost = {str(each.path): found for each, found in wrong if isinstance(found, LostManifest)}
+    unread = {str(each.path): found for each, found in wrong if isinstance(found, str)}
     feed, topic = services.feed_name, services.topic
-    return [*without_manifest(feed, topic, lost), *unread_manifests(feed, topic, unread)]
+    found = [*without_manifest(feed, topic, lost), *unread_manifests(feed, topic, unread)]
+    return _Manifests(found, frozenset(each.batch_id for each, _ in first))
+
+
+def _wrong_manifests(
+    services: Services, directories: Sequence[CommittedDirectory], pool: ThreadPoolExecutor
+) -> list[tuple[CommittedDirectory, LostManifest | str]]:
+    answers = ask_all(pool, lambda each: lost_manifest(services, each), directories)
+    return [(each, found) for each, found in zip(directories, answers, strict=True) if found]
 
 
 def _unknown_plans(services: Services, behind: Iterable[str]) -> tuple[list[BatchPlan], list[str]]:
@@ -178,7 +201,14 @@ class _Unlike:
         }
 
 
-def _unlike(services: Services, directory: CommittedDirectory, tree: Tree) -> _Unlike | None:
+def _is_as_listed(services: Services, directory: CommittedDirectory, tree: Tree) -> bool:
+    """True when the files that were listed in the directory are those that were committed."""
+    target = str(directory.path)
+    listed = tree.entries.get(target)
+    return listed is not None and _compared(services, directory, target, listed) is None
+
+
+def _unlike(services: Services, directory: CommittedDirectory) -> _Unlike | None:
     """What is there instead of what was committed; None when all is well.
 
     The rename may come between two looks, so the target is looked at again after staging. A
@@ -186,11 +216,6 @@ def _unlike(services: Services, directory: CommittedDirectory, tree: Tree) -> _U
     """
     target, staging = str(directory.path), directory.staging
     worst: _Unlike | None = None
-    listed = tree.entries.get(target)
-    if listed is not None:
-        worst = _compared(services, directory, target, listed)
-        if worst is None:
-            return None
     for place in (target,) if directory.is_published else (staging, target):
         try:
             look = _compared(services, directory, place, services.store.entries(place))

@@ -1079,3 +1079,14 @@ CREATE TABLE storage_look (
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE storage_look IS
   'Newest change of a readers'' directory that was compared with this ledger, by the NameNode''s clock.';
+
+CREATE TABLE directory_look (
+  batch_id    text PRIMARY KEY REFERENCES batch,
+  digest      bytea NOT NULL CHECK (octet_length(digest) = 32),
+  compared_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 70);
+COMMENT ON TABLE directory_look IS
+  'Published directories whose files and manifest were as committed when they were asked last.';
+COMMENT ON COLUMN directory_look.digest IS
+  'Of how the directory was listed then, and of what the ledger had of it: while both are as they were,
+its files are asked again when they are due.';
