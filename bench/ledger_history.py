@@ -141,7 +141,7 @@ def _ask(dsn: str, admin_dsn: str) -> None:
         ("files, as L2 asks", lambda: ledger.directories(FEED)),
         ("rows and holes", lambda: ledger.landed_counts(FEED)),
         ("complete", lambda: feed_completeness(ledger, FEED)),
-        ("report", lambda: _report(ledger)),
+        ("report", lambda: reported(ledger)),
     ):
         seconds, answer = _timed(question)
         total += seconds
@@ -158,7 +158,7 @@ def _ask(dsn: str, admin_dsn: str) -> None:
     ledger.close()
 
 
-def _report(ledger: PostgresLedger) -> Any:
+def reported(ledger: PostgresLedger) -> Any:
     accounts = ledger.accounts(FEED)
     reconciled = ReconcileReport(
         feed=FEED,

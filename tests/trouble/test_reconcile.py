@@ -38,9 +38,17 @@ def test_kafka_goes_away(scene: Scene, verb: str) -> None:
     assert reconciled(scene).verdict is Verdict.PROVEN_OK
 
 
+def make_due(scene: Scene) -> None:
+    """Every file is to be asked again."""
+    with scene.services() as services:
+        directories = services.ledger.directories(services.feed_name)
+        services.ledger.note_directory_looks({}, [each.batch_id for each in directories])
+
+
 @pytest.mark.parametrize("verb", ["entries", "checksum"])
 def test_hdfs_goes_away(scene: Scene, verb: str) -> None:
     scene.recovers()
+    make_due(scene)
     gate = scene.place.webhdfs_gate
     report = reconciled(scene, store=Before(verb, gate.shut))
     gate.open()

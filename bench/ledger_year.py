@@ -1,0 +1,150 @@
+"""What a year of hourly runs takes in the ledger: `python bench/ledger_year.py [--partitions N]`.
+
+Goes through real runs in a ledger of its own: plan, attempt, proof, commit, publication, a look at
+the broker, a look at the offsets, a report, and folding. A fifth of the partitions has a hole in
+each run, and a file holds 100 slices. No full read has taken fingerprints. Prints by how much each
+table grows with a run, and what that comes to in a year of 10,000 partitions. The last line is
+JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
+
+from bench.ledger_history import reported
+from bench.measured import Bound, print_environment, print_result
+from tallystick.domain.batches.batch import Attempt, BatchPlan
+from tallystick.domain.batches.landed import LandedFile
+from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.states import HoleClass
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.planning.log_changes import LogChanges
+from tests.support.ledger_server import LedgerServer
+from tests.support.ledger_story import FEED, LedgerStory, manifest_of
+
+_YEAR: Final = 24 * 365
+_WIDE: Final = 10_000
+_SLICES: Final = 100
+_GIGABYTE: Final = 1e9
+_AIM_GIGABYTES: Final = 2.0
+_SIZES = """
+SELECT relname, pg_total_relation_size(oid) FROM pg_class
+ WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+"""
+
+
+def main() -> None:
+    """Run, measure, print."""
+    arguments = _arguments()
+    print_environment()
+    server = LedgerServer()
+    server.start()
+    try:
+        database = server.fresh()
+        year = _Year(LedgerStory(server.dsn(database)), arguments.partitions)
+        year.run(arguments.runs)
+        before = _sizes(server.admin_dsn(database))
+        year.run(arguments.runs)
+        after = _sizes(server.admin_dsn(database))
+    finally:
+        server.stop()
+    scale = _YEAR * _WIDE / (arguments.runs * arguments.partitions * _GIGABYTE)
+    grown = {name: (size - before[name]) * scale for name, size in after.items()}
+    for name, gigabytes in sorted(grown.items(), key=lambda each: -each[1]):
+        if gigabytes > 0.01:
+            print(f"{name:<20}{gigabytes:7.2f} GB in a year of {_WIDE:,} partitions")
+    total = sum(grown.values())
+    print(f"{'in all':<20}{total:7.2f} GB, the aim is {_AIM_GIGABYTES:.0f}")
+    figures = {f"{name}_gigabytes_a_year": round(size, 3) for name, size in grown.items()}
+    ratios = {"to_the_aim": Bound(total / _AIM_GIGABYTES, 1.0)}
+    print_result("ledger_year", arguments.runs, figures, ratios)
+
+
+class _Year:
+    """Hourly runs, one after the other."""
+
+    def __init__(self, story: LedgerStory, partitions: int) -> None:
+        self._story = story
+        self._random = random.Random(1)
+        self._landed = dict.fromkeys(range(partitions), 0)
+        story.open(dict.fromkeys(range(partitions), (0, 0)))
+
+    def run(self, runs: int) -> None:
+        for _ in range(runs):
+            self._run()
+
+    def _run(self) -> None:
+        story, ledger = self._story, self._story.ledger
+        ends = {each: at + self._random.randint(500, 1500) for each, at in self._landed.items()}
+        bounds = {each: (0, end) for each, end in ends.items()}
+        story.change(LogChanges(), bounds)
+        batch = story.batch_of(*((each, at, ends[each]) for each, at in self._landed.items()))
+        story.freeze(batch)
+        attempt = story.begin(batch.batch_id)
+        ledger.record_verified(attempt, self._proof(batch, attempt, ends))
+        ledger.commit(attempt)
+        ledger.mark_published(batch.batch_id)
+        story.change(LogChanges(), bounds)  # what a reconcile sees
+        ledger.record_offsets_look(batch.batch_id, is_clean=True)
+        ledger.store_report(reported(ledger))
+        ledger.fold(FEED)
+        self._landed = ends
+
+    def _proof(self, batch: BatchPlan, attempt: Attempt, ends: Mapping[int, int]) -> Manifest:
+        """With hashes that can't be compressed, as real ones can't."""
+        holes = {
+            each: {HoleClass.CONTROL: OffsetRuns.of([(end - 1, end)])}
+            for each, end in ends.items()
+            if each % 5 == 0
+        }
+        proof = manifest_of(batch, attempt, holes=holes)
+        files = [
+            LandedFile(
+                name=proof.files[first].name,
+                length_bytes=self._random.randrange(10**9),
+                checksum=f"COMPOSITE-CRC32C:{self._random.randbytes(4).hex()}",
+                slices=tuple(
+                    each for one in proof.files[first : first + _SLICES] for each in one.slices
+                ),
+            )
+            for first in range(0, len(proof.files), _SLICES)
+        ]
+        ranges = [
+            replace(
+                each, anchor=each.anchor and replace(each.anchor, content_hash=self._random_hash())
+            )
+            for each in proof.ranges
+        ]
+        return replace(proof, files=tuple(files), ranges=tuple(ranges))
+
+    def _random_hash(self) -> bytes:
+        return self._random.randbytes(16)
+
+
+def _sizes(dsn: str) -> dict[str, int]:
+    """Bytes of each table with its indexes, once it is as small as it gets."""
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute("VACUUM FULL")
+        return dict(admin.execute(_SIZES).fetchall())
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--partitions", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=6, help="before the measure, and in it")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
