@@ -159,6 +159,7 @@ def _ask(dsn: str, admin_dsn: str) -> None:
 
 
 def reported(ledger: PostgresLedger) -> Any:
+    """A report of a look that has found nothing."""
     accounts = ledger.accounts(FEED)
     reconciled = ReconcileReport(
         feed=FEED,
