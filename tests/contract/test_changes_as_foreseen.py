@@ -14,7 +14,7 @@ from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId, FeedName, GenerationId
 from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.planning.accounts_after import accounts_after, accounts_after_commit
-from tallystick.domain.planning.isolating import set_aside
+from tallystick.domain.planning.failing_batches import set_aside
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import log_changes
 from tests.support.ledger_story import MINUTE, NO_TIME, TOPIC, LedgerStory, snapshot_of

@@ -21,7 +21,7 @@ from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.planning.accounts_after import accounts_after
 from tallystick.domain.planning.danger import InDanger
 from tallystick.domain.planning.due import PlanLimits, RunPlan, due_offsets, plan_run
-from tallystick.domain.planning.isolating import taken_apart
+from tallystick.domain.planning.failing_batches import taken_apart
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
 from tallystick.domain.planning.log_judgement import log_changes
 from tallystick.domain.planning.window_cuts import Borders, FirstOffsets, Question, window_pieces

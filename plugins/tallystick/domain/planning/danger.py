@@ -14,7 +14,7 @@ from tallystick.domain.batches.states import Isolation, RangeState
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.planning.isolating import taken_apart, to_be_asked
+from tallystick.domain.planning.failing_batches import taken_apart, to_be_asked
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import log_changes
 

@@ -37,7 +37,21 @@ from tallystick.domain.repair.quarantining import (
 from tallystick.domain.repair.reading_again import ReadAgain, read_again
 from tallystick.domain.rules.rule import Mending
 
-T = TypeVar("T")
+Step = (
+    HarmedFile
+    | BesideStray
+    | PutAside
+    | MoveBack
+    | WriteManifest
+    | Adopt
+    | ReadAgain
+    | NewGeneration
+    | LandAgain
+    | EndsWithStray
+    | NotMended
+)
+"""What is made of a finding: a file that it names, what is done about it, or why nothing is."""
+Kind = TypeVar("Kind", bound=Step)
 
 
 def plan_repair(
@@ -77,7 +91,7 @@ def plan_repair(
     )
 
 
-def _remedy(numbered: NumberedFinding, facts: RepairFacts) -> Iterator[object]:
+def _remedy(numbered: NumberedFinding, facts: RepairFacts) -> Iterator[Step]:
     """The steps about one finding; or why it is left alone."""
     found = numbered.finding
     match found.rule.mending:
@@ -101,5 +115,5 @@ def _remedy(numbered: NumberedFinding, facts: RepairFacts) -> Iterator[object]:
             assert_never(never)
 
 
-def _of(kind: type[T], steps: Iterable[object]) -> tuple[T, ...]:
+def _of(kind: type[Kind], steps: Iterable[Step]) -> tuple[Kind, ...]:
     return tuple(each for each in steps if isinstance(each, kind))

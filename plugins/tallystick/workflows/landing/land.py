@@ -17,7 +17,7 @@ from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import UNKNOWN
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.planning.isolating import stops_at_ends
+from tallystick.domain.planning.failing_batches import stops_at_ends
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,

@@ -19,7 +19,11 @@ from tallystick.domain.batches.paths import PLAN_NAME, RESULT_NAME, StagingPath
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range
 from tallystick.domain.plain_json import from_plain, to_plain
-from tallystick.domain.planning.isolating import is_asked_when_planned, is_search_due, set_aside
+from tallystick.domain.planning.failing_batches import (
+    is_asked_when_planned,
+    is_search_due,
+    set_aside,
+)
 from tallystick.domain.planning.unreadable import (
     MOST_DEATHS,
     ReadNote,

@@ -1,4 +1,7 @@
-"""What a run sees of the broker: bounds, what became of the logs, where the start policy begins."""
+"""What a run sees of the broker: bounds, what became of the logs, where the start policy begins.
+
+Then what the time index answers to a decision.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from tallystick.domain.deciding.decide import Decision
+from tallystick.domain.deciding.plan import Plan
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState, unlisted_in
 from tallystick.domain.logs.sameness import LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
@@ -147,3 +152,17 @@ def _start_offsets(services: Services, snapshot: BrokerSnapshot) -> dict[int, in
         p: latest[p] if (offset := found.get(p)) is None else max(offset, earliest[p])
         for p in snapshot.partitions
     }
+
+
+def answered(services: Services, decision: Decision) -> Plan:
+    """What the decision comes to when the broker's time index answers its questions."""
+    try:
+        question = next(decision)
+        while True:
+            first = services.broker.offsets_at(
+                services.topic, question.instant, question.partitions
+            )
+            question = decision.send(first)
+    except StopIteration as decided:
+        plan: Plan = decided.value
+        return plan

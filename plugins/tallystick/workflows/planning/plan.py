@@ -30,9 +30,8 @@ from tallystick.workflows.asking.ask import ask_attempts
 from tallystick.workflows.asking.foreseeing import Foresight, foresee
 from tallystick.workflows.asking.round import Answers
 from tallystick.workflows.place import at
-from tallystick.workflows.planning.observing import observe
+from tallystick.workflows.planning.observing import answered, observe
 from tallystick.workflows.planning.plan_report import PlanReport, tell
-from tallystick.workflows.planning.time_index import answered
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import require_root_outside
 from tallystick.workflows.stored.published_batches import require_ledger_not_behind

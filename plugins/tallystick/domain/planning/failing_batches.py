@@ -1,4 +1,5 @@
-"""Takes apart batches that fail again and again, so that what is sick fails alone.
+"""What becomes of batches that fail again and again: asked, taken apart, and searched for what is
+to blame, so that what is sick fails alone.
 
 A batch is landed and committed as a whole: a partition that can't be read or proven would keep up
 to hundreds of healthy ones from landing, until retention takes their records.

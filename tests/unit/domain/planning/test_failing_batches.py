@@ -1,6 +1,6 @@
 """How a batch that fails is taken apart: neighbouring rows differ in one fact.
 
-The ids begin with the number of the rule of `isolating`.
+The ids begin with the number of the rule of `failing_batches`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId, FencingToken
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.planning.isolating import (
+from tallystick.domain.planning.failing_batches import (
     is_search_due,
     set_aside,
     stops_at_ends,
