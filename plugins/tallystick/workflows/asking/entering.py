@@ -14,6 +14,7 @@ from dataclasses import replace
 from tallystick.domain.batches.batch import Attempt, BatchPlan
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.taking import is_free_for
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.planning.log_changes import (
@@ -61,9 +62,9 @@ def require_unheld(accounts: Accounts, plan: RebuildPlan) -> None:
     owners = {each.plan.batch_id: each.owner for each in plan.finish}
     concerned = {*owners, *(each.plan.batch_id for each in plan.abandoned)}
     for each in accounts.unfinished:
-        batch_id, holder = each.plan.batch_id, each.holder
-        if batch_id in concerned and holder and holder != owners.get(batch_id):
-            raise BatchBusy(batch_id, holder, each.lease_seconds_left)
+        batch_id, holder, seconds = each.plan.batch_id, each.holder, each.lease_seconds_left
+        if batch_id in concerned and not is_free_for(owners.get(batch_id), holder, seconds):
+            raise BatchBusy(batch_id, str(holder), seconds)
 
 
 def finish_published(services: Services) -> None:
