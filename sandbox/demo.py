@@ -11,8 +11,11 @@ import json
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 from rich.console import Console
@@ -90,12 +93,12 @@ class Demo:
         return 0 if is_good else FAILED
 
     def _land_and_reconcile(self, rest: AirflowRest) -> bool:
-        before = {feed: self._rows(feed) for feed in FEEDS}
+        began = datetime.now(UTC)
         is_good = self._carry_out(rest, "ingest")
-        landed = {feed: self._rows(feed) - before[feed] for feed in FEEDS}
-        self._tell(
-            "landed " + ", ".join(f"{count:,} records of {feed}" for feed, count in landed.items())
-        )
+        with ThreadPoolExecutor() as pool:
+            rows = pool.map(lambda feed: _rows_since(began, feed), FEEDS)
+        landed = [f"{count:,} records of {feed}" for count, feed in zip(rows, FEEDS, strict=True)]
+        self._tell(f"landed {', '.join(landed)}")
         return self._carry_out(rest, "reconcile") and is_good
 
     def _carry_out(self, rest: AirflowRest, kind: str) -> bool:
@@ -187,13 +190,6 @@ class Demo:
             folder /= f"map_index={task.map_index}"
         return folder / f"attempt={task.try_number}.log"
 
-    def _rows(self, feed: str) -> int:
-        done = _tallystick("files", feed, "--json", captured=True)
-        if done.returncode != 0:
-            raise SandboxError(f"./tallystick files {feed} failed: {done.stdout}")
-        found: Mapping[str, list[dict[str, int]]] = json.loads(done.stdout)
-        return sum(each["rows"] for each in found["files"])
-
     @staticmethod
     def _report(feed: str) -> bool:
         reader.print(f"$ ./tallystick reconcile {feed}", style="bold", markup=False)
@@ -230,6 +226,19 @@ def _tallystick(*arguments: str, captured: bool = False) -> subprocess.Completed
         stdout=subprocess.PIPE if captured else None,
         text=True,
         check=False,
+    )
+
+
+def _rows_since(instant: datetime, feed: str) -> int:
+    """How many rows of the feed were committed since then."""
+    done = _tallystick("batches", feed, "--json", captured=True)
+    if done.returncode != 0:
+        raise SandboxError(f"./tallystick batches {feed} failed: {done.stdout}")
+    found: Sequence[Mapping[str, Any]] = json.loads(done.stdout)["batches"]
+    return sum(
+        each["rows"]
+        for each in found
+        if each["committed_at"] and datetime.fromisoformat(each["committed_at"]) >= instant
     )
 
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbox.ports import answers, is_free
+from sandbox.connections import SPARK_MASTER
+from sandbox.services.spark_connect import SparkConnect
 from tallystick.domain.identities import Owner
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import (
@@ -28,21 +27,18 @@ from tallystick.domain.rows.scrub import (
     ScrubResult,
 )
 from tallystick.spark.cluster_zip import PACKAGE, write_cluster_zip
-from tallystick.spark.command import landing_conf
-from tallystick.spark.parent_death import die_with_parent
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.stored.current_files import current_paths
 from tests.spark_local.planner import Planner, packed, split
 from tests.support.kafka_producers import AWKWARD, messages, produce
 from tests.support.kafka_records import records_in
-from tests.support.kafka_topics import create_topic, wait_until
+from tests.support.kafka_topics import create_topic
 from tests.support.landed_files import landed_in, rows_in
 from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
+from tests.support.sandbox_fixtures import watched_sandbox
 from tests.support.scripted_broker import Kind, ScriptedBroker
-from tests.support.spark_place import JARS, PLACE
 from tests.support.story import FEED, Story
 
-SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 LAND_CLIENT = """
 import sys
@@ -87,36 +83,14 @@ spark.stop()
 @pytest.fixture(scope="module")
 def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server without any setting of ours that a landing could lean on."""
-    place = tmp_path_factory.mktemp("connect")
-    port = next(p for p in iter(lambda: random.randrange(20_000, 32_000), 0) if is_free(p))
-    conf = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.sql.session.timeZone": "Asia/Tokyo",
-        "spark.ui.enabled": landing_conf(PLACE, {})["spark.ui.enabled"],
-    }
-    argv = [PLACE.spark_submit, "--master", PLACE.master, "--jars", ",".join(JARS)]
-    argv += [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    log = place / "server.log"
-    with (
-        log.open("wb") as out,
-        subprocess.Popen(
-            [*argv, "--class", SERVER],
-            cwd=place,
-            env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            preexec_fn=partial(die_with_parent, os.getpid()),
-        ) as server,
-    ):
-        try:
-            wait_until(
-                lambda: answers(port) or server.poll() is not None, "server is up", seconds=120
-            )
-            assert server.poll() is None, log.read_text()[-2000:]
-            yield f"sc://127.0.0.1:{port}"
-        finally:
-            server.kill()
+    with watched_sandbox(tmp_path_factory.mktemp("connect")) as apart:
+        odd = {
+            "spark.sql.session.timeZone": "Asia/Tokyo",
+            "spark.driver.extraJavaOptions": "",
+        }
+        server = SparkConnect(apart.home, SPARK_MASTER, settings=odd)
+        server.start()
+        yield server.address
 
 
 def test_the_landing_function_runs_on_a_connect_server(

@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from sandbox import Sandbox
+from sandbox.service import QUICK_JVM
 from tests.support.clearing_up import SANDBOX, Watcher
 from tests.support.landed_files import write_once
 
 ROOT = Path(__file__).resolve().parents[2]
+# Of every Spark that tests start, servers too: none lives long enough for the second compiler.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))
 
 
 @dataclass(frozen=True)
