@@ -16,7 +16,7 @@ from tallystick.cli.answers import CLEAN, FINDINGS, Answer, closed_pipes_ignored
 from tallystick.cli.documents import Document, Part, ShownFinding, holes_part
 from tallystick.cli.findings import finding_lines
 from tallystick.cli.options import FeedArgument, JsonOption
-from tallystick.cli.progress import told
+from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table, counted
 from tallystick.domain.batches.paths import BatchPath
@@ -221,7 +221,7 @@ def _rebuilt(
     without_manifest: bool,
 ) -> Answer:
     feed = stage.feed(name)
-    with told(f"rebuilding the ledger of {name}"), stage.services(feed) as services:
+    with watched(stage, feed, f"rebuilding the ledger of {name}") as services:
         report = rebuild_ledger(
             services,
             roots,

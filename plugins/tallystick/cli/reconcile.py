@@ -13,7 +13,7 @@ from tallystick.cli.answers import Answer, WrittenAnswer, deliver
 from tallystick.cli.documents import Document, Instant, Part, ShownFinding, holes_part
 from tallystick.cli.findings import finding_lines
 from tallystick.cli.options import FeedArgument, FormatOption, JsonOption, LevelOption, OutOption
-from tallystick.cli.progress import first_word, told
+from tallystick.cli.progress import watched
 from tallystick.cli.report import exit_code_of_report, form_of, written
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table, counted
@@ -117,8 +117,7 @@ def _reconciled(
     stage: Stage, name: str, level: Level, form: str | None, out: Path | None
 ) -> Answer | WrittenAnswer:
     feed = stage.feed(name)
-    with told(f"reconciling {name}", logging.ERROR), stage.services(feed) as services:
-        first_word(services)
+    with watched(stage, feed, f"reconciling {name}", logging.ERROR) as services:
         found = reconciliation.reconcile(services, level)
         kept = reporting.report_of(services, found)
         reporting.store_report(services, kept)

@@ -18,7 +18,7 @@ from tallystick.cli.answers import (
 )
 from tallystick.cli.documents import Document, ErrorDetails, Part, RangePart, range_part
 from tallystick.cli.options import FeedArgument, JsonOption
-from tallystick.cli.progress import first_word, told
+from tallystick.cli.progress import watched
 from tallystick.cli.run import Outcome, outcome_of
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block
@@ -177,8 +177,7 @@ def _repaired(
     if digests and not numbers:
         raise ConfigurationError("--evidence", digests[0], "the number of a finding beside it")
     feed = stage.feed(name)
-    with told(f"repairing {name}"), stage.services(feed) as services:
-        first_word(services)
+    with watched(stage, feed, f"repairing {name}") as services:
         report = (
             dry_repair(services, numbers, digests=digests)
             if dry_run

@@ -31,7 +31,7 @@ from tallystick.cli.documents import (
 )
 from tallystick.cli.findings import finding_line, finding_lines
 from tallystick.cli.options import FeedArgument, JsonOption, WindowEnd, WindowStart, window_of
-from tallystick.cli.progress import first_word, told
+from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table, counted, hole_count, to_second
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
@@ -158,8 +158,7 @@ def land(
 
 def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
     feed = stage.feed(name)
-    with told(f"planning {name}", logging.ERROR), stage.services(feed) as services:
-        first_word(services)
+    with watched(stage, feed, f"planning {name}", logging.ERROR) as services:
         report = dry_run(services, window)
     taken_over = (*report.rescued, *report.adopted)
     document = PlanDocument(
@@ -181,8 +180,7 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
 
 def _landed(stage: Stage, name: str, window: Window | None) -> Answer:
     feed = stage.feed(name)
-    with told(f"landing {name}"), stage.services(feed) as services:
-        first_word(services)
+    with watched(stage, feed, f"landing {name}") as services:
         report = land_feed(services, window, stage.new_owner())
     stored = {each.finding.key: each for each in report.on_record}
     document = LandDocument(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Connection as AirflowConnection
@@ -38,15 +39,23 @@ def airflow_connection(conn_id: str) -> Connection:
     )
 
 
-def services_of(feed: Feed, submit: SparkRunner | None = None) -> AbstractContextManager[Services]:
+@contextmanager
+def services_of(feed: Feed, submit: SparkRunner | None = None) -> Iterator[Services]:
     """The feed's adapters, opened with Airflow's connections and closed at the end of the block.
+
+    The task's log says how far they have come, now and then, where the block takes that long.
 
     All connections are looked up first, Spark's too: without it, the provider would take YARN.
     """
     # Adapters bring heavy libraries along, which a DAG file must not wait for.
+    from tallystick.report.plain_progress import plain_lines
     from tallystick.wiring import open_services
 
-    return open_services(feed, airflow_connection, submit=submit)
+    with (
+        plain_lines(f"feed {feed.name}") as listener,
+        open_services(feed, airflow_connection, submit=submit) as services,
+    ):
+        yield services.heard_by(listener)
 
 
 def open_ledger() -> AbstractContextManager[Ledger]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from tallystick.ports.progress import Told, unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,8 @@ class LandingOrder:
     attempt_id: str
     plan_uri: str
     """Full URI of plan.json in the attempt's staging directory."""
+    told: Told = field(default=unheard, compare=False, repr=False)
+    """Hears how far the landing has come, as far as the engine says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class ScrubOrder:
     scrub_id: str
     plan_uri: str
     """Full URI of scrub.json."""
+    told: Told = field(default=unheard, compare=False, repr=False)
+    """Hears how far it has come, as far as the engine says."""
 
 
 class SparkRunner(Protocol):

@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.errors import ApplicationFailed, ApplicationOverdue, IngestionError, ScrubFailed
+from tallystick.ports.progress import Progress, Told
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark import scrubbing, searching
 from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
+from tallystick.spark.connect_progress import Tasks, tasks_counted
 from tallystick.spark.connect_server import ConnectServer, OpenSession, session_of
 from tallystick.spark.landing import land
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
@@ -55,7 +58,9 @@ class ConnectRunner:
             self._working(session_id, f"batch {order.batch_id}") as (spark, _),
         ):
             started(f"connect:{session_id}")
-            land(spark, LandingPlan.from_json(_text(spark, order.plan_uri)))
+            plan = LandingPlan.from_json(_text(spark, order.plan_uri))
+            with tasks_counted(spark, partial(_tell_landed, order.told, plan)):
+                land(spark, plan)
 
     def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         """Return when the unreadable offsets were looked for; raises as `run` does.
@@ -91,7 +96,8 @@ class ConnectRunner:
             self._working(session_id, f"scrub {order.scrub_id}", reads_kafka=False) as (spark, _),
         ):
             plan = ScrubPlan.from_json(_text(spark, order.plan_uri))
-            found = scrubbing.scrub(spark, plan, is_no_file=is_lost)
+            with tasks_counted(spark, partial(_tell_scrubbed, order.told, plan)):
+                found = scrubbing.scrub(spark, plan, is_no_file=is_lost)
             scrubbing.write_result(spark, plan, found)
 
     @contextmanager
@@ -127,6 +133,19 @@ class ConnectRunner:
                 raise _overdue(work, session_id, deadline) from error
             if deadline.has_passed:
                 raise _overdue(work, session_id, deadline)
+
+
+def _tell_landed(told: Told, plan: LandingPlan, tasks: Tasks) -> None:
+    """A task reads what one file holds; how many offsets these are is estimated by their share."""
+    offsets = sum(each.span for each in plan.ranges)
+    done = offsets * tasks.done // tasks.total if tasks.total else 0
+    files = f"{tasks.done} of {tasks.total} files"
+    told(Progress("land", done, offsets, "offsets", is_estimate=True, note=files))
+
+
+def _tell_scrubbed(told: Told, plan: ScrubPlan, tasks: Tasks) -> None:
+    size = sum(each.length_bytes for each in plan.files)
+    told(Progress("scrub", tasks.bytes_read, size, "bytes"))
 
 
 def _overdue(work: str, session_id: str, deadline: Deadline) -> ApplicationOverdue:

@@ -1,27 +1,39 @@
-"""Tells an error where the story was when it came: an adapter knows a server or a path, and no
-batch.
+"""Tells where the story is: who waits for it hears each step, and an error names the one that it
+came from. An adapter knows a server or a path, and no batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import BatchId
 from tallystick.errors import IngestionError
+from tallystick.ports.progress import Progress
 from tallystick.workflows.services import Services
+
+T = TypeVar("T")
 
 _NAMED_RANGES: Final = 3
 
 
+def counted(services: Services, step: str, unit: str, of: Sequence[T]) -> Iterator[T]:
+    """Each of them, told by its number as its turn comes."""
+    for number, each in enumerate(of):
+        services.progress(Progress(step, number, len(of), unit))
+        yield each
+
+
 @contextmanager
 def at(services: Services, step: str, batch: BatchPlan | BatchId | None = None) -> Iterator[None]:
-    """An error that leaves the block names feed and step, and the batch with its ranges if known.
+    """The step is told; an error that leaves the block names it, the feed, and the batch with its
+    ranges if known.
 
     The innermost place stays: it knows most.
     """
+    services.progress(Progress(step))
     try:
         yield
     except IngestionError as error:

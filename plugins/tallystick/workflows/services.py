@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,6 +13,7 @@ from tallystick.ports.broker import BrokerView
 from tallystick.ports.clock import Clock
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.ledger import Ledger
+from tallystick.ports.progress import Told, harmless, unheard
 from tallystick.ports.second_reader import SecondReader
 from tallystick.ports.spark_runner import SparkRunner
 from tallystick.settings.feed import Feed
@@ -42,6 +43,16 @@ class Services:
     """Another Kafka client; None where the feed wants none."""
     lease: timedelta = LEASE
     """How long an attempt holds its batch without a sign of life."""
+    progress: Told = unheard
+    """Who hears how far the work has come."""
+
+    def heard_by(self, listener: Told) -> Services:
+        """The same, with somebody who hears how far the work has come; trouble there is no harm."""
+        return replace(self, progress=harmless(listener, what="Progress"))
+
+    def part(self, part: str) -> Services:
+        """The same for a part of the work, which is named in what is told of it."""
+        return replace(self, progress=lambda told: self.progress(replace(told, part=part)))
 
     def present(self) -> datetime:
         """Now, and never later than by the ledger's clock: ours may be days ahead.

@@ -41,6 +41,7 @@ from tallystick.workflows.committing.taking_over import (
     require_no_row_taken,
     take_over,
 )
+from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_manifests import manifest_at
 from tallystick.workflows.stored.staged_attempts import proven_manifest
@@ -80,13 +81,13 @@ def enter(services: Services, plan: RebuildPlan) -> None:
     """The plan's steps in their order; what can't be entered after all is moved to `left_out`."""
     finish, plan.finish = plan.finish, []
     logs = logs_of(services)
-    for batch in finish:
+    for batch in counted(services, "enter", "batches", finish):
         refused = _entered(services, batch, logs, is_claimed=True)
         _note(plan.finish, plan.left_out, batch, refused)
     _close_logs(services, plan)
     wanted, plan.enter = plan.enter, []
     logs = logs_of(services)
-    for batch in wanted:
+    for batch in counted(services, "enter", "batches", wanted):
         refused = _entered(services, batch, logs, is_claimed=False)
         _note(plan.enter, plan.left_out, batch, refused)
     if plan.findings:

@@ -29,6 +29,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.a7_short_read import short_read
 from tallystick.errors import FileMissing, VerificationFailed
+from tallystick.ports.progress import Progress
 from tallystick.workflows.committing.log_as_read import checked_as_read, kept_answer
 from tallystick.workflows.same_log import bounds_of, checked_logs
 from tallystick.workflows.services import Services
@@ -64,10 +65,12 @@ def judged(
     landing = LandingPlan.from_json(services.store.read(staging.plan).decode())
     if not plan.ranges:
         return Manifest(plan, attempt, landing.isolation, (), ())
+    services.progress(Progress("read back"))
     try:
         found = services.store.read_back(staging.data)
     except FileMissing as error:
         return NotProven([error.describe()])
+    services.progress(Progress("prove"))
     gaps = holes_in(plan.ranges, found)
     causes = [causes_of(services, each, plan, landing.isolation) for each in gaps]
     anchors = _anchors(services, staging, gaps, found)

@@ -58,7 +58,7 @@ from tallystick.domain.rules.u1_could_not_tell import could_not_compare
 from tallystick.errors import SourceError, StorageError, StorageUnavailable, VerificationFailed
 from tallystick.ports.scrubs import DueSample, TakenSample
 from tallystick.ports.second_reader import SecondReader
-from tallystick.workflows.place import at
+from tallystick.workflows.place import at, counted
 from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
 
@@ -237,7 +237,7 @@ class _Rotation:
             self._services.feed_name, self._snapshot.topic_id, self._starts
         )
         size, left = rotation_size(budget, len(due)), budget
-        for each in due:
+        for each in counted(self._services, "the second reader", "batches", due):
             is_spent = left < size.offsets and left < budget
             if is_spent or self._unheard:
                 break

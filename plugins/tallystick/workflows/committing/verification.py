@@ -16,6 +16,7 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.states import CommitAnswer, HoleClass
 from tallystick.domain.identities import AttemptId
+from tallystick.ports.progress import Progress
 from tallystick.ports.scrubs import TakenSample
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.heartbeat import lease_renewed
@@ -57,7 +58,9 @@ def verify_and_commit(
         plan = services.ledger.batch(attempt.batch_id).plan
     with at(services, "verify", plan), failing(services, attempt), lease_renewed(services, attempt):
         manifest = proven(services, attempt, plan)
+        services.progress(Progress("compare a sample"))
         sample = take_sample(services, attempt, manifest, landed_by or attempt.attempt_id)
+        services.progress(Progress("commit"))
         require_no_row_taken(services, manifest)
         staging = StagingPath.of(plan, attempt.attempt_id)
         services.store.write(staging.manifest, manifest.to_json().encode())

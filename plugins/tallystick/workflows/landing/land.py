@@ -25,6 +25,7 @@ from tallystick.errors import (
     LedgerUnavailable,
     SourceChanged,
 )
+from tallystick.ports.progress import Progress
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.heartbeat import lease_renewed
@@ -60,6 +61,7 @@ def land_batch(
         with failing(services, attempt), lease_renewed(services, attempt):
             order = prepare(services, attempt)
             if status.plan.ranges:
+                services.progress(Progress("land", total=status.plan.span, unit="offsets"))
                 _interrupt_older(services, attempt)
                 _carry_out(services, attempt, order, status)
                 keep_answer(services, attempt, status.plan)
@@ -128,6 +130,7 @@ def prepare(services: Services, attempt: Attempt) -> LandingOrder:
         batch_id=attempt.batch_id,
         attempt_id=attempt.attempt_id,
         plan_uri=services.store.uri(staging.plan),
+        told=services.progress,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.window import Window
@@ -72,7 +73,7 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
     if any(error.retry for error in troubles):
         raise troubles[0]
     plan = plan_feed(services, window, owner)
-    outcomes = [carry_out(services, batch.batch_id, owner) for batch in plan.all_batches]
+    outcomes = carry_out_all(services, plan.all_batches, owner)
     findings: Sequence[Finding] = ()
     on_record: Sequence[StoredFinding] = ()
     with noted(troubles):
@@ -91,6 +92,18 @@ def noted(troubles: list[IngestionError]) -> Iterator[None]:
     except IngestionError as error:
         log.error("%s", error)
         troubles.append(error)
+
+
+def carry_out_all(
+    services: Services, batches: Sequence[BatchPlan], owner: Owner
+) -> list[BatchOutcome]:
+    """What became of each of them, one after the other."""
+    count = len(batches)
+    parts = [f"batch {number} of {count}" if count > 1 else "" for number in range(1, count + 1)]
+    return [
+        carry_out(services.part(part), each.batch_id, owner)
+        for part, each in zip(parts, batches, strict=True)
+    ]
 
 
 def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutcome:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Final
 
 from tallystick.domain.attempts.last_copies import KeptFiles, places_for
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
@@ -42,6 +43,7 @@ from tallystick.errors import (
     SparkError,
     StorageError,
 )
+from tallystick.ports.progress import Progress
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.asking.offers import may_be_committed
 from tallystick.workflows.landing.application_result import result_text
@@ -51,6 +53,8 @@ from tallystick.workflows.stored.staged_attempts import put_aside_at
 from tallystick.workflows.stored.unanswered import Unanswered
 
 log = logging.getLogger(__name__)
+
+_SEARCH: Final = "search for unreadable records"
 
 
 def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStatus) -> None:
@@ -191,7 +195,9 @@ def _found(
     def noted(text: str) -> None:
         with suppress(ValueError):  # another process may have written into the line
             notes.append(from_plain(ReadNote, json.loads(text)))
+            services.progress(Progress(_SEARCH, len(notes), unit="reads"))
 
+    services.progress(Progress(_SEARCH))
     services.spark.search(order, noted=noted)
     path, text = result_text(services.store, f"{place}/{RESULT_NAME}")
     try:

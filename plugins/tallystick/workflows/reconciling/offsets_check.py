@@ -19,6 +19,7 @@ from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.offset_columns import offset_findings
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
+from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,8 @@ def look_at_offsets(services: Services, sick: Collection[object] = ()) -> Offset
     rows = 0
     standing = [each.finding for each in ledger.findings(feed)]
     in_trouble = batches_in_trouble(each for each in standing if not is_of_batch_rows(each))
-    for due in ledger.offsets_due(feed, services.feed.reconcile.scrub_every, _MOST_BATCHES):
+    all_due = ledger.offsets_due(feed, services.feed.reconcile.scrub_every, _MOST_BATCHES)
+    for due in counted(services, "read offsets again", "batches", all_due):
         if rows and rows + due.record_count > _MOST_ROWS:
             break
         if due.batch_id in sick:

@@ -29,6 +29,7 @@ from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges
+from tallystick.ports.progress import Progress
 from tallystick.ports.proofs import LandedCounts
 from tallystick.workflows.committing.second_reading import (
     NOTHING_COMPARED,
@@ -66,6 +67,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     directories = services.ledger.directories(feed)
     silent: list[Finding] = []
     look: BrokerLook | None = None
+    services.progress(Progress("ask the broker"))
     try:
         look = look_at_broker(services, accounts, directories)
     except SourceError as error:
@@ -79,6 +81,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     ]
     stored = StorageLook()
     if level >= Level.L2:
+        services.progress(Progress("look at storage"))
         stored = look_at_storage(services, directories, unsound)
         if stored.failure:
             silent.append(_unheard(services, "HDFS", stored.failure, taken_at))
@@ -98,6 +101,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     payloads = PayloadsLook(Payloads.NOT_COMPARED)
     if level >= Level.L3:
         scrubbed = scrub(services)
+        services.progress(Progress("compare payloads"))
         payloads = look_at_payloads(services)
         services.ledger.record_findings(feed, payloads.findings)
         found = once([*found, *scrubbed.findings, *payloads.findings])
@@ -127,6 +131,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         not_told=look.not_told if look else (),
         unasked=look.unasked if look else (),
     )
+    services.progress(Progress("settle"))
     is_listed_in_part = any(each.rule.is_silence for each in found)
     found = _settled(services, accounts, found, heard, begun_at)
     counts = services.ledger.landed_counts(feed)

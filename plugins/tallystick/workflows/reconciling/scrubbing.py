@@ -173,7 +173,9 @@ def _result(services: Services, batches: Sequence[StandingBatch]) -> ScrubResult
     )
     try:
         store.write(place.plan, plan.to_json().encode())
-        services.spark.scrub(ScrubOrder(services.feed_name, place.scrub_id, store.uri(place.plan)))
+        uri = store.uri(place.plan)
+        order = ScrubOrder(services.feed_name, place.scrub_id, uri, told=services.progress)
+        services.spark.scrub(order)
         return _written(services, place)
     finally:
         with suppress(StorageError):

@@ -21,7 +21,7 @@ from tallystick.domain.repair.reading_again import ReadAgain
 from tallystick.errors import IngestionError
 from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish
-from tallystick.workflows.landing.run import BatchOutcome, carry_out, noted
+from tallystick.workflows.landing.run import BatchOutcome, carry_out_all, noted
 from tallystick.workflows.place import at
 from tallystick.workflows.repairing.closing import close_mended
 from tallystick.workflows.repairing.gathering import decide
@@ -120,7 +120,7 @@ def repair_feed(
     with noted(troubles):
         finish(services)
     begun = begin_repair(services, finding_ids, owner, digests)
-    outcomes = [carry_out(services, each.batch_id, owner) for each in begun.batches]
+    outcomes = carry_out_all(services, begun.batches, owner)
     if troubles and outcomes:
         # A batch whose files are all replaced by now needs its data no more.
         troubles.clear()

@@ -18,6 +18,7 @@ from tallystick.domain.batches.stored_file import is_read
 from tallystick.domain.identities import BatchId
 from tallystick.domain.repair.rebuilding import LeftOut, PublishedBatch, in_order
 from tallystick.errors import FileMissing, ManifestMismatch
+from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def read_manifests(services: Services, paths: Sequence[BatchPath]) -> PublishedM
     batches: dict[BatchId, PublishedBatch] = {}
     proofs: dict[BatchId, DirectoryProof] = {}
     left_out: list[LeftOut] = []
-    for number, path in enumerate(paths, start=1):
+    for number, path in enumerate(counted(services, "read back", "directories", paths), start=1):
         found = manifest_at(services, path)
         if isinstance(found, str):
             left_out.append(LeftOut(str(path), path.batch_id, (found,)))
