@@ -6,14 +6,16 @@ demand. The real demo runs before every change lands (.ci/run).
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from sandbox.airflow_rest import AirflowRest, Task
-from sandbox.demo import Demo
+from sandbox.demo import Demo, _rows_since
 from sandbox.stack import Sandbox
 
 OURS = {"reconcile_orders": "ours", "reconcile_clicks": "ours"}
@@ -95,3 +97,13 @@ def test_a_scheduled_run_before_ours_failed(
     clicks = {SCHEDULED: ["running", "failed"], "ours": ["queued", "queued", "success"]}
     assert not is_good(tmp_path, clicks)
     assert "reconcile_clicks ended as failed: run scheduled" in capsys.readouterr().err
+
+
+def test_what_was_committed_before_or_not_at_all_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = [(5, "2026-11-01T05:59:59Z"), (7, "2026-11-01T06:00:00Z"), (None, None)]
+    batches = [{"rows": rows, "committed_at": at} for rows, at in times]
+    done = subprocess.CompletedProcess([], 0, stdout=json.dumps({"batches": batches}))
+    monkeypatch.setattr("sandbox.demo._tallystick", lambda *_, **__: done)
+    assert _rows_since(datetime(2026, 11, 1, 6, tzinfo=UTC), "orders") == 7
