@@ -253,6 +253,7 @@ def proven_repair_of_a_file_that_was_put_back(story: Story) -> Attempt:
 def test_a_repair_that_was_verified_takes_no_row_of_a_file_that_was_put_back(story: Story) -> None:
     attempt = proven_repair_of_a_file_that_was_put_back(story)
     expire(story)
+    assert not dry_run(story.services(), None).rescued
     report = next_run(story)
     assert not report.plan.rescued
     assert not report.errors
