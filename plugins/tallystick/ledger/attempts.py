@@ -6,7 +6,7 @@ Every change compares the attempt's token with the newest of its batch, on the b
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.manifest import Manifest
@@ -17,8 +17,6 @@ from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerErro
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import attempt_in
 from tallystick.ledger.texts import storable
-
-CAN_COMMIT: Final = (BatchState.LANDING.value, BatchState.VERIFIED.value)
 
 
 def locked_batch(transaction: Transaction, batch_id: BatchId) -> Any:
@@ -33,6 +31,14 @@ def read_attempt(transaction: Transaction, attempt_id: AttemptId) -> Attempt | N
     """The attempt as it was begun; None for one that this ledger never saw."""
     row = transaction.row("attempt", attempt_id=attempt_id)
     return attempt_in(row) if row is not None else None
+
+
+def require_newest(transaction: Transaction, attempt: Attempt, batch: Any) -> None:
+    """Raise what `fenced` says unless the attempt may still commit the batch, whose row is locked:
+    its token is the newest, and the batch is unfinished.
+    """
+    if batch.newest_token != attempt.token or not BatchState(batch.state).is_unfinished:
+        raise fenced(transaction, attempt)
 
 
 def begin_attempt(
@@ -109,9 +115,7 @@ def record_failure(transaction: Transaction, attempt: Attempt, reason: str) -> N
 
 def record_verified(transaction: Transaction, attempt: Attempt, manifest: Manifest) -> None:
     """Keep the manifest's very text: landing -> verified."""
-    batch = locked_batch(transaction, attempt.batch_id)
-    if batch.newest_token != attempt.token or batch.state not in CAN_COMMIT:
-        raise fenced(transaction, attempt)
+    require_newest(transaction, attempt, locked_batch(transaction, attempt.batch_id))
     if manifest.attempt != attempt:
         raise LedgerRefused(
             "record_verification",

@@ -13,7 +13,7 @@ from tallystick.domain.batches.states import BatchState, CommitAnswer
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.attempts import fenced, locked_batch
+from tallystick.ledger.attempts import fenced, locked_batch, require_newest
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.retractions import retract
 from tallystick.ledger.rows import claims_of, manifest_of
@@ -74,11 +74,7 @@ def link(transaction: Transaction, manifest: Manifest) -> None:
 
 
 def _verified_manifest(transaction: Transaction, attempt: Attempt, batch: Any) -> Manifest:
-    if batch.newest_token != attempt.token or batch.state not in (
-        BatchState.LANDING.value,
-        BatchState.VERIFIED.value,
-    ):
-        raise fenced(transaction, attempt)
+    require_newest(transaction, attempt, batch)
     proof = (
         transaction.one("verification", verification_id=batch.verification_id)
         if batch.state == BatchState.VERIFIED.value

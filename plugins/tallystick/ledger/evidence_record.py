@@ -12,6 +12,8 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import PastBounds
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.registry import codes_with
+from tallystick.domain.rules.rule import Trait
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.reading import generations
 from tallystick.ledger.rows import batch_statuses, in_utc
@@ -111,7 +113,9 @@ class PostgresEvidence:
     def committed_in_two_lives(self, feed: FeedName) -> Sequence[TwiceCommitted]:
         """What two generations of one log hold, by generation and offset."""
         with self._connection.reading() as transaction:
-            rows = transaction.rows("committed_in_two_lives", feed=feed)
+            rows = transaction.rows(
+                "committed_in_two_lives", feed=feed, cut_codes=codes_with(Trait.CUT)
+            )
             ids = [row.generation_id for row in rows]
             accounts = {each.generation_id: each for each in _accounts(transaction, feed, ids)}
         found = ((accounts[row.generation_id], row) for row in rows)

@@ -13,6 +13,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.evidence import attempts_not_asked
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.waivers import Waiver, evidence_digest, shortened
 from tallystick.errors import EvidenceChanged, LedgerRefused
 from tallystick.ledger.connection import Transaction
@@ -73,12 +74,12 @@ def _as_first_stated(
     transaction: Transaction, feed: FeedName, found: Sequence[Finding]
 ) -> list[Finding]:
     """The findings; what stands already while its log grows has the interval that is on record."""
-    if not any(each.rule.grows for each in found):
+    if not any(each.rule.has(Trait.GROWS) for each in found):
         return list(found)
     until = {
         each.finding.key: each.finding.until_offset
         for each in reversed(standing_findings(transaction, feed))
-        if each.finding.rule.grows
+        if each.finding.rule.has(Trait.GROWS)
     }
     return [replace(each, until_offset=until.get(each.key, each.until_offset)) for each in found]
 

@@ -11,6 +11,8 @@ from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.identities import AttemptId, BatchId, FeedName
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.rules.registry import codes_with
+from tallystick.domain.rules.rule import Trait
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import attempt_in, in_utc, manifest_of
@@ -63,7 +65,13 @@ def offsets_at_risk(
     out.
     """
     found: dict[BatchId, list[AtRisk]] = {}
-    for row in transaction.rows("offsets_at_risk", batch_ids=list(batch_ids)):
+    rows = transaction.rows(
+        "offsets_at_risk",
+        batch_ids=list(batch_ids),
+        doubting_rows=codes_with(Trait.DOUBTS_ROWS),
+        doubting_a_file=codes_with(Trait.DOUBTS_FILE),
+    )
+    for row in rows:
         partition = TopicPartition(row.topic, row.partition)
         risk = AtRisk(
             OffsetRange(partition, row.from_offset, row.until_offset),

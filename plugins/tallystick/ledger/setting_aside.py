@@ -8,7 +8,7 @@ from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.log_changes import CutClaim
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.ledger.attempts import CAN_COMMIT, fenced, locked_batch
+from tallystick.ledger.attempts import locked_batch, require_newest
 from tallystick.ledger.change_rows import cut_claims
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
@@ -22,8 +22,7 @@ def set_aside(
 ) -> None:
     """Cut the batch's claims, and keep what was found, while the attempt's token is the newest."""
     batch = locked_batch(transaction, attempt.batch_id)
-    if batch.newest_token != attempt.token or batch.state not in CAN_COMMIT:
-        raise fenced(transaction, attempt)
+    require_newest(transaction, attempt, batch)
     feed = FeedName(batch.feed)
     transaction.rows("lock_living_generations", feed=feed)
     cut_claims(transaction, cuts, [attempt.batch_id])

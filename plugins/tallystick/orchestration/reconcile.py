@@ -63,6 +63,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     # Workflows and reports take a second, which a DAG file must not wait for.
     from tallystick.domain.batches.paths import report_page
     from tallystick.domain.rules.findings import Level
+    from tallystick.domain.rules.rule import Trait
     from tallystick.domain.rules.run_news import numbered
     from tallystick.report.faces import face_of
     from tallystick.workflows.reconciling import reconciliation, reporting
@@ -85,7 +86,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         feed.name,
     )
     failing = [each for each in found.findings if each.verdict.value in feed.reconcile.fail_on]
-    if failing and all(each.rule.is_silence for each in failing):
+    if failing and all(each.rule.has(Trait.SILENCE) for each in failing):
         raise AirflowException(
             f"Feed {feed.name}: {failing[0]} A part of the report is UNKNOWN; Airflow asks again."
         )

@@ -27,6 +27,7 @@ from typing import Final
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
+from tallystick.domain.rules.rule import Trait
 
 # Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
 CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
@@ -171,7 +172,7 @@ def would_hold_back(found: Finding, generations: Mapping[int, Sequence[Generatio
 def _stops(each: Finding, accounts: Sequence[GenerationAccount]) -> bool:
     """True for the cut with which the partition's newest life has stopped, waived or not."""
     return (
-        each.rule.is_cut
+        each.rule.has(Trait.CUT)
         and bool(accounts)
         and accounts[-1].state is GenerationState.STOPPED
         and each.generation == accounts[-1].ordinal
@@ -301,7 +302,7 @@ def completeness_of(
     missing. One that a later life of the topic lacks is complete if all of its logs are.
     """
     logs = clean_prefixes(generations, findings)
-    cut = {each.partition for each in findings if each.rule.is_cut}
+    cut = {each.partition for each in findings if each.rule.has(Trait.CUT)}
     searches = _Searches(
         logs,
         {

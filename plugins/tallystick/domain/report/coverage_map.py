@@ -22,6 +22,7 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import Look
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.rule import Trait
 
 MOST_COLUMNS: Final = 120
 MOST_BLOCKS: Final = 128
@@ -132,7 +133,7 @@ def coverage_map(
     reach = [_Shown(each) for each in looks]
     best = (
         Verdict.UNKNOWN
-        if any(each.partition is None and each.rule.lacks_witness for each in findings)
+        if any(each.partition is None and each.rule.has(Trait.LACKS_WITNESS) for each in findings)
         else Verdict.PROVEN_OK
     )
     mine: dict[int, list[Finding]] = {}

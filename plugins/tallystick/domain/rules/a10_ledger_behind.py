@@ -19,7 +19,7 @@ from tallystick.domain.batches.stored_file import UnknownDirectories, UnknownFil
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 A10: Final = Rule(
     code=FindingCode.LEDGER_BEHIND,
@@ -35,7 +35,7 @@ A10: Final = Rule(
         " aside by its number"
     ),
     mending=Mending.MOVE_ASIDE_IF_BARE,
-    lacks_witness=True,
+    traits={Trait.LACKS_WITNESS},
 )
 
 
@@ -134,7 +134,7 @@ def perhaps_landed(found: Iterable[Finding]) -> list[Finding]:
             ),
             next_step=f"Let the ledger catch up first: ./tallystick ledger rebuild {each.feed}",
         )
-        if each.rule.rests_on_frontier and each.verdict is Verdict.PROVEN_LOSS
+        if each.rule.has(Trait.RESTS_ON_FRONTIER) and each.verdict is Verdict.PROVEN_LOSS
         else each
         for each in found
     ]

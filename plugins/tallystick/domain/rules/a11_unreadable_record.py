@@ -16,7 +16,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.evidence import of_kept
 from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
 from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 A11: Final = Rule(
     code=FindingCode.UNREADABLE_RECORD,
@@ -29,7 +29,7 @@ A11: Final = Rule(
     not_when="nothing of the partition can be read; the landing fails for another reason",
     remedy="all around it is landed; a repair tries it again; two people may give it up",
     mending=Mending.READ_AGAIN,
-    is_of_runs=True,
+    traits={Trait.OF_RUNS},
 )
 
 
@@ -76,7 +76,7 @@ def standing_unreadable(
 def _is_open(
     generations: Mapping[int, GenerationAccount], found: Finding, claimed: Collection[OffsetRange]
 ) -> bool:
-    account = generations.get(-1 if found.partition is None else found.partition)
+    account = found.account_in(generations)
     if account is None or account.ordinal != found.generation or found.from_offset is None:
         return False
     settled = set(account.beyond) - set(account.unreadable) - set(claimed)

@@ -16,7 +16,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import OpenedGeneration
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, NOT_MENDED, lost_unread
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 A1: Final = Rule(
     code=FindingCode.EXPIRED,
@@ -29,9 +29,8 @@ A1: Final = Rule(
     ),
     remedy="recorded as lost; land more often, or lengthen the retention; two people may waive it",
     mending=Mending.NOTHING,
+    traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=NOT_MENDED,
-    rests_on_frontier=True,
-    is_of_runs=True,
 )
 
 

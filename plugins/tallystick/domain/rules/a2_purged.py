@@ -14,7 +14,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.losses import NOT_MENDED, lost_unread
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 A2: Final = Rule(
     code=FindingCode.PURGED,
@@ -25,9 +25,8 @@ A2: Final = Rule(
     not_when="the log begins with a whole batch: retention looks the same, so A1 is said",
     remedy="recorded as lost; find out who deleted them; two people may waive it",
     mending=Mending.NOTHING,
+    traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=NOT_MENDED,
-    rests_on_frontier=True,
-    is_of_runs=True,
 )
 
 

@@ -13,7 +13,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
 from tallystick.domain.rules.cut_log import cut_finding
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 A3: Final = Rule(
     code=FindingCode.TRUNCATED,
@@ -27,8 +27,7 @@ A3: Final = Rule(
     not_when="a high watermark that lags while the epochs show a whole log",
     remedy="the partition stops; a new generation on the operator's word",
     mending=Mending.NEW_GENERATION,
-    is_cut=True,
-    is_of_runs=True,
+    traits={Trait.CUT, Trait.OF_RUNS},
 )
 
 

@@ -18,7 +18,7 @@ from tallystick.domain.planning.log_changes import EndedGeneration, Observation
 from tallystick.domain.rules.cut_log import cut_finding
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 A4: Final = Rule(
     code=FindingCode.OVERWRITTEN,
@@ -32,8 +32,7 @@ A4: Final = Rule(
     ),
     remedy="as A3; the old rows stay in the old generation",
     mending=Mending.NEW_GENERATION,
-    is_cut=True,
-    is_of_runs=True,
+    traits={Trait.CUT, Trait.OF_RUNS},
 )
 
 

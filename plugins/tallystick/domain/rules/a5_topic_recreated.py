@@ -15,7 +15,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import lost_unread
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 A5: Final = Rule(
     code=FindingCode.TOPIC_RECREATED,
@@ -26,12 +26,11 @@ A5: Final = Rule(
     not_when="earliest offset 0: a young topic begins there too",
     remedy="a new generation in a directory of its own",
     mending=Mending.NOTHING,
+    traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=(
         "the old log is gone, with what nobody had read; two people may accept it"
         " (./tallystick waive --help)."
     ),
-    rests_on_frontier=True,
-    is_of_runs=True,
 )
 
 

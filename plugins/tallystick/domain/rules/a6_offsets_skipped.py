@@ -14,7 +14,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange, offset_range, subtract
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 A6: Final = Rule(
     code=FindingCode.OFFSETS_SKIPPED,
@@ -28,7 +28,7 @@ A6: Final = Rule(
     not_when="a gap beyond the frontier: the next plan asks for it",
     remedy="land the offsets by a feed of their own",
     mending=Mending.NOTHING,
-    rests_on_frontier=True,
+    traits={Trait.RESTS_ON_FRONTIER},
 )
 
 

@@ -15,7 +15,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.evidence import batch_in, of_batch
 from tallystick.domain.rules.findings import Finding, finding_in_batch
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 A7: Final = Rule(
     code=FindingCode.SHORT_READ,
@@ -26,7 +26,7 @@ A7: Final = Rule(
     not_when="a hole at a marker, an aborted or a compacted record, at a range's very end too",
     remedy="nothing was committed; the next run lands it again",
     mending=Mending.NOTHING,
-    is_of_runs=True,
+    traits={Trait.OF_RUNS},
 )
 
 

@@ -30,17 +30,23 @@ from tallystick.domain.rules.file_findings import (
 )
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
 
 A8: Final = Rule(
     code=FindingCode.COMMITTED_FILE_MISSING,
     kind=RuleClass.LOSS,
     compares="committed files against the listing; ranges that a repair has recorded as lost",
-    endings={Level.L1: Ending.ACCEPTANCE, Level.L2: Ending.LISTING, Level.L3: Ending.FULL_READ},
+    endings={
+        Level.L1: Ending.ACCEPTANCE,
+        Level.L2: Ending.LISTING,
+        SubjectKind.BATCH_ROWS: Ending.OFFSETS_READ,
+        Level.L3: Ending.FULL_READ,
+    },
     verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
     not_when="a range of holes alone has no file; a batch on its way from staging",
     remedy="landed again while the broker has it; moved back, or given up, when named",
     mending=Mending.LAND_AGAIN,
+    traits={Trait.DOUBTS_ROWS},
 )
 
 OF_LOST: Final = "recorded as lost"

@@ -29,6 +29,7 @@ A9: Final = Rule(
     ),
     remedy="moved to quarantine; by its number where it may be the only copy of its rows",
     mending=Mending.MOVE_ASIDE,
+    traits=frozenset(),
 )
 
 

@@ -26,6 +26,7 @@ B1: Final = Rule(
     not_when="the claim of a repair over what it replaces; ranges that touch; a log that was cut",
     remedy="find out who wrote past the schema",
     mending=Mending.NOTHING,
+    traits=frozenset(),
 )
 
 

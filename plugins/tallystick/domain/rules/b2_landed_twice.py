@@ -22,13 +22,17 @@ from tallystick.domain.rows.scrub import BoundedRuns, ReadSlice
 from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.file_findings import BatchRows, FileRows
 from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind
 
 B2: Final = Rule(
     code=FindingCode.LANDED_TWICE,
     kind=RuleClass.DUPLICATE,
     compares="offset columns of the files that readers see",
-    endings={Level.L2: Ending.LISTING, Level.L3: Ending.FULL_READ},
+    endings={
+        Level.L2: Ending.LISTING,
+        SubjectKind.BATCH_ROWS: Ending.OFFSETS_READ,
+        Level.L3: Ending.FULL_READ,
+    },
     verdicts=(Verdict.PROVEN_DUP, Verdict.SUSPECTED),
     not_when="the same numbers in two generations; retracted files",
     remedy=(
@@ -36,6 +40,7 @@ B2: Final = Rule(
         " them"
     ),
     mending=Mending.LAND_AGAIN,
+    traits=frozenset(),
 )
 
 
@@ -59,6 +64,11 @@ class SharedWith:
         if found.rule != B2 or not isinstance(path, str):
             return None
         return cls(path, BatchId(kept) if isinstance(kept, str) else None)
+
+
+def is_among_committed(found: Finding) -> bool:
+    """True for rows that are there twice in committed files alone."""
+    return found.rule == B2 and SharedWith.of(found) is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ B3: Final = Rule(
     not_when="equal heartbeats are legal, so it is asked for by reconcile.payload_horizon",
     remedy="make the producer idempotent; never touch raw rows",
     mending=Mending.NOTHING,
+    traits=frozenset(),
 )
 
 

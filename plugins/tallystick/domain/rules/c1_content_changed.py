@@ -26,7 +26,7 @@ from tallystick.domain.rules.file_findings import (
     sums_of,
 )
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
 
 C1: Final = Rule(
     code=FindingCode.CONTENT_CHANGED,
@@ -35,11 +35,16 @@ C1: Final = Rule(
         "length and checksum against those of the commit, or content fingerprint against that of"
         " the first full read"
     ),
-    endings={Level.L2: Ending.LISTING, Level.L3: Ending.FULL_READ},
+    endings={
+        Level.L2: Ending.LISTING,
+        SubjectKind.BATCH_ROWS: Ending.OFFSETS_READ,
+        Level.L3: Ending.FULL_READ,
+    },
     verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
     not_when="-",
     remedy="landed again while the broker has it",
     mending=Mending.LAND_AGAIN,
+    traits={Trait.DOUBTS_ROWS},
 )
 
 

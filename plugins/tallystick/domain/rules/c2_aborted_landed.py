@@ -21,6 +21,7 @@ C2: Final = Rule(
     not_when="the feed reads uncommitted records; the range is not retained any more",
     remedy="landed again, read committed",
     mending=Mending.LAND_AGAIN,
+    traits=frozenset(),
 )
 
 

@@ -28,13 +28,13 @@ from tallystick.domain.rules.c3_evidence import (
 )
 from tallystick.domain.rules.evidence import batch_in, file_in, of_file
 from tallystick.domain.rules.findings import Finding, finding_in_batch
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
 
 C3: Final = Rule(
     code=FindingCode.ROWS_DIFFER,
     kind=RuleClass.CORRUPTION,
     compares="landed rows against the records that another Kafka client reads",
-    endings={Level.L4: Ending.SECOND_READ},
+    endings={Level.L4: Ending.SECOND_READ, SubjectKind.ATTEMPT_ROWS: Ending.SECOND_READ_OR_LOST},
     verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
     not_when="expired, or cleaned from a compacted topic; the log is known to be cut",
     remedy=(
@@ -42,6 +42,7 @@ C3: Final = Rule(
         " again while the broker has it"
     ),
     mending=Mending.LAND_AGAIN,
+    traits={Trait.DOUBTS_FILE},
 )
 
 

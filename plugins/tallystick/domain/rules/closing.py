@@ -11,11 +11,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
-from typing import assert_never
+from typing import Final, assert_never
 
 from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.batches.batch import CommittedFile
@@ -31,7 +31,7 @@ from tallystick.domain.rules.cut_log import ended_by_reopening
 from tallystick.domain.rules.evidence import batch_in, file_in, topic_id_in
 from tallystick.domain.rules.file_findings import is_of_batch_rows
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.rule import Ending
+from tallystick.domain.rules.rule import Ending, SubjectKind, Trait
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, may_hold_any_of
 
 
@@ -85,6 +85,20 @@ class Heard:
         return is_over and each.partition not in self.broker.unheard
 
 
+_IS_ABOUT: Final[Mapping[SubjectKind, Callable[[Finding], bool]]] = {
+    SubjectKind.ATTEMPTS: is_of_attempts,
+    SubjectKind.ATTEMPT_ROWS: is_refusal,
+    SubjectKind.BATCH_ROWS: is_of_batch_rows,
+}
+
+
+def ending_of(found: Finding) -> Ending:
+    """What ends it: by what it is about where its rule says so, by its level everywhere else."""
+    endings = found.rule.endings
+    kinds = (kind for kind, is_about in _IS_ABOUT.items() if kind in endings and is_about(found))
+    return endings[next(kinds, found.level)]
+
+
 def ended_findings(
     standing: Mapping[int, Finding],
     found: Sequence[Finding],
@@ -96,7 +110,9 @@ def ended_findings(
     # A rebuild names the offsets of a directory that the ledger can't hold beside another batch: it
     # stands as long as the directory is there.
     behind = {each.subject for each in found if each.rule == A10}
-    unasked = {each.subject for each in found if each.rule.is_silence and each.level is Level.L2}
+    unasked = {
+        each.subject for each in found if each.rule.has(Trait.SILENCE) and each.level is Level.L2
+    }
     ended = {}
     for number, each in standing.items():
         is_there = each.rule == B2 and each.subject in behind
@@ -122,7 +138,7 @@ def _foreseen_no_more(
     Where files that may hold its rows could not be asked: only that all of its offsets are foreseen
     in other findings now, or recorded as lost.
     """
-    account = generations.get(-1 if each.partition is None else each.partition)
+    account = each.account_in(generations)
     is_unasked = any(may_hold_any_of(one, each) for one in heard.unasked)
     if is_unasked and not _is_told_anew(each, found, heard):
         return None
@@ -159,19 +175,18 @@ def _reason(
     if file and file in heard.replaced:
         return f"A repair took the place of {file.name}."
     gone = f"It was looked for at {heard.taken_at.isoformat(timespec='seconds')}, and is gone."
-    account = generations.get(-1 if each.partition is None else each.partition)
-    match each.rule.endings[each.level]:
+    account = each.account_in(generations)
+    match ending_of(each):
         case Ending.LEDGER:
             return gone
-        case Ending.BROKER:
-            is_asked = not is_of_attempts(each) or not any(
-                one.covers(each.subject) for one in heard.unasked
-            )
-            return gone if is_asked and heard.is_broker_heard_on(each, account) else None
-        case Ending.UNREAD_HEAD:
-            is_told = each.partition not in heard.not_told
-            return gone if is_told and heard.is_broker_heard_on(each, account) else None
-        case Ending.LISTING | Ending.FULL_READ | Ending.SECOND_READ as ending:
+        case Ending.BROKER | Ending.ATTEMPTS_ASKED | Ending.UNREAD_HEAD | Ending.LISTING as ending:
+            return gone if _was_looked_for(each, ending, heard, account) else None
+        case (
+            Ending.OFFSETS_READ
+            | Ending.FULL_READ
+            | Ending.SECOND_READ
+            | Ending.SECOND_READ_OR_LOST as ending
+        ):
             return gone if _is_well_by_now(each, ending, heard) else None
         case Ending.PAYLOADS:
             return _payloads_ended(heard, gone)
@@ -185,14 +200,25 @@ def _reason(
             assert_never(never)
 
 
+def _was_looked_for(
+    each: Finding, ending: Ending, heard: Heard, account: GenerationAccount | None
+) -> bool:
+    """True where the witness answered that would have shown the finding again."""
+    if ending is Ending.LISTING:
+        return heard.storage
+    if ending is Ending.UNREAD_HEAD and each.partition in heard.not_told:
+        return False
+    if ending is Ending.ATTEMPTS_ASKED and any(one.covers(each.subject) for one in heard.unasked):
+        return False
+    return heard.is_broker_heard_on(each, account)
+
+
 def _is_well_by_now(each: Finding, ending: Ending, heard: Heard) -> bool:
     """True for what was read again in this way, and is as it should be."""
-    if ending is Ending.SECOND_READ:
+    if ending in (Ending.SECOND_READ, Ending.SECOND_READ_OR_LOST):
         # Where an attempt's offsets are lost, that is told by itself, and names its files.
-        is_nowhere = is_refusal(each) and is_lost_whole(each, heard.lost)
+        is_nowhere = ending is Ending.SECOND_READ_OR_LOST and is_lost_whole(each, heard.lost)
         return is_nowhere or place_of(each) in heard.equal_again
-    if ending is Ending.LISTING and not is_of_batch_rows(each):
-        return heard.storage
     read = heard.read_in_full if ending is Ending.FULL_READ else heard.offsets_read
     batch_id = batch_in(each.evidence)
     return batch_id is not None and read.get(batch_id, False)

@@ -17,7 +17,7 @@ from tallystick.domain.planning.log_changes import EndedGeneration, Observation
 from tallystick.domain.rules.evidence import kept_in, of_kept
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import look_in_kept
-from tallystick.domain.rules.rule import Rule
+from tallystick.domain.rules.rule import Rule, Trait
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class CutEvidence:
     def of(cls, found: Finding) -> CutEvidence | None:
         """What the finding of a cut carries; None for any other finding, and for a doubt."""
         landed_until, cut_at = (found.evidence.get(each) for each in ("landed_until", "cut_at"))
-        if not found.rule.is_cut or not isinstance(landed_until, int):
+        if not found.rule.has(Trait.CUT) or not isinstance(landed_until, int):
             return None
         return cls(
             str(found.evidence.get("reason")),
@@ -115,7 +115,7 @@ def recorded_stops(
     return tuple(
         each
         for each in recorded
-        if each.rule.is_cut
+        if each.rule.has(Trait.CUT)
         and each.verdict is Verdict.PROVEN_LOSS
         and not each.is_foreseen
         and (each.partition, each.generation) in stopped
@@ -124,7 +124,7 @@ def recorded_stops(
 
 def ended_by_reopening(each: Finding, account: GenerationAccount | None) -> str | None:
     """What a new generation says of a cut before it; None where that leaves the cut standing."""
-    if account is None or not each.rule.is_cut or each.generation is None:
+    if account is None or not each.rule.has(Trait.CUT) or each.generation is None:
         return None
     if account.ordinal <= each.generation or has_lost_unlanded(each):
         return None

@@ -15,7 +15,7 @@ from tallystick.domain.finding_codes import FindingCode as FindingCode
 from tallystick.domain.finding_codes import Level as Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.rules.rule import Rule
+from tallystick.domain.rules.rule import Rule, Trait
 
 _FORESEEN: Final = "foreseen"
 
@@ -63,7 +63,7 @@ class Finding:
             self.generation,
             self.partition,
             self.from_offset,
-            None if self.rule.grows else self.until_offset,
+            None if self.rule.has(Trait.GROWS) else self.until_offset,
             self.subject,
         )
 
@@ -71,6 +71,10 @@ class Finding:
     def is_foreseen(self) -> bool:
         """True for what a look saw and no plan has recorded yet: the next plan states it anew."""
         return self.evidence.get(_FORESEEN) is True
+
+    def account_in(self, generations: Mapping[int, GenerationAccount]) -> GenerationAccount | None:
+        """The newest generation of its partition; None where it has none."""
+        return None if self.partition is None else generations.get(self.partition)
 
     def __str__(self) -> str:
         place = self.topic if self.partition is None else f"{self.topic}-{self.partition}"

@@ -11,7 +11,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.rules.evidence import of_topic
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 N1: Final = Rule(
     code=FindingCode.UNREAD_PARTITION,
@@ -22,7 +22,7 @@ N1: Final = Rule(
     not_when="a partition without a record",
     remedy="the next run starts it at its log start",
     mending=Mending.NOTHING,
-    grows=True,
+    traits={Trait.GROWS},
 )
 
 

@@ -16,7 +16,7 @@ from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 N2: Final = Rule(
     code=FindingCode.STALLED_STABLE_OFFSET,
@@ -27,7 +27,7 @@ N2: Final = Rule(
     not_when="open for less than the brokers allow; nothing has come behind it; read_uncommitted",
     remedy="abort the producer's transaction",
     mending=Mending.NOTHING,
-    grows=True,
+    traits={Trait.GROWS},
 )
 
 # The brokers' own default of transaction.max.timeout.ms, for where they don't say.

@@ -29,6 +29,7 @@ N3: Final = Rule(
     not_when="a lease runs, for as long as it may; it waits for its turn, or for its rename",
     remedy="the next run adopts, publishes or sweeps it; a repair writes its manifest anew",
     mending=Mending.FINISH,
+    traits=frozenset(),
 )
 
 # A batch may wait: for its turn behind the others of its run, or for a worker that publishes it.

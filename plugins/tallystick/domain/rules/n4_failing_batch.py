@@ -24,6 +24,7 @@ N4: Final = Rule(
     not_when="two failures; the first success ends it",
     remedy="the last attempt's reason says what to mend; the next run tries again",
     mending=Mending.NOTHING,
+    traits=frozenset(),
 )
 
 FAILING_AFTER: Final = 3

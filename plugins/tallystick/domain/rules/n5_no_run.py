@@ -15,7 +15,7 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 N5: Final = Rule(
     code=FindingCode.NO_RUN,
@@ -26,7 +26,7 @@ N5: Final = Rule(
     not_when="nothing waits; a batch is held; less than three pauses of the schedule have passed",
     remedy="find out why the scheduler does not run the feed",
     mending=Mending.NOTHING,
-    grows=True,
+    traits={Trait.GROWS},
 )
 
 _RUNS_MISSED: Final = 3

@@ -32,7 +32,7 @@ from tallystick.domain.rules.n2_stalled_stable_offset import N2
 from tallystick.domain.rules.n3_unfinished_batch import N3
 from tallystick.domain.rules.n4_failing_batch import N4
 from tallystick.domain.rules.n5_no_run import N5
-from tallystick.domain.rules.rule import Rule
+from tallystick.domain.rules.rule import Rule, Trait
 from tallystick.domain.rules.u1_could_not_tell import U1
 from tallystick.domain.rules.w1_loss_near import W1
 from tallystick.domain.rules.z1_control_marker import Z1
@@ -75,3 +75,8 @@ RULES: Final[tuple[Rule, ...]] = (
 RULE_OF: Final[Mapping[FindingCode, Rule]] = {rule.code: rule for rule in RULES}
 if list(RULE_OF) != list(FindingCode):
     raise TypeError("every code has one rule, in the order of the codes")
+
+
+def codes_with(trait: Trait) -> list[str]:
+    """The codes of the rules that have this trait, for who asks the ledger about their findings."""
+    return [rule.code.value for rule in RULES if rule.has(trait)]

@@ -5,11 +5,12 @@ Each rule stands in a module of its own, named by its code; `registry` has them 
 1. A rule says one of its verdicts, at one of its levels, and no other.
 2. What is normal has its reason in `not_when`: a finding there is a defect of the rule.
 3. What is told at a level has something that ends it there: nothing stands that nobody can end.
+   What a rule tells of another kind of subject may end in another way; then it says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 
@@ -33,6 +34,11 @@ class Ending(StrEnum):
 
     LEDGER = "a reconcile that finds it no more in the ledger"
     BROKER = "a reconcile that finds it no more, if the broker answers for the partition"
+    ATTEMPTS_ASKED = (
+        "a reconcile, or a run's check, that could ask it, or finds that it is not there or that"
+        " nothing of it waits for a commit any more; of files that could not be committed, a run"
+        " that commits them, or lands their offsets"
+    )
     UNREAD_HEAD = (
         "a reconcile that finds it no more, if the broker tells with what the unread part of the"
         " partition begins"
@@ -41,10 +47,12 @@ class Ending(StrEnum):
         "a reconcile that lists all directories, can ask the file that it is about, and finds it no"
         " more"
     )
+    OFFSETS_READ = "a reconcile that reads the batch's offset columns again, and finds all in order"
     FULL_READ = "a full read of its batch (level 3) in which all is well"
-    SECOND_READ = (
-        "a reconcile at level 4 that compares the same slices again and finds them equal; of an"
-        " attempt, also a commit whose sample does, or the loss of all its offsets"
+    SECOND_READ = "a reconcile at level 4 that compares the same slices again and finds them equal"
+    SECOND_READ_OR_LOST = (
+        "a reconcile at level 4, or a commit, that compares the same slices again and finds them"
+        " equal; or the loss of all its offsets"
     )
     PAYLOADS = (
         "a reconcile at level 3 that compares the payloads of all rows and finds it no more, or"
@@ -58,6 +66,14 @@ class Ending(StrEnum):
     )
     ACCEPTANCE = "two people who accept it for a time: it is so for ever"
     NEVER_RECORDED = "nothing: it is normal, and on no record"
+
+
+class SubjectKind(StrEnum):
+    """What a finding is about, where its level alone does not say what ends it."""
+
+    ATTEMPTS = "a directory of attempts"
+    ATTEMPT_ROWS = "an attempt's rows"
+    BATCH_ROWS = "a batch's rows"
 
 
 class Mending(Enum):
@@ -81,6 +97,29 @@ class Mending(Enum):
     """No repair mends it: `why_not_mended` says why, or else the finding's next step."""
 
 
+class Trait(Enum):
+    """What is so of all findings of a rule, and decides what others make of them."""
+
+    CUT = auto()
+    """A log was cut: its partition stops."""
+    RESTS_ON_FRONTIER = auto()
+    """A loss of what lies beyond the ledger's frontier, or is in none of its ranges."""
+    GROWS = auto()
+    """A state that lasts while the log grows behind it."""
+    SILENCE = auto()
+    """It only says that a witness did not answer: nothing is known to be wrong."""
+    LACKS_WITNESS = auto()
+    """A witness is missing, or does not know all: while it stands, of nothing beside it can be said
+    that it is in order."""
+    OF_RUNS = auto()
+    """A run records it: its plan with the change that it describes, its batches with what is
+    missing in them. The others are reconcile's: no news of a run, however lately seen."""
+    DOUBTS_ROWS = auto()
+    """While it stands, the committed rows of its offsets don't count as held."""
+    DOUBTS_FILE = auto()
+    """The same, where it names a committed file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One rule. Two are equal that have the same code."""
@@ -88,28 +127,15 @@ class Rule:
     code: FindingCode
     kind: RuleClass = field(compare=False)
     compares: str = field(compare=False)
-    endings: Mapping[Level, Ending] = field(compare=False)
-    """The levels at which it is told, each with what ends it there."""
+    endings: Mapping[Level | SubjectKind, Ending] = field(compare=False)
+    """The levels at which it is told, each with what ends it there; and what ends otherwise."""
     verdicts: tuple[Verdict, ...] = field(compare=False)
     not_when: str = field(compare=False)
     """The nearest facts that are normal, or that another rule is about."""
     remedy: str = field(compare=False)
     mending: Mending = field(compare=False)
+    traits: Set[Trait] = field(compare=False)
     why_not_mended: str | None = field(default=None, compare=False)
-    is_cut: bool = field(default=False, compare=False)
-    """True for a log that was cut: its partition stops."""
-    rests_on_frontier: bool = field(default=False, compare=False)
-    """True for a loss of what lies beyond the ledger's frontier, or is in none of its ranges."""
-    grows: bool = field(default=False, compare=False)
-    """True for a state that lasts while the log grows behind it."""
-    is_silence: bool = field(default=False, compare=False)
-    """True for what only says that a witness did not answer: nothing is known to be wrong."""
-    lacks_witness: bool = field(default=False, compare=False)
-    """True for what says that a witness is missing, or does not know all: while it stands, of
-    nothing beside it can be said that it is in order."""
-    is_of_runs: bool = field(default=False, compare=False)
-    """True for what a run records: its plan with the change that it describes, its batches with
-    what is missing in them. The others are reconcile's: no news of a run, however lately seen."""
 
     def __post_init__(self) -> None:
         if not (self.endings and self.verdicts and self.remedy):
@@ -120,12 +146,16 @@ class Rule:
     @property
     def levels(self) -> tuple[Level, ...]:
         """At which it is told."""
-        return tuple(self.endings)
+        return tuple(each for each in self.endings if isinstance(each, Level))
 
     @property
     def name(self) -> str:
         """The code's name in words."""
         return self.code.name.lower().replace("_", " ")
+
+    def has(self, trait: Trait) -> bool:
+        """True where the trait is so of its findings."""
+        return trait in self.traits
 
     def require(self, verdict: Verdict, level: Level) -> None:
         """Raise ValueError for what the rule may not say; what people have accepted it may."""

@@ -12,6 +12,7 @@ from tallystick.domain.batches.states import FindingState
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.c3_rows_differ import is_refusal
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
+from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
 
 
@@ -40,13 +41,13 @@ def told_by_run(
 
 def _told_at(stored: StoredFinding) -> datetime:
     """When the finding was news: a partition that stands still is, to every plan that sees it."""
-    is_lasting = stored.finding.rule.grows
+    is_lasting = stored.finding.rule.has(Trait.GROWS)
     return stored.last_confirmed_at if is_lasting else stored.first_seen_at
 
 
 def _is_of_a_run(finding: Finding) -> bool:
     """True for what runs record; the rest is reconcile's, and no news of a run."""
-    return finding.rule.is_of_runs or finding.subject == OF_LOST or is_refusal(finding)
+    return finding.rule.has(Trait.OF_RUNS) or finding.subject == OF_LOST or is_refusal(finding)
 
 
 def open_beside(

@@ -13,7 +13,7 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.evidence import of_topic
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
 
 U1: Final = Rule(
     code=FindingCode.COULD_NOT_TELL,
@@ -21,6 +21,7 @@ U1: Final = Rule(
     compares="the witnesses' answers against what was asked",
     endings={
         Level.L1: Ending.BROKER,
+        SubjectKind.ATTEMPTS: Ending.ATTEMPTS_ASKED,
         Level.L2: Ending.LISTING,
         Level.L3: Ending.FULL_READ,
         Level.L4: Ending.BROKER,
@@ -29,9 +30,7 @@ U1: Final = Rule(
     not_when="every witness answered, and the broker for every partition",
     remedy="mend the witness and run again",
     mending=Mending.LAND_AGAIN_IF_NAMED,
-    is_silence=True,
-    lacks_witness=True,
-    is_of_runs=True,
+    traits={Trait.SILENCE, Trait.LACKS_WITNESS, Trait.OF_RUNS, Trait.DOUBTS_FILE},
 )
 
 

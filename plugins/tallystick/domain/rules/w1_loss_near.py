@@ -18,7 +18,7 @@ from tallystick.domain.logs.outlook import Outlook, TimeToLoss, bytes_behind, ti
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 W1: Final = Rule(
     code=FindingCode.LOSS_NEAR,
@@ -29,7 +29,7 @@ W1: Final = Rule(
     not_when="nothing is unread; more than half of the retention is left",
     remedy="land it now, or lengthen the retention first",
     mending=Mending.NOTHING,
-    grows=True,
+    traits={Trait.GROWS},
 )
 
 # A run may fail, and the next one must come in time.

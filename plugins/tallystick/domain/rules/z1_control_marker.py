@@ -19,6 +19,7 @@ Z1: Final = Rule(
     not_when="-",
     remedy="none: each transaction ends with a marker",
     mending=Mending.NOTHING,
+    traits=frozenset(),
 )
 
 

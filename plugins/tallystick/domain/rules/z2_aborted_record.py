@@ -19,6 +19,7 @@ Z2: Final = Rule(
     not_when="-",
     remedy="none: nobody is to see them",
     mending=Mending.NOTHING,
+    traits=frozenset(),
 )
 
 

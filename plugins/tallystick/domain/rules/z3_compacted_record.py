@@ -19,6 +19,7 @@ Z3: Final = Rule(
     not_when="-",
     remedy="none: a newer record has the key",
     mending=Mending.NOTHING,
+    traits=frozenset(),
 )
 
 

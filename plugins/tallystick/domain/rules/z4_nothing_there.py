@@ -22,6 +22,7 @@ Z4: Final = Rule(
     not_when="-",
     remedy="none: idle, empty or never written",
     mending=Mending.NOTHING,
+    traits=frozenset(),
 )
 
 

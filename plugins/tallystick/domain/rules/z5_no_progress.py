@@ -11,7 +11,7 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 
 Z5: Final = Rule(
     code=FindingCode.NO_PROGRESS,
@@ -22,8 +22,7 @@ Z5: Final = Rule(
     not_when="late or unordered times; no record that late; nothing behind it",
     remedy="plan.until: now; correct the producer's clock",
     mending=Mending.NOTHING,
-    grows=True,
-    is_of_runs=True,
+    traits={Trait.GROWS, Trait.OF_RUNS},
 )
 
 

@@ -121,7 +121,7 @@ SELECT newer.generation_id, older.ordinal AS earlier, lower(part) AS from_offset
                 FROM finding f
                WHERE f.feed = life.feed AND f.topic = life.topic
                  AND f.partition = life.partition AND f.generation = life.ordinal
-                 AND f.code IN ('A3', 'A4') AND f.verdict = 'PROVEN_LOSS') told
+                 AND f.code = ANY(:cut_codes::text[]) AND f.verdict = 'PROVEN_LOSS') told
         WHERE life.feed = older.feed AND life.partition = older.partition
           AND life.ordinal >= older.ordinal AND life.ordinal < newer.ordinal
           AND was_cut(life)) lowest_cut

@@ -82,9 +82,9 @@ SELECT batch_id FROM batch
 -- What these batches have claimed and no commit holds. The offsets of a repair are committed already,
 -- to files that may be gone: they are at risk until each of these files was replaced. What was lost
 -- with such a file no attempt of the repair has held; what could not be read, an earlier one may have.
--- What a batch has released may be lost by now, for another batch or for none. A commit whose file is
--- known to be missing, changed, unreadable or wrong (A8, C1, U1, C3) holds nothing: what the batch has
--- landed is at risk again, until another file took the place of that one.
+-- What a batch has released may be lost by now, for another batch or for none. A commit whose rows, or
+-- whose file, a finding doubts holds nothing: what the batch has landed is at risk again, until another
+-- file took the place of that one. Which codes do so, the rules say (Trait).
 WITH gone AS (
   SELECT g.generation_id, range_agg(r.offsets) AS offsets
     FROM offset_range r JOIN generation g USING (generation_id)
@@ -95,7 +95,8 @@ WITH gone AS (
   SELECT g.generation_id, range_agg(int8range(f.from_offset, f.until_offset)) AS offsets
     FROM finding f JOIN generation g
       ON g.feed = f.feed AND g.partition = f.partition AND g.ordinal = f.generation
-   WHERE (f.code IN ('A8', 'C1') OR (f.code IN ('U1', 'C3') AND f.evidence ? 'file'))
+   WHERE (f.code = ANY(:doubting_rows::text[])
+          OR (f.code = ANY(:doubting_a_file::text[]) AND f.evidence ? 'file'))
      AND f.state IN ('open', 'waived')
      AND f.feed IN (SELECT feed FROM batch WHERE batch_id = ANY(:batch_ids::text[]))
      AND NOT EXISTS (SELECT FROM file_retraction old

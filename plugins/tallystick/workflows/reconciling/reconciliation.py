@@ -20,6 +20,7 @@ from tallystick.domain.rules.a10_ledger_behind import is_ledger_behind, perhaps_
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, Level, once, why_nothing_is_proven
 from tallystick.domain.rules.proven_hole import HoleCount
+from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.rules import (
     LedgerWitness,
     benign_findings,
@@ -132,7 +133,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         unasked=look.unasked if look else (),
     )
     services.progress(Progress("settle"))
-    is_listed_in_part = any(each.rule.is_silence for each in found)
+    is_listed_in_part = any(each.rule.has(Trait.SILENCE) for each in found)
     found = _settled(services, accounts, found, heard, begun_at)
     counts = services.ledger.landed_counts(feed)
     findings = (*found, *silent)

@@ -33,6 +33,7 @@ from tallystick.domain.report.document import (
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.rule import Trait
 from tallystick.errors import LedgerError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
@@ -116,7 +117,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         for each in reconciled.findings
     ]
     # A silence is not on record: the look, if there was one, is kept with the doubt that it raises.
-    told = [each for each in findings if each.key in stored or not each.rule.is_silence]
+    told = [each for each in findings if each.key in stored or not each.rule.has(Trait.SILENCE)]
     complete = _completeness(ledger, feed, generations, told, stored)
     places = sorted(ledger.look_places(feed), key=lambda each: each.looked_at)
     borders = borders_of([each.looked_at for each in places], reconciled.taken_at)
@@ -131,7 +132,9 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         instants=sorted(each.recorded_at for each in sums),
         ages_seconds=_AGES_SECONDS,
     )
-    unheard = [each.cause for each in findings if each.rule.is_silence and each.partition is None]
+    unheard = [
+        each.cause for each in findings if each.rule.has(Trait.SILENCE) and each.partition is None
+    ]
     return ReportDocument(
         feed=feed,
         topic=reconciled.topic,

@@ -23,6 +23,7 @@ from tallystick.domain.rules.a8_perhaps_elsewhere import not_yet_asked
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.full_read import BatchJudgement, judged
+from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.u1_unread_storage import could_not_scrub
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import (
@@ -110,8 +111,8 @@ def _scrubbed(services: Services) -> ScrubReport:
     # Where a missing file may lie instead is for the listing to say: nobody has looked there.
     unsure = not_yet_asked(judged_now, f"{services.root}/{feed}")
     found = [as_far_as_asked(each, standing) for each in unsure]
-    unheard = [each for each in found if each.rule.is_silence]
-    told = [each for each in found if not each.rule.is_silence]
+    unheard = [each for each in found if each.rule.has(Trait.SILENCE)]
+    told = [each for each in found if not each.rule.has(Trait.SILENCE)]
     # Findings before checks: a scrub that dies between the two is repeated, not forgotten.
     ledger.record_findings(feed, told)
     complete = {batch: each for batch, each in judgements.items() if each.is_complete}

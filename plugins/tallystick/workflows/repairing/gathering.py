@@ -23,9 +23,10 @@ from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFac
 from tallystick.domain.repair.landing_again import LATER
 from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.rules.a9_stray_file import StrayEvidence
-from tallystick.domain.rules.b2_landed_twice import SharedWith
+from tallystick.domain.rules.b1_ledger_overlap import B1
+from tallystick.domain.rules.b2_landed_twice import is_among_committed
 from tallystick.domain.rules.evidence import batch_in
-from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.findings import Finding
 from tallystick.errors import EvidenceChanged, FileMissing, RepairRefused
 from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.findings import StoredFinding
@@ -175,11 +176,7 @@ def _batches_of(services: Services, ledger: Ledger, stored: StoredFinding) -> Se
         return [named]
     interval = (found.generation, found.partition, found.from_offset, found.until_offset)
     # Rows that a stray holds too end with the stray: no committed file is touched for them.
-    if SharedWith.of(found):
-        return ()
-    if found.code not in (FindingCode.ABORTED_LANDED, FindingCode.LANDED_TWICE):
-        return ()
-    if any(each is None for each in interval):
+    if not is_among_committed(found) or any(each is None for each in interval):
         return ()
     generation, partition, from_offset, until_offset = (int(each or 0) for each in interval)
     return ledger.batches_holding(
@@ -189,9 +186,7 @@ def _batches_of(services: Services, ledger: Ledger, stored: StoredFinding) -> Se
 
 def _tells_of_overlaps(found: Finding) -> bool:
     """True when the ledger itself may have offsets in two batches, which its schema refuses."""
-    return found.code is FindingCode.LEDGER_OVERLAP or (
-        found.code is FindingCode.LANDED_TWICE and SharedWith.of(found) is None
-    )
+    return found.rule == B1 or is_among_committed(found)
 
 
 def _sole_copies(services: Services, chosen: Sequence[StoredFinding]) -> dict[str, str]:

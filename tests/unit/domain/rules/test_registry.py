@@ -43,7 +43,7 @@ from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.c3_evidence import ComparedSlice
 from tallystick.domain.rules.c3_rows_differ import differing_attempt, differing_rows, place_of
-from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
+from tallystick.domain.rules.closing import Heard, Payloads, ended_findings, ending_of
 from tallystick.domain.rules.cut_log import has_lost_unlanded
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
 from tallystick.domain.rules.full_read import judged
@@ -61,7 +61,7 @@ from tallystick.domain.rules.n4_failing_batch import failing_batches
 from tallystick.domain.rules.n5_no_run import missed_runs
 from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.registry import RULES
-from tallystick.domain.rules.rule import Ending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass, SubjectKind
 from tallystick.domain.rules.u1_could_not_tell import could_not_compare, could_not_tell
 from tallystick.domain.rules.u1_unread_storage import unlisted, unread_feeds, unread_strays
 from tallystick.domain.rules.w1_loss_near import losses_near
@@ -262,7 +262,7 @@ def test_whatever_is_told_has_an_ending_that_ends_it(rule: Rule) -> None:
             payloads=Payloads.COMPARED,
         )
         is_ended = bool(ended_findings({1: each}, (), look, after))
-        match rule.endings[each.level]:
+        match ending_of(each):
             case Ending.ACCEPTANCE | Ending.NEVER_RECORDED:
                 assert not is_ended
             case Ending.REPAIR:
@@ -280,12 +280,16 @@ def test_the_runbook_says_what_ends_each_code() -> None:
     written = sections_of(DOCS / "runbook.md", level=2)["Findings"]
     for ending in Ending:
         places = [
-            rule.code.value + (f" at {level.value}" if len(set(rule.endings.values())) > 1 else "")
+            rule.code.value + (_told(where) if len(set(rule.endings.values())) > 1 else "")
             for rule in RULES
-            for level, by in rule.endings.items()
+            for where, by in rule.endings.items()
             if by is ending
         ]
         assert f"- {', '.join(places)}: {ending.value}." in " ".join(written.split()), ending
+
+
+def _told(where: Level | SubjectKind) -> str:
+    return f" at {where.value}" if isinstance(where, Level) else f" of {where.value}"
 
 
 def test_what_is_benign_fails_nothing_and_all_else_fails() -> None:
