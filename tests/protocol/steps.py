@@ -378,7 +378,7 @@ def _sweeping(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
     if state.is_only_copy(attempt):
         if rules.keeps_only_copies and not broken:
             is_over = state.batch in (BatchState.ABANDONED, BatchState.PUBLISHED)
-            who, what = "sweeper", "put aside" if is_over else "kept where it is"
+            who, what = "sweeper", "quarantined" if is_over else "kept where it is"
             method = "rename_exclusive" if is_over else "status"
             yield Step(who, method, f"attempt {attempt} {what}", gone if is_over else idle)
             return

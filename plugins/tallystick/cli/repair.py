@@ -42,7 +42,7 @@ class LandAgainPart(Part):
     finding_numbers: Sequence[int]
 
 
-class PutAsidePart(Part):
+class QuarantinedPart(Part):
     """A stray file that is moved out of the readers' directories."""
 
     path: str
@@ -123,7 +123,7 @@ class RepairDocument(Document):
     topic: str
     is_dry_run: bool
     land_again: Sequence[LandAgainPart]
-    put_aside: Sequence[PutAsidePart]
+    quarantined: Sequence[QuarantinedPart]
     move_back: Sequence[MoveBackPart]
     end_with_strays: Sequence[EndsWithStrayPart]
     write_manifests: Sequence[WriteManifestPart]
@@ -188,9 +188,11 @@ def _repaired(
         topic=report.topic,
         is_dry_run=report.is_dry_run,
         land_again=[_land_again_part(each) for each in report.plan.land_again],
-        put_aside=[
-            PutAsidePart(path=each.path, quarantine=each.quarantine, finding_number=each.finding_id)
-            for each in (report.plan.put_aside if dry_run else report.put_aside)
+        quarantined=[
+            QuarantinedPart(
+                path=each.path, quarantine=each.quarantine, finding_number=each.finding_id
+            )
+            for each in (report.plan.quarantined if dry_run else report.quarantined)
         ],
         move_back=[
             MoveBackPart(path=each.path, target=each.target, finding_number=each.finding_id)
@@ -283,8 +285,9 @@ def repair_view(document: RepairDocument) -> list[Block]:
                 " finding A8 will say"
             )
     lines += [
-        f"{would}moved aside, for finding {each.finding_number}: {each.path} to {each.quarantine}"
-        for each in document.put_aside
+        f"{would}moved to quarantine, for finding {each.finding_number}: {each.path} to"
+        f" {each.quarantine}"
+        for each in document.quarantined
     ]
     lines += [
         f"{would}moved back, for finding {each.finding_number}: {each.path} to {each.target}"

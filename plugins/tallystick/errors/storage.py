@@ -59,7 +59,7 @@ class AttemptNotAsked(StorageError):
     """Another attempt, which could not be asked, may hold rows that would be given up."""
 
     next_step = (
-        "Nothing is given up until then. Run again when it can be asked, or was moved aside."
+        "Nothing is given up until then. Run again when it can be asked, or is in quarantine."
     )
     retry = True
 
@@ -74,7 +74,7 @@ class AttemptNotAsked(StorageError):
     def sentence(self) -> str:
         """The directory, why it could not be asked, and the move if nobody ever can."""
         path, reason, move = self.args
-        last = f" If nobody can read it again, move it aside: {move}." if move else ""
+        last = f" If nobody can read it again, move it to quarantine: {move}." if move else ""
         return (
             f"{path} may hold rows that would be given up, and could not be asked: {reason}{last}"
         )

@@ -68,7 +68,7 @@ def _form() -> dict[str, Param]:
             description="Their numbers, separated by commas. Empty: all that are open. A new"
             " generation of a log that was cut is opened, a file that nobody can bring back is"
             " given up, one that was moved is moved back, and a stray that may be the only copy"
-            " of its rows is moved aside, only for a finding named here.",
+            " of its rows is moved to quarantine, only for a finding named here.",
         ),
         "dry_run": Param(
             True,
@@ -110,7 +110,7 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
 
 
 def settle_repair(feed: Feed, context: Context) -> None:
-    """Move strays aside, close what has ended; fail when a batch of the repair was not done.
+    """Quarantine strays, close what has ended; fail when a batch of the repair was not done.
 
     Without a repair that was begun nothing is changed: it was refused, or only asked about.
     """
@@ -131,8 +131,8 @@ def settle_repair(feed: Feed, context: Context) -> None:
         steps = from_plain(StorageSteps, plain)
         done = close_mended(services, numbers_of(context["params"]), steps)
         log.info(
-            "%d stray files were moved aside, %d findings are closed.",
-            len(done.put_aside),
+            "%d stray files were moved to quarantine, %d findings are closed.",
+            len(done.quarantined),
             len(done.closed),
         )
         for trouble in (*troubles, *done.troubles):

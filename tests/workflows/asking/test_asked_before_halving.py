@@ -29,7 +29,7 @@ from tests.support.dying_attempts import (
 )
 from tests.support.story import FEED, Story
 from tests.support.unreadable_store import LISTS, unreadable
-from tests.workflows.asking.test_attempts_nobody_can_ask import move_aside, of_attempts
+from tests.workflows.asking.test_attempts_nobody_can_ask import of_attempts, quarantine
 
 LANDED = {0: list(range(20)), 1: list(range(20))}
 
@@ -75,7 +75,7 @@ def test_a_batch_of_which_nothing_can_be_committed_is_halved(story: Story) -> No
     assert story.services().ledger.batch(first.batch_id).state is BatchState.ABANDONED
 
 
-def test_a_batch_that_can_not_be_asked_is_left_whole_until_its_files_are_moved_aside(
+def test_a_batch_that_can_not_be_asked_is_left_whole_until_its_files_are_quarantined(
     story: Story,
 ) -> None:
     first = tried_twice(story, is_proven=True)
@@ -90,7 +90,7 @@ def test_a_batch_that_can_not_be_asked_is_left_whole_until_its_files_are_moved_a
     assert len(of_attempts(story)) == 1
     reconcile(services)
     assert len(of_attempts(story)) == 1, "no look ends it that can't ask either"
-    move_aside(story, first)
+    quarantine(story, first)
     assert len(plan_feed(services, None, THREE).batches) == 2
     reconcile(services)
     assert of_attempts(story) == []
@@ -166,7 +166,7 @@ def test_no_offset_is_set_aside_while_an_earlier_attempt_can_not_be_read(story: 
 
     assert story.services().ledger.batch(first.batch_id).state is BatchState.LANDING
     assert len(of_attempts(story)) == 1
-    move_aside(story, first)
+    quarantine(story, first)
     for _ in range(2):
         report = land_feed(replace(services, spark=blind(story).spark), None, TWO)
     assert FindingCode.UNREADABLE_RECORD in {each.finding.code for each in report.on_record}

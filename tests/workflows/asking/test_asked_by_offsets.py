@@ -176,7 +176,7 @@ def test_files_that_are_partly_landed_otherwise_are_named_with_the_loss(story: S
     assert story.staged() == []
 
 
-def test_what_was_put_aside_for_other_offsets_is_named(story: Story) -> None:
+def test_what_was_quarantined_for_other_offsets_is_named(story: Story) -> None:
     first = halved(story)
     [file] = (story.directory / "landing" / "_staging").rglob(f"{FIRST}/data/*.parquet")
     file.write_bytes(file.read_bytes()[:-7])

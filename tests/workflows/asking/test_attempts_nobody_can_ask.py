@@ -48,15 +48,15 @@ def staged_at(attempt: Attempt) -> str:
     return f"/landing/_staging/{attempt.batch_id}/{attempt.attempt_id}"
 
 
-def set_aside_at(attempt: Attempt) -> str:
+def quarantined_at(attempt: Attempt) -> str:
     place = f"batch={attempt.batch_id}/attempt={attempt.attempt_id}"
     return f"/landing/_quarantine/orders/unproven/{place}"
 
 
-def move_aside(story: Story, attempt: Attempt) -> None:
+def quarantine(story: Story, attempt: Attempt) -> None:
     """What the finding's next step says, done by hand."""
     source, target = (
-        story.directory / path(attempt).lstrip("/") for path in (staged_at, set_aside_at)
+        story.directory / path(attempt).lstrip("/") for path in (staged_at, quarantined_at)
     )
     target.parent.mkdir(parents=True)
     source.rename(target)
@@ -95,7 +95,7 @@ def test_an_attempt_that_can_not_be_read_is_named_with_the_way_out(
     )
     assert found.evidence["path"] == staged_at(attempt)
     assert "Could not obtain block" in str(found.evidence["said"])
-    assert f"hdfs dfs -mv {staged_at(attempt)} {set_aside_at(attempt)}" in found.next_step
+    assert f"hdfs dfs -mv {staged_at(attempt)} {quarantined_at(attempt)}" in found.next_step
     assert found.key in {each.key for each in report.findings}, "the run fails"
     told = [each.finding for each in standing(story, A1)]
     assert {(each.verdict, each.from_offset, each.until_offset) for each in told} == {
@@ -155,23 +155,23 @@ def test_no_end_is_given_up_while_an_attempt_that_may_hold_it_can_not_be_read(
     assert story.published_offsets()[0] == [*range(20), *range(21, 26)]
 
 
-def test_what_was_moved_aside_is_named_with_the_loss_and_landing_goes_on(story: Story) -> None:
+def test_what_was_quarantined_is_named_with_the_loss_and_landing_goes_on(story: Story) -> None:
     attempt = landed(story)
     expire(story)
     land_feed(unreadable(story, FIRST, LISTS), None, TWO)
-    move_aside(story, attempt)
+    quarantine(story, attempt)
 
     report = land_feed(unreadable(story, FIRST, LISTS), None, THREE)
 
     assert lost(story) == {(0, 10, 20), (1, 10, 20)}
-    assert kept_in(report) == {set_aside_at(attempt)}
+    assert kept_in(report) == {quarantined_at(attempt)}
     assert len(quarantined(story)) == 1
     reconcile(unreadable(story, FIRST, LISTS))
     assert not of_attempts(story)
     assert {each.finding.verdict for each in standing(story, A1)} == {Verdict.PROVEN_LOSS}
 
 
-def test_a_new_log_waits_until_what_can_not_be_read_was_moved_aside(story: Story) -> None:
+def test_a_new_log_waits_until_what_can_not_be_read_was_quarantined(story: Story) -> None:
     attempt = landed(story)
     record_proof(story.services(), attempt)
     story.broker.recreate()
@@ -181,12 +181,12 @@ def test_a_new_log_waits_until_what_can_not_be_read_was_moved_aside(story: Story
     assert [each.subject for each in of_attempts(story)] == [staged_at(attempt)]
     assert lost(story) == set()
     assert len(story.published_offsets()[0]) == 10
-    move_aside(story, attempt)
+    quarantine(story, attempt)
 
     report = land_feed(unreadable(story, FIRST), None, THREE)
 
     assert lost(story) == {(0, 10, 20), (1, 10, 20)}
-    assert kept_in(report) == {set_aside_at(attempt)}
+    assert kept_in(report) == {quarantined_at(attempt)}
     assert len(story.published_offsets()[0]) == 10 + 3
 
 
@@ -221,7 +221,7 @@ def test_a_sweep_passes_what_can_not_be_read(story: Story) -> None:
     assert not report.errors
     assert [SECOND in str(each) for each in quarantined(story)] == [True]
     assert any(FIRST in each for each in story.staged())
-    assert set_aside_at(attempt) in kept_in(report)
+    assert quarantined_at(attempt) in kept_in(report)
     sweep(story.services())
     assert len(quarantined(story)) == 2
     assert story.staged() == []
@@ -365,4 +365,4 @@ def test_a_repair_says_what_ends_it(story: Story) -> None:
     for named in ((), (said.finding_id,)):
         plan = dry_repair(unreadable(story, FIRST), named).plan
         reasons = {each.finding_id: each.reason for each in plan.not_mended}
-        assert set_aside_at(attempt) in reasons[said.finding_id]
+        assert quarantined_at(attempt) in reasons[said.finding_id]

@@ -54,7 +54,7 @@ class Twice:
         return sorted((self.story.directory / "landing").rglob(f"*{FIRST}*.parquet"))
 
     @property
-    def put_aside(self) -> str:
+    def quarantined(self) -> str:
         return f"/landing/_quarantine/{FEED}/unproven/batch={self.batch_id}/attempt={FIRST}"
 
     @property
@@ -139,7 +139,7 @@ def test_a_copy_of_a_file_that_is_gone_is_kept_before_any_look_has_told(twice: T
     assert reconcile(twice.story.services()).verdict is Verdict.PROVEN_LOSS
     assert not repair_feed(twice.story.services(), twice.numbers, OWNER).errors
     [lost] = twice.story.services().ledger.findings(FEED)
-    assert lost.finding.evidence["kept"] == [twice.put_aside]
+    assert lost.finding.evidence["kept"] == [twice.quarantined]
 
 
 def test_a_copy_of_a_directory_that_is_gone_or_refused_is_kept(twice: Twice) -> None:
@@ -283,27 +283,27 @@ def test_no_row_is_given_up_while_a_copy_that_may_hold_it_can_not_be_read(twice:
     for _ in range(2):  # what nobody took over is given up first
         repair_feed(story.services(), twice.numbers, OWNER)
     [lost] = story.services().ledger.findings(FEED)
-    assert lost.finding.evidence["kept"] == [twice.put_aside]
+    assert lost.finding.evidence["kept"] == [twice.quarantined]
 
 
-def test_a_copy_of_rows_that_are_given_up_is_put_aside_and_named(
+def test_a_copy_of_rows_that_are_given_up_is_quarantined_and_named(
     twice: Twice, ledger_databases: Callable[[], str]
 ) -> None:
     known_to_be_missing(twice)
     assert not repair_feed(twice.story.services(), twice.numbers, OWNER).errors
     for _ in range(2):
         [lost] = twice.story.services().ledger.findings(FEED)
-        assert lost.finding.evidence["kept"] == [twice.put_aside]
-        assert twice.put_aside in lost.finding.next_step
+        assert lost.finding.evidence["kept"] == [twice.quarantined]
+        assert twice.quarantined in lost.finding.next_step
         assert [str(each.parent.parent) for each in twice.copies] == [
-            f"{twice.story.directory}{twice.put_aside}"
+            f"{twice.story.directory}{twice.quarantined}"
         ]
         reconcile(twice.story.services())
     rebuilt = Story(ledger_databases(), twice.story.directory, twice.story.broker)
     rebuild(rebuilt.services())
     reconcile(rebuilt.services())
     [again] = rebuilt.services().ledger.findings(FEED)
-    assert twice.put_aside in again.finding.next_step
+    assert twice.quarantined in again.finding.next_step
 
 
 def test_a_copy_of_rows_that_are_landed_again_is_deleted(twice: Twice) -> None:

@@ -122,7 +122,7 @@ def test_an_end_that_nobody_can_prove_is_lost_and_the_rest_is_committed(story: S
     assert story.published_offsets()[0] == [*range(20), *range(21, 26)]
 
 
-def test_what_can_not_be_proven_is_put_aside_and_named(story: Story) -> None:
+def test_what_can_not_be_proven_is_quarantined_and_named(story: Story) -> None:
     attempt = landed(story)
     [file] = (story.directory / "landing" / "_staging").rglob("*.parquet")
     file.write_bytes(file.read_bytes()[:-7])
@@ -136,7 +136,7 @@ def test_what_can_not_be_proven_is_put_aside_and_named(story: Story) -> None:
     assert story.staged() == []
 
 
-def test_an_unproven_offset_between_rows_is_put_aside_with_them(story: Story) -> None:
+def test_an_unproven_offset_between_rows_is_quarantined_with_them(story: Story) -> None:
     story.broker.logs[0].entries[14].kind = Kind.CONTROL
     landed(story)
     expire(story)
@@ -168,7 +168,7 @@ def test_what_a_re_created_topic_left_verified_is_committed(story: Story) -> Non
     assert lost(story) == set()
 
 
-def test_what_a_re_created_topic_left_unproven_is_put_aside(story: Story) -> None:
+def test_what_a_re_created_topic_left_unproven_is_quarantined(story: Story) -> None:
     landed(story)
     story.broker.recreate()
     report = next_run(story)
@@ -177,7 +177,7 @@ def test_what_a_re_created_topic_left_unproven_is_put_aside(story: Story) -> Non
     assert len(quarantined(story)) == 1
 
 
-def test_what_was_read_of_a_log_before_it_was_cut_is_put_aside(story: Story) -> None:
+def test_what_was_read_of_a_log_before_it_was_cut_is_quarantined(story: Story) -> None:
     landed(story)
     for log in story.broker.logs.values():
         log.cut(5)

@@ -76,7 +76,7 @@ def test_a_repair_whose_rows_may_be_elsewhere_names_the_directory_that_nobody_co
     [said] = of_attempts(twice.story)
     directory = f"/landing/_staging/{twice.batch_id}/{FIRST}"
     assert said.subject == directory
-    assert f"hdfs dfs -mv {directory} {twice.put_aside}" in said.next_step
+    assert f"hdfs dfs -mv {directory} {twice.quarantined}" in said.next_step
     assert staging not in str(said)
     assert lost(twice.story) == set()
     next_run(twice.story)
@@ -90,7 +90,7 @@ def test_a_repair_that_fails_in_its_own_run_says_the_move_too(twice: Twice) -> N
 
     [error] = report.errors
     assert isinstance(error, AttemptNotAsked)
-    assert f"hdfs dfs -mv /landing/_staging/{twice.batch_id}/{FIRST} {twice.put_aside}" in str(
+    assert f"hdfs dfs -mv /landing/_staging/{twice.batch_id}/{FIRST} {twice.quarantined}" in str(
         error
     )
 

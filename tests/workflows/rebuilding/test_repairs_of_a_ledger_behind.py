@@ -105,7 +105,7 @@ def test_no_stray_is_moved_until_the_ledger_has_caught_up(behind: Story) -> None
     dry = dry_repair(behind.services(), (number,))
     report = repair_feed(behind.services(), (number,), OWNER)
     assert stray.exists()
-    assert [*dry.plan.put_aside, *report.plan.put_aside, *report.put_aside] == []
+    assert [*dry.plan.quarantined, *report.plan.quarantined, *report.quarantined] == []
     [[told], [left]] = dry.not_mended, report.not_mended
     assert told == left
     assert (left.finding_id, "A10" in left.reason) == (number, True)

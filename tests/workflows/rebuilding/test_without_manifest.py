@@ -77,7 +77,7 @@ def test_it_is_named_and_nothing_is_landed_lost_or_moved_before_it_is_entered(
     found = reconcile(after.services()).findings
     assert FindingCode.LEDGER_BEHIND in {each.code for each in found}
     assert Verdict.PROVEN_LOSS not in {each.verdict for each in found}
-    assert not repair_feed(after.services(), (), OWNER).put_aside
+    assert not repair_feed(after.services(), (), OWNER).quarantined
     assert after.published_offsets() == TWENTY
     report = rebuild(after.services(), without_manifest=True)
     assert report.is_whole
@@ -214,7 +214,7 @@ def test_what_is_no_batch_is_moved_aside_by_its_number(simple: Story, lose: Lose
     report = repair_feed(after.services(), [number], OWNER)
     assert (list(report.errors), report.not_mended) == ([], ())
     assert not directory.exists()
-    [moved] = report.put_aside
+    [moved] = report.quarantined
     assert (after.directory / moved.quarantine.lstrip("/")).is_dir()
     assert not land_feed(after.services(), None, OWNER).errors
     assert after.published_offsets() == TWENTY

@@ -166,8 +166,8 @@ def require_done(story: Story, dry: RepairReport, run: RepairReport, chosen: set
     assert chosen <= left | landed | over | run.closed.keys()
     standing = {each.finding_id for each in ledger.findings(FEED)}
     assert not standing & run.closed.keys()
-    shown_aside = {(each.path, each.quarantine) for each in dry.plan.put_aside}
-    assert {(each.path, each.quarantine) for each in run.put_aside} <= shown_aside
+    shown_quarantined = {(each.path, each.quarantine) for each in dry.plan.quarantined}
+    assert {(each.path, each.quarantine) for each in run.quarantined} <= shown_quarantined
 
 
 @settings(

@@ -107,9 +107,9 @@ def test_a_stray_is_moved_aside_and_kept(story: Story) -> None:
     stray.write_bytes(file.read_bytes())
     assert codes(reconcile(story.services())) == {"A9", "B2"}
     report = repair_feed(story.services(), (), OWNER)
-    assert [each.path.rsplit("/")[-1] for each in report.put_aside] == ["copy.parquet"]
+    assert [each.path.rsplit("/")[-1] for each in report.quarantined] == ["copy.parquet"]
     assert story.published_offsets() == ALL
-    kept = story.directory / report.put_aside[0].quarantine.lstrip("/")
+    kept = story.directory / report.quarantined[0].quarantine.lstrip("/")
     assert kept.read_bytes() == file.read_bytes()
     assert reconcile(story.services()).findings == ()
     assert standing(story) == []

@@ -13,7 +13,7 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import StorageRefused
 from tallystick.ports.findings import StoredFinding
-from tallystick.workflows.committing.retiring import put_aside
+from tallystick.workflows.committing.retiring import quarantine_stray
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tests.support.story import FEED, Story, a_landed_story
@@ -53,8 +53,8 @@ def test_a_stray_above_the_generations_is_moved_out_of_the_feeds_directory(story
     dry = dry_repair(story.services(), ())
     report = repair_feed(story.services(), (), OWNER)
     assert not report.errors
-    assert list(report.put_aside) == list(dry.plan.put_aside)
-    assert all(each.quarantine.startswith("/landing/_quarantine/") for each in report.put_aside)
+    assert list(report.quarantined) == list(dry.plan.quarantined)
+    assert all(each.quarantine.startswith("/landing/_quarantine/") for each in report.quarantined)
     assert not top.exists()
     assert not inner.exists()
     assert story.published_offsets() == ALL
@@ -141,7 +141,7 @@ def test_a_stray_that_cannot_be_moved_holds_up_nothing_else(story: Story) -> Non
     services = replace(services, store=refusing)
     report = repair_feed(services, (), OWNER)
     assert [type(each) for each in report.errors] == [StorageRefused]
-    assert [each.path.rpartition("/")[2] for each in report.put_aside] == ["b.csv"]
+    assert [each.path.rpartition("/")[2] for each in report.quarantined] == ["b.csv"]
     assert standing(story) == [FindingCode.STRAY_FILE]
     assert story.published_offsets() == ALL
 
@@ -151,12 +151,12 @@ def test_a_stray_that_comes_again_is_moved_beside_the_first(story: Story) -> Non
     stray = a_file_of(story).parent / "notes.csv"
     stray.write_bytes(b"one")
     reconcile(story.services())
-    [planned] = dry_repair(story.services(), ()).plan.put_aside
-    first = put_aside(story.services(), planned)
+    [planned] = dry_repair(story.services(), ()).plan.quarantined
+    first = quarantine_stray(story.services(), planned)
     stray.write_bytes(b"two")
     report = repair_feed(story.services(), (), OWNER)
     assert not report.errors
-    [moved] = report.put_aside
+    [moved] = report.quarantined
     kept = [story.directory / str(each).lstrip("/") for each in (first, moved.quarantine)]
     assert [each.read_bytes() for each in kept] == [b"one", b"two"]
     assert not stray.exists()

@@ -14,7 +14,7 @@ from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
-from tallystick.workflows.committing.retiring import put_aside
+from tallystick.workflows.committing.retiring import quarantine_stray
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing import repair as repairing
@@ -97,8 +97,8 @@ def test_a_stray_that_is_gone_before_it_is_moved_is_left_to_a_reconcile(
 
     def gone(*arguments: Any) -> str | None:
         stray.unlink()
-        return put_aside(*arguments)
+        return quarantine_stray(*arguments)
 
-    monkeypatch.setattr("tallystick.workflows.repairing.storage_steps.put_aside", gone)
+    monkeypatch.setattr("tallystick.workflows.repairing.storage_steps.quarantine_stray", gone)
     report = repair_feed(story.services(), (), OWNER)
     assert [each.finding_id for each in report.not_mended] == numbers(story, FindingCode.STRAY_FILE)

@@ -104,11 +104,11 @@ def test_a_moved_directory_is_told_as_moved_and_as_nothing_else(story: Story) ->
     assert f"hdfs dfs -mv {stored(story, lies_at)} {stored(story, file)}" in found.next_step
 
 
-def test_nothing_of_a_moved_directory_is_lost_or_put_aside_without_a_word(story: Story) -> None:
+def test_nothing_of_a_moved_directory_is_lost_or_quarantined_without_a_word(story: Story) -> None:
     _, lies_at = moved_to_another_hour(story)
     reconcile(story.services())
     for report in (dry_repair(story.services(), ()), repair_feed(story.services(), (), OWNER)):
-        assert (report.plan.land_again, report.plan.put_aside) == ((), ())
+        assert (report.plan.land_again, report.plan.quarantined) == ((), ())
         [left] = report.not_mended
         assert stored(story, lies_at) in left.reason
     assert lies_at.exists()
@@ -145,7 +145,7 @@ def test_one_file_that_was_moved_is_moved_back_alone(story: Story, name: str) ->
     assert reconcile(story.services()).findings == ()
 
 
-def test_a_file_that_was_put_aside_is_found_in_quarantine(story: Story) -> None:
+def test_a_quarantined_file_is_found(story: Story) -> None:
     file = first_file(story)
     aside = story.directory / "landing" / "_quarantine" / FEED / "strays" / "7" / file.name
     aside.parent.mkdir(parents=True)

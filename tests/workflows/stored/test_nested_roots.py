@@ -108,7 +108,7 @@ def test_no_repair_moves_what_another_feed_has_landed(outer: Story, inner: Story
     assert "no repair of this feed moves it" in left.reason
     report = repair_feed(outer.services(), (), owner())
 
-    assert (list(report.put_aside), report.errors) == ([], ())
+    assert (list(report.quarantined), report.errors) == ([], ())
     assert files(outer) == before
     assert reconcile(payments(inner)).verdict is Verdict.PROVEN_OK
 
@@ -126,7 +126,7 @@ def test_a_file_that_was_called_a_stray_before_stays_where_its_feed_landed_it(
 
     report = repair_feed(outer.services(), (), owner())
 
-    assert not report.put_aside
+    assert not report.quarantined
     assert files(outer) == before
 
 

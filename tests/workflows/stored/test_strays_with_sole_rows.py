@@ -70,8 +70,8 @@ def test_it_is_named_and_left(story: Story, place: str) -> None:
     assert f"repair {FEED} NUMBER" in found.next_step
     for report in (dry_repair(story.services(), ()), repair_feed(story.services(), (), OWNER)):
         assert number in [each.finding_id for each in report.not_mended]
-        assert not report.put_aside
-        assert not report.plan.put_aside
+        assert not report.quarantined
+        assert not report.plan.quarantined
     assert strays[place].exists()
     assert not repair_feed(story.services(), [number], OWNER).not_mended
     assert not strays[place].exists()
@@ -98,7 +98,7 @@ def test_one_beside_a_committed_file_that_is_damaged_is_left(story: Story) -> No
     file.write_bytes(bytes(content))
     story.broker.logs[0].log_start_offset = 10
     report = repair_feed(story.services(), (), OWNER)
-    assert not report.put_aside
+    assert not report.quarantined
     assert copy.exists()
 
 
@@ -109,7 +109,7 @@ def test_one_that_can_not_be_read_is_left_and_what_is_no_parquet_is_moved(story:
     notes.write_bytes(b"hello")
     reconcile(story.services())
     report = repair_feed(story.services(), (), OWNER)
-    assert [each.path.rpartition("/")[2] for each in report.put_aside] == ["notes.csv"]
+    assert [each.path.rpartition("/")[2] for each in report.quarantined] == ["notes.csv"]
     assert half.exists()
 
 

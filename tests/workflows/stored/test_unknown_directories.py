@@ -82,7 +82,7 @@ def test_rows_that_a_committed_file_holds_too_are_told(story: Story) -> None:
     assert reconcile(story.services()).verdict is Verdict.PROVEN_DUP
 
 
-def test_doubled_rows_end_with_the_directory_that_is_moved_aside(story: Story) -> None:
+def test_doubled_rows_end_with_the_directory_that_is_quarantined(story: Story) -> None:
     directory = unknown(story)
     reconcile(story.services())
     numbers = standing(story)

@@ -23,9 +23,9 @@ class Unasked:
     path: str
     reason: str
     remedy: str
-    """What else to do, where moving the directory aside would not help, or is not called for."""
+    """What else to do, where a move to quarantine would not help, or is not called for."""
     files: KeptFiles
-    """What it may hold; and where it is kept if it is moved aside, or its own path if it can't be.
+    """What it may hold; and where it is kept if it is quarantined, or its own path if it can't be.
     """
     batch_ids: frozenset[BatchId] = frozenset()
     """The batch whose attempts lie there, and those whose commit waits for it; none where all
@@ -35,7 +35,7 @@ class Unasked:
 
     @property
     def place(self) -> str | None:
-        """Where it is kept once it was moved aside; None where that is no way out."""
+        """Where it is kept once it was quarantined; None where that is no way out."""
         return self.files.place if self.files.place != self.path else None
 
     @property

@@ -1,4 +1,4 @@
-"""What may become of an attempt's files: committed after all, deleted, kept, or put aside.
+"""What may become of an attempt's files: committed after all, deleted, kept, or quarantined.
 
 1. Nothing is deleted that may be the only copy. What an attempt read may go when its offsets are
    committed, and the files that hold them are there; or when the log has them still and was not cut
@@ -129,7 +129,7 @@ class Fate(StrEnum):
     DELETED = "deleted"
     KEPT = "kept"
     """Left where it is, and looked at again by the next sweep."""
-    PUT_ASIDE = "put aside"
+    QUARANTINED = "quarantined"
     """Moved to quarantine: nobody will ever land these offsets again."""
 
 
@@ -161,7 +161,7 @@ def fate_of(
     if not files.holds_rows or not at_risk:
         return Fate.DELETED
     if is_over and any(each.is_given_up(snapshot) for each in at_risk):
-        return Fate.PUT_ASIDE
+        return Fate.QUARANTINED
     # What is whole may be proven once the log has lost it; what the log has now may expire soon.
     is_in_log = all(each.is_in_log(snapshot, files.epochs) for each in at_risk)
     is_best = files.is_newest_whole or files.is_proven

@@ -29,10 +29,10 @@ from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.repair.quarantining import (
     BesideStray,
     EndsWithStray,
-    PutAside,
+    Quarantine,
     ending_with_strays,
-    put_aside,
-    put_bare_aside,
+    quarantine_bare,
+    quarantine_stray,
 )
 from tallystick.domain.repair.reading_again import ReadAgain, read_again
 from tallystick.domain.rules.rule import Mending
@@ -67,7 +67,7 @@ def plan_repair(
     beyond the most that one repair carries out are left to the next, with their findings.
     """
     steps = [step for each in findings for step in _remedy(each, facts)]
-    moved, asked = _of(PutAside, steps), _of(ReadAgain, steps)
+    moved, asked = _of(Quarantine, steps), _of(ReadAgain, steps)
     left_behind = _of(Adopt, steps)
     steps += ending_with_strays(_of(BesideStray, steps), moved)
     steps += land_again(
@@ -79,7 +79,7 @@ def plan_repair(
     room = 0 if waits else most_batches - len(landed) - len(asked)
     return RepairPlan(
         land_again=landed,
-        put_aside=moved,
+        quarantined=moved,
         move_back=_of(MoveBack, steps),
         end_with_strays=_of(EndsWithStray, steps),
         write_manifests=_of(WriteManifest, steps),
@@ -99,10 +99,10 @@ def _remedy(numbered: NumberedFinding, facts: RepairFacts) -> Iterator[Step]:
             yield from harmed_files(numbered, facts)
         case Mending.LAND_AGAIN_IF_NAMED if facts.is_operators_word:
             yield from harmed_files(numbered, facts)
-        case Mending.MOVE_ASIDE:
-            yield put_aside(numbered, facts)
-        case Mending.MOVE_ASIDE_IF_BARE:
-            yield put_bare_aside(numbered, facts)
+        case Mending.QUARANTINE:
+            yield quarantine_stray(numbered, facts)
+        case Mending.QUARANTINE_IF_BARE:
+            yield quarantine_bare(numbered, facts)
         case Mending.FINISH:
             yield finish(numbered, facts)
         case Mending.READ_AGAIN:

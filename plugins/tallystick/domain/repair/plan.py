@@ -16,18 +16,18 @@ from tallystick.domain.repair.quarantining import (
     BESIDE_STRAY,
     NOT_MOVED,
     EndsWithStray,
-    PutAside,
+    Quarantine,
 )
 from tallystick.domain.repair.reading_again import NOT_READ, ReadAgain
 
-_Step = EndsWithStray | WriteManifest | PutAside | MoveBack | ReadAgain
+_Step = EndsWithStray | WriteManifest | Quarantine | MoveBack | ReadAgain
 
 
 @dataclass(frozen=True, slots=True)
 class StorageSteps:
     """What is done in storage after the batches; plain, so that one task can hand it to another."""
 
-    put_aside: tuple[PutAside, ...] = ()
+    quarantined: tuple[Quarantine, ...] = ()
     move_back: tuple[MoveBack, ...] = ()
     write_manifests: tuple[WriteManifest, ...] = ()
 
@@ -37,7 +37,7 @@ class RepairPlan:
     """What would be done; a dry run prints it, a repair performs it."""
 
     land_again: Sequence[LandAgain] = ()
-    put_aside: Sequence[PutAside] = ()
+    quarantined: Sequence[Quarantine] = ()
     move_back: Sequence[MoveBack] = ()
     end_with_strays: Sequence[EndsWithStray] = ()
     write_manifests: Sequence[WriteManifest] = ()
@@ -53,7 +53,7 @@ class RepairPlan:
     def in_storage(self) -> StorageSteps:
         """The steps beside the batches."""
         return StorageSteps(
-            tuple(self.put_aside), tuple(self.move_back), tuple(self.write_manifests)
+            tuple(self.quarantined), tuple(self.move_back), tuple(self.write_manifests)
         )
 
     @property
@@ -71,7 +71,7 @@ class RepairPlan:
         steps: tuple[tuple[Sequence[_Step], str], ...] = (
             (self.end_with_strays, BESIDE_STRAY),
             (self.write_manifests, NOT_WRITTEN),
-            (self.put_aside, NOT_MOVED),
+            (self.quarantined, NOT_MOVED),
             (self.move_back, NOT_MOVED_BACK),
             (self.read_again, NOT_READ),
         )

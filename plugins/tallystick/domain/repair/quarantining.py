@@ -32,7 +32,7 @@ _BY_NUMBER: Final = "It may be the only copy, so it is moved when this finding i
 
 
 @dataclass(frozen=True, slots=True)
-class PutAside:
+class Quarantine:
     """A stray file, and where it is kept."""
 
     path: str
@@ -56,7 +56,7 @@ class EndsWithStray:
     stray_id: int
 
 
-def put_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | NotMended:
+def quarantine_stray(numbered: NumberedFinding, facts: RepairFacts) -> Quarantine | NotMended:
     """The stray of a finding A9."""
     number, found = numbered.finding_id, numbered.finding
     if facts.is_ledger_behind:
@@ -70,7 +70,7 @@ def put_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | NotMe
     return _kept(stray.path, numbered, facts.roots)
 
 
-def put_bare_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | NotMended:
+def quarantine_bare(numbered: NumberedFinding, facts: RepairFacts) -> Quarantine | NotMended:
     """The directory of a finding A10, if it is bare and was named."""
     unknown = UnknownBatch.of(numbered.finding)
     if unknown and unknown.is_bare and facts.is_operators_word:
@@ -79,7 +79,7 @@ def put_bare_aside(numbered: NumberedFinding, facts: RepairFacts) -> PutAside | 
 
 
 def ending_with_strays(
-    beside: Iterable[BesideStray], moved: Collection[PutAside]
+    beside: Iterable[BesideStray], moved: Collection[Quarantine]
 ) -> Iterator[EndsWithStray | NotMended]:
     """What ends because its stray is moved, alone or with its directory; the others are left."""
     strays = {each.path: each.finding_id for each in moved}
@@ -91,7 +91,7 @@ def ending_with_strays(
             yield EndsWithStray(each.finding_id, strays[place])
 
 
-def _kept(path: str, numbered: NumberedFinding, roots: Iterable[str]) -> PutAside | NotMended:
+def _kept(path: str, numbered: NumberedFinding, roots: Iterable[str]) -> Quarantine | NotMended:
     """Below the innermost root that the file lies in. `roots` are all that the feed ever had."""
     number, feed = numbered.finding_id, numbered.finding.feed
     holding = [each for each in roots if path.startswith(f"{each}/{feed}/")]
@@ -99,4 +99,4 @@ def _kept(path: str, numbered: NumberedFinding, roots: Iterable[str]) -> PutAsid
         return NotMended(number, "it lies below no root of this feed; move it yourself.")
     root = max(holding, key=len)
     inside = path.removeprefix(f"{root}/{feed}/")
-    return PutAside(path, f"{root}/{QUARANTINE_NAME}/{feed}/strays/{number}/{inside}", number)
+    return Quarantine(path, f"{root}/{QUARANTINE_NAME}/{feed}/strays/{number}/{inside}", number)

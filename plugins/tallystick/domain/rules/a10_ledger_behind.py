@@ -32,9 +32,9 @@ A10: Final = Rule(
     not_when="a copy of a batch that the ledger knows, or of committed rows, is A9",
     remedy=(
         "planning stops; rebuild or restore the ledger; a directory without a manifest is moved"
-        " aside by its number"
+        " to quarantine by its number"
     ),
-    mending=Mending.MOVE_ASIDE_IF_BARE,
+    mending=Mending.QUARANTINE_IF_BARE,
     traits={Trait.LACKS_WITNESS},
 )
 
@@ -99,7 +99,7 @@ def _bare(feed: str, topic: str, path: str, files: Iterable[UnknownFile]) -> Fin
         next_step=(
             "Nothing is landed until this is mended. What the files hold can be entered:"
             f" ./tallystick ledger rebuild {feed} --without-manifest. What is no batch is moved"
-            f" aside, and kept, by this finding's number: ./tallystick repair {feed} NUMBER"
+            f" to quarantine by this finding's number: ./tallystick repair {feed} NUMBER"
         ),
         evidence={**UnknownBatch(path, is_bare=True).as_json(), **_as_listed(files)},
     )

@@ -28,7 +28,7 @@ A9: Final = Rule(
         " file that was moved"
     ),
     remedy="moved to quarantine; by its number where it may be the only copy of its rows",
-    mending=Mending.MOVE_ASIDE,
+    mending=Mending.QUARANTINE,
     traits=frozenset(),
 )
 
@@ -64,7 +64,7 @@ def stray_files(feed: str, topic: str, strays: Iterable[StrayFile]) -> tuple[Fin
 
 def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
     cause = f"{stray.path} is under a path that readers read, and no committed batch owns it."
-    step = f"Find out who wrote it; ./tallystick repair {feed} moves it aside, and keeps it."
+    step = f"Find out who wrote it; ./tallystick repair {feed} moves it to quarantine."
     evidence = {
         **StrayEvidence(stray.path).as_json(),
         "length_bytes": stray.length_bytes,
@@ -73,7 +73,7 @@ def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
     if stray.may_be_only_copy or stray.trouble is not None:
         cause += f" {stray.words}"
         step = (
-            "Find out who wrote it, for it may be the only copy. To have it moved aside, and kept,"
+            "Find out who wrote it, for it may be the only copy. To have it moved to quarantine,"
             f" name this finding's number: ./tallystick repair {feed} NUMBER"
         )
         evidence["sole_rows"] = _sole_rows(stray)

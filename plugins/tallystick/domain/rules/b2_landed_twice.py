@@ -36,8 +36,8 @@ B2: Final = Rule(
     verdicts=(Verdict.PROVEN_DUP, Verdict.SUSPECTED),
     not_when="the same numbers in two generations; retracted files",
     remedy=(
-        "a stray moves aside; batches that share offsets are landed once more, in place of all of"
-        " them"
+        "a stray moves to quarantine; batches that share offsets are landed once more, in place of"
+        " all of them"
     ),
     mending=Mending.LAND_AGAIN,
     traits=frozenset(),

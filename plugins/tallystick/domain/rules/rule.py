@@ -83,9 +83,9 @@ class Mending(Enum):
     """The committed files that it is about are landed again, moved back, or given up."""
     LAND_AGAIN_IF_NAMED = auto()
     """The same, on an operator's word only."""
-    MOVE_ASIDE = auto()
+    QUARANTINE = auto()
     """The file that it is about is moved out of the readers' directories, and kept."""
-    MOVE_ASIDE_IF_BARE = auto()
+    QUARANTINE_IF_BARE = auto()
     """The same of a directory without a manifest, on an operator's word only."""
     FINISH = auto()
     """The next run takes the batch up; a manifest that is gone is written anew."""

@@ -1,6 +1,6 @@
 """U1, could not tell, of directories of attempts: what they may hold, nobody could ask or commit.
 
-Such a directory is told by its path, with what ends that: it can be asked again, or was moved aside
+Such a directory is told by its path, with what ends that: it can be asked again, or was quarantined
 on an operator's word. So is one whose files could not be committed: a plan ends that.
 """
 
@@ -73,8 +73,8 @@ def _way_out(feed: str, unasked: Unasked) -> str:
     if unasked.move is None:
         return again
     return (
-        f"{again}. If nobody can read it again, move it aside: {unasked.move}. The next run then"
-        " names that place with what is lost, and goes on."
+        f"{again}. If nobody can read it again, move it to quarantine: {unasked.move}. The next run"
+        " then names that place with what is lost, and goes on."
     )
 
 

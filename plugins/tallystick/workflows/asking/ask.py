@@ -1,7 +1,7 @@
 """Asks the attempts of a batch what they hold, before anything that it claims is called lost.
 
 What they have proven is committed. Complete files are proven now, as far as the log still tells.
-The rest is left where it is, for the sweeper to put aside, and is named with the loss.
+The rest is left where it is, for the sweeper to quarantine, and is named with the loss.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sweep: staging directories of attempts that can't commit any more are deleted, kept or put aside.
+"""Sweep: staging directories of attempts that can't commit any more: deleted, kept or quarantined.
 
 1. Only what the ledger says can never be committed is touched.
 2. Nothing is deleted that may be the only copy: `last_copies` decides, from the ledger's offsets,
@@ -26,7 +26,7 @@ from tallystick.errors import (
     StorageUnavailable,
 )
 from tallystick.workflows.asking.committed_copies import CommittedCopies
-from tallystick.workflows.committing.retiring import put_directory_aside
+from tallystick.workflows.committing.retiring import quarantine_directory
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import feed_roots
@@ -36,7 +36,7 @@ from tallystick.workflows.stored.staged_attempts import (
     epochs_of,
     holds_rows,
     is_whole,
-    put_aside_at,
+    quarantined_at,
 )
 
 log = logging.getLogger(__name__)
@@ -162,8 +162,8 @@ def _put_away(
             log.info("Swept %s.", staging)
         case Fate.KEPT:
             log.info("%s is kept: no commit holds yet what it may hold.", staging)
-        case Fate.PUT_ASIDE:
-            place = put_directory_aside(services, str(staging), put_aside_at(services, staging))
+        case Fate.QUARANTINED:
+            place = quarantine_directory(services, str(staging), quarantined_at(services, staging))
             log.warning(
                 "%s is kept in %s: it may hold the only copy of %s.",
                 staging,

@@ -9,7 +9,7 @@ import logging
 
 from tallystick.domain.batches.batch import BatchPlan, CommittedFile
 from tallystick.domain.batches.paths import QUARANTINE_NAME, BatchPath
-from tallystick.domain.repair.quarantining import PutAside
+from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.errors import FileMissing, TargetOccupied
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import batch_of_another
@@ -38,12 +38,12 @@ def retire_replaced(services: Services, repair: BatchPlan) -> None:
         _move(services, f"{BatchPath.of(old.plan)}/{file.name}", kept_at(repair, file))
 
 
-def put_directory_aside(services: Services, directory: str, target: str) -> str | None:
+def quarantine_directory(services: Services, directory: str, target: str) -> str | None:
     """Move a directory that may hold the only copy of something; where it is kept, None if gone."""
     return _move(services, directory, target)
 
 
-def put_aside(services: Services, stray: PutAside) -> str | None:
+def quarantine_stray(services: Services, stray: Quarantine) -> str | None:
     """Move a stray file; where it is kept, None when it is a committed file by now, or is gone.
 
     None as well for a file of another feed's batch, whatever the finding says.

@@ -49,7 +49,7 @@ from tallystick.workflows.asking.offers import may_be_committed
 from tallystick.workflows.landing.application_result import result_text
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.kept_files import kept_files
-from tallystick.workflows.stored.staged_attempts import put_aside_at
+from tallystick.workflows.stored.staged_attempts import quarantined_at
 from tallystick.workflows.stored.unanswered import Unanswered
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
 
 def _kept_by_others(services: Services, plan: BatchPlan, attempt: Attempt) -> list[KeptFiles]:
     """What other attempts hold, of whatever batch: they may have read what this one could not."""
-    own = put_aside_at(services, StagingPath.of(plan, attempt.attempt_id))
+    own = quarantined_at(services, StagingPath.of(plan, attempt.attempt_id))
     return [each for each in kept_files(services, Unanswered(services)) if each.place != own]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tallystick.domain.repair.ended import LedgerNow, ended_by_repair
 from tallystick.domain.repair.plan import StorageSteps
-from tallystick.domain.repair.quarantining import PutAside
+from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.errors import IngestionError
 from tallystick.workflows.place import at
 from tallystick.workflows.repairing.gathering import chosen_findings
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Closed:
     """What was done after a repair's batches."""
 
-    put_aside: Sequence[PutAside]
+    quarantined: Sequence[Quarantine]
     closed: Mapping[int, str]
     """Findings that ended, each with what ended it."""
     troubles: Sequence[IngestionError]
@@ -48,7 +48,7 @@ def close_mended(services: Services, finding_ids: Collection[int], steps: Storag
         services.ledger.close_findings(services.feed_name, closed)
     for number, reason in sorted(closed.items()):
         log.info("Finding %d is closed: %s", number, reason)
-    return Closed(done.put_aside, closed, done.troubles)
+    return Closed(done.quarantined, closed, done.troubles)
 
 
 def ledger_now(services: Services) -> LedgerNow:

@@ -16,7 +16,7 @@ from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.repair.facts import NotMended
 from tallystick.domain.repair.landing_again import LandAgain
 from tallystick.domain.repair.plan import RepairPlan
-from tallystick.domain.repair.quarantining import PutAside
+from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.domain.repair.reading_again import ReadAgain
 from tallystick.errors import IngestionError
 from tallystick.workflows.asking.sweeping import sweep
@@ -49,7 +49,7 @@ class RepairReport:
     is_dry_run: bool
     plan: RepairPlan
     batches: Sequence[BatchOutcome]
-    put_aside: Sequence[PutAside]
+    quarantined: Sequence[Quarantine]
     closed: Mapping[int, str]
     """Findings that ended, each with what ended it."""
     troubles: Sequence[IngestionError] = ()
@@ -136,7 +136,7 @@ def repair_feed(
         False,
         replace(begun.plan, not_mended=(*begun.plan.not_mended, *undone)),
         outcomes,
-        done.put_aside,
+        done.quarantined,
         done.closed,
         (*troubles, *done.troubles),
     )

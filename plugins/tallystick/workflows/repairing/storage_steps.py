@@ -16,7 +16,7 @@ from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.stored_file import is_read
 from tallystick.domain.repair.moving_back import MoveBack
 from tallystick.domain.repair.plan import StorageSteps
-from tallystick.domain.repair.quarantining import PutAside
+from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.domain.rules.a10_ledger_behind import UnknownBatch
 from tallystick.domain.rules.evidence import path_in
 from tallystick.domain.rules.findings import Finding
@@ -24,7 +24,7 @@ from tallystick.errors import FileMissing, IngestionError
 from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.proofs import FileState
 from tallystick.workflows.committing.publishing import write_manifest_anew
-from tallystick.workflows.committing.retiring import put_aside
+from tallystick.workflows.committing.retiring import quarantine_stray
 from tallystick.workflows.landing.run import noted
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 class StepsDone:
     """What was done in storage."""
 
-    put_aside: Sequence[PutAside]
+    quarantined: Sequence[Quarantine]
     """Each with the place where it is kept."""
     closed: Mapping[int, str]
     """Findings that ended, each with what ended it."""
@@ -55,7 +55,7 @@ def steps_done(
 ) -> StepsDone:
     """Perform the steps whose findings still stand. One that fails holds up no other kind."""
     troubles: list[IngestionError] = []
-    strays = [each for each in steps.put_aside if each.finding_id in standing]
+    strays = [each for each in steps.quarantined if each.finding_id in standing]
     moved = list(_strays_moved(services, strays, standing, troubles, are_named=are_named))
     places = {each.path: each.quarantine for each in moved}
     closed = {
@@ -78,12 +78,12 @@ def steps_done(
 
 def _strays_moved(
     services: Services,
-    strays: Sequence[PutAside],
+    strays: Sequence[Quarantine],
     standing: Mapping[int, Finding],
     troubles: list[IngestionError],
     *,
     are_named: bool,
-) -> Iterator[PutAside]:
+) -> Iterator[Quarantine]:
     """Stops at the first retryable error: it would hit the next stray too.
 
     What was safe to move when it was decided is looked at again: batches were landed since.
@@ -96,9 +96,9 @@ def _strays_moved(
             if not are_named and stray_at(services, each.path).may_be_only_copy:
                 log.warning("%s may be the only copy of its rows: it stays.", each.path)
                 continue
-            place = put_aside(services, each)
+            place = quarantine_stray(services, each)
             if place:
-                yield PutAside(each.path, place, each.finding_id)
+                yield Quarantine(each.path, place, each.finding_id)
         if any(error.retry for error in troubles):
             return
 

@@ -43,7 +43,7 @@ def tell(feed: str, plan: RepairPlan) -> None:
 
 def _small_steps(plan: RepairPlan) -> Iterator[str]:
     """What is done to single files and offsets."""
-    for stray in plan.put_aside:
+    for stray in plan.quarantined:
         yield f"{stray.path} will be moved to {stray.quarantine}."
     for moved in plan.move_back:
         yield f"{moved.path} will be moved back to {moved.target}."

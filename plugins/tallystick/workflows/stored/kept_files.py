@@ -21,7 +21,7 @@ from tallystick.workflows.stored.staged_attempts import (
     batches_in_staging,
     holds_rows,
     landing_plan,
-    put_aside_at,
+    quarantined_at,
     unproven_in,
 )
 from tallystick.workflows.stored.unanswered import Unanswered
@@ -56,7 +56,10 @@ def kept_by_others(
     Raises AttemptNotAsked for a directory that can't be asked and may hold some of them: nothing is
     lost before.
     """
-    own, unanswered = put_aside_at(services, StagingPath.of(plan, attempt_id)), Unanswered(services)
+    own, unanswered = (
+        quarantined_at(services, StagingPath.of(plan, attempt_id)),
+        Unanswered(services),
+    )
     kept = kept_files(services, unanswered)
     for each in unanswered.unasked:
         if any(each.files.may_hold(plan.topic_id, one) for one in lost):
@@ -110,7 +113,7 @@ def _of_attempt(
 def _in_staging(services: Services, unanswered: Unanswered) -> Iterator[KeptFiles]:
     for each in staged_files(services, unanswered):
         if each.plan:
-            place = put_aside_at(services, each.staging)
+            place = quarantined_at(services, each.staging)
             yield KeptFiles(place, each.plan.topic_id, each.offsets)
         else:
             # No sweep touches what the ledger doesn't know.

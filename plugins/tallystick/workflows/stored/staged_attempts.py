@@ -112,7 +112,7 @@ def proven_manifest(services: Services, staging: StagingPath) -> Manifest | None
     return replace(manifest, plan=replace(plan, batch_id=staging.batch_id))
 
 
-def put_aside_at(services: Services, staging: StagingPath) -> str:
+def quarantined_at(services: Services, staging: StagingPath) -> str:
     """Where an attempt's directory is kept when nobody will land its offsets again."""
     kept = put_batch_aside_at(services, staging.root, staging.batch_id)
     return f"{kept}/attempt={staging.attempt_id}"
@@ -126,10 +126,10 @@ def put_batch_aside_at(services: Services, root: str, batch_id: BatchId) -> str:
 def unproven_in(
     services: Services, root: str
 ) -> Iterator[tuple[str, BatchId | None, LandingPlan | None]]:
-    """What was put aside there: each attempt's directory, its batch, and what it was told.
+    """What was quarantined there: each attempt's directory, its batch, and what it was told.
 
     Where that can't be read it is None, and a directory that can't be listed stands for all in it:
-    it was put aside because nobody could, and no place where files are only kept stops a look.
+    it was quarantined because nobody could, and no place where files are only kept stops a look.
     """
     unproven = _unproven(services, root)
     try:

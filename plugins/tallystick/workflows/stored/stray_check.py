@@ -34,7 +34,7 @@ class StraysLook:
     """The same without a manifest."""
     others: OtherFeeds
     refused: Mapping[str, str]
-    """Where files are kept that were put aside, and that could not be listed, with the reason."""
+    """Where files are kept that were quarantined, and that could not be listed, with the reason."""
     unread_candidates: Sequence[str]
     """What has the length of a missing file, and could not be asked if it is that file."""
 
@@ -188,22 +188,22 @@ def _has_manifest(entries: Iterable[StoredEntry]) -> bool:
 def _elsewhere(
     services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, StoredEntry]
 ) -> _Elsewhere:
-    """Where the missing files lie: under the readers' paths, or put aside before it was known."""
+    """Where the missing files lie: under the readers' paths, or quarantined before it was known."""
     elsewhere = _Elsewhere()
     _look_among(services, missing, files, elsewhere)
     left = {each: file for each, file in missing.items() if each not in elsewhere.found}
     if left:
         tops = [f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in feed_roots(services)]
         with asking() as pool:
-            aside = listed_tree(services, tops, pool)
+            quarantined = listed_tree(services, tops, pool)
         kept = {
             f"{directory}/{each.name}": each
-            for directory, entries in sorted(aside.entries.items())
+            for directory, entries in sorted(quarantined.entries.items())
             for each in entries
             if not each.is_directory
         }
         _look_among(services, left, kept, elsewhere)
-        elsewhere.refused = aside.refused
+        elsewhere.refused = quarantined.refused
     return elsewhere
 
 

@@ -20,8 +20,8 @@ from tallystick.errors import AttemptNotAsked, BatchUnknown, SourceError, Storag
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.staged_attempts import (
     attempts_in,
-    put_aside_at,
     put_batch_aside_at,
+    quarantined_at,
 )
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Unanswered:
         try:
             yield
         except StorageError as error:
-            place = put_aside_at(self.services, staging)
+            place = quarantined_at(self.services, staging)
             remedy = _MEND.format(staging)
             self._note(str(staging), staging.batch_id, error, place, remedy)
         except SourceError as error:

@@ -17,7 +17,7 @@ from tallystick.domain.repair.finishing import Adopt, WriteManifest
 from tallystick.domain.repair.moving_back import MoveBack
 from tallystick.domain.repair.new_generation import NewGeneration
 from tallystick.domain.repair.plan import RepairPlan
-from tallystick.domain.repair.quarantining import PutAside
+from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.domain.repair.reading_again import ReadAgain
 from tallystick.domain.rules.findings import Finding
 from tests.support.builders import (
@@ -57,10 +57,10 @@ from tests.support.repair_facts import (
 INNER = f"{ROOT}/orders/inner"
 
 
-def aside(path: str, root: str = ROOT) -> RepairPlan:
+def quarantined(path: str, root: str = ROOT) -> RepairPlan:
     inside = path.removeprefix(f"{root}/orders/")
     return RepairPlan(
-        put_aside=(PutAside(path, f"{root}/_quarantine/orders/strays/1/{inside}", 1),)
+        quarantined=(Quarantine(path, f"{root}/_quarantine/orders/strays/1/{inside}", 1),)
     )
 
 
@@ -82,15 +82,17 @@ def aside(path: str, root: str = ROOT) -> RepairPlan:
             landed_again(0, 0, (0, 5)),
             id="2 named, and its topic is over",
         ),
-        pytest.param(STRAY, {}, aside(PATH), id="3 a stray"),
-        pytest.param(STRAY, NAMED | {"sole_copies": {PATH: "."}}, aside(PATH), id="3 sole, named"),
+        pytest.param(STRAY, {}, quarantined(PATH), id="3 a stray"),
+        pytest.param(
+            STRAY, NAMED | {"sole_copies": {PATH: "."}}, quarantined(PATH), id="3 sole, named"
+        ),
         pytest.param(
             replace(STRAY, evidence={"path": f"{INNER}/orders/copy.parquet"}),
             {"roots": [ROOT, INNER]},
-            aside(f"{INNER}/orders/copy.parquet", INNER),
+            quarantined(f"{INNER}/orders/copy.parquet", INNER),
             id="3 below the innermost root",
         ),
-        pytest.param(BARE, NAMED, aside(PATH), id="3 a bare directory, named"),
+        pytest.param(BARE, NAMED, quarantined(PATH), id="3 a bare directory, named"),
         pytest.param(
             MANIFEST_GONE,
             {},

@@ -58,7 +58,7 @@ class TestSeveralFindings:
     def test_rows_of_a_stray_end_with_the_stray(self) -> None:
         moved = plan(BESIDE, STRAY)
         assert moved.end_with_strays == (EndsWithStray(1, 2),)
-        assert [each.finding_id for each in moved.put_aside] == [2]
+        assert [each.finding_id for each in moved.quarantined] == [2]
         assert not moved.not_mended
 
     def test_and_with_the_directory_that_is_moved_as_a_whole(self) -> None:
@@ -165,7 +165,7 @@ def test_every_finding_is_in_the_plan_exactly_once() -> None:
         numbers += [
             each.finding_id
             for part in (
-                found.put_aside,
+                found.quarantined,
                 found.move_back,
                 found.end_with_strays,
                 found.write_manifests,

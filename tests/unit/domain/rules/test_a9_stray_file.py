@@ -57,7 +57,7 @@ def test_what_a_stray_is(
 def test_a_stray_is_suspected_and_never_deleted() -> None:
     (found,) = stray_files(FEED, TOPIC, [StrayFile(PATH, {})])
     assert (found.code, found.verdict) == (FindingCode.STRAY_FILE, Verdict.SUSPECTED)
-    assert "moves it aside, and keeps it" in found.next_step
+    assert "moves it to quarantine" in found.next_step
     assert found.evidence == {"path": PATH, "length_bytes": 0, "changed_ms": 0}
 
 
