@@ -52,7 +52,7 @@ class ConnectServer:
     """Absolute path of the file with Kafka's secrets on its machines; None: there is none."""
 
     @property
-    def shows_shipped_files(self) -> bool:
+    def needs_placed_secrets(self) -> bool:
         """True: nothing can be shipped to a server that others use too."""
         return True
 

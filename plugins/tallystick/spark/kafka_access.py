@@ -54,8 +54,10 @@ class KafkaReader(Protocol):
         ...
 
     @property
-    def shows_shipped_files(self) -> bool:
-        """True where secrets can't be shipped: anybody could read them, or nothing can be."""
+    def needs_placed_secrets(self) -> bool:
+        """True where the file must lie there already: what is shipped is for anybody to read, or
+        nothing can be shipped.
+        """
         ...
 
 
@@ -68,7 +70,7 @@ def access_from(place: KafkaReader, properties: Mapping[str, str], *, where: str
     if place.kafka_secrets:
         return replace(kafka_access(properties, place.kafka_secrets), secrets={})
     access = kafka_access(properties)
-    if place.shows_shipped_files and _SECRET_KEYS & access.secrets.keys():
+    if place.needs_placed_secrets and _SECRET_KEYS & access.secrets.keys():
         accepted = "the absolute path of a file on every node"
         raise SecretsExposed("extra kafka-secrets", place.master, accepted, where=where)
     return access

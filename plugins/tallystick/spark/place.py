@@ -28,8 +28,8 @@ class SparkPlace:
         return self.master.startswith("local")
 
     @property
-    def shows_shipped_files(self) -> bool:
-        """True when anybody who reaches the driver's port can read what is shipped.
+    def needs_placed_secrets(self) -> bool:
+        """True when anybody who reaches the driver's port could read secrets that are shipped.
 
         A driver in client mode serves files to executors without asking who they are, whatever
         `spark.authenticate` says. YARN ships by a private directory of HDFS instead.
