@@ -41,6 +41,7 @@ from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.as_before import Listing
+from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.published_manifests import manifest_at
 from tallystick.workflows.stored.readers_tree import Tree, ask_all, asking, listed_tree
 from tallystick.workflows.stored.stored_files import lost_manifest, stored_file
@@ -55,9 +56,8 @@ def storage_findings(
     Raises StorageUnavailable when nothing can be said; a part that is refused is a finding.
     """
     feed, topic = services.feed_name, services.topic
-    roots = {services.root, *(each.path.root for each in directories)}
     with asking() as pool:
-        tree = listed_tree(services, sorted(f"{root}/{feed}" for root in roots), pool)
+        tree = listed_tree(services, [f"{root}/{feed}" for root in feed_roots(services)], pool)
         seen = [each for each in directories if not tree.hides(str(each.path))]
         listing = Listing.of(services, seen, tree)
         asked = [each for each in seen if each.batch_id not in listing.as_before]

@@ -1,11 +1,14 @@
-"""Asks the broker from where the logs of stopped partitions are due again."""
+"""Asks the broker from where the logs of stopped partitions are due again: `domain.logs.due_again`
+judges.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tallystick.domain.logs.due_again import claims_anchor, due_again_from, epoch_to_ask
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.logs.snapshot import BrokerSnapshot, EpochEnd
 from tallystick.errors import SourceRefused
 from tallystick.workflows.services import Services
 
@@ -13,34 +16,27 @@ from tallystick.workflows.services import Services
 def cut_at(
     services: Services, generations: Mapping[int, GenerationAccount], snapshot: BrokerSnapshot
 ) -> dict[int, int]:
-    """From where the logs of stopped partitions are due again, as the leader's epochs say it.
-
-    Never from beyond the frontier: what was not landed behind a gap is due, wherever the cut is.
-    """
-    found, epochs = {}, {}
-    for partition, account in generations.items():
-        is_asked = partition in snapshot.partitions
-        if account.state is not GenerationState.STOPPED or not is_asked:
-            continue
-        if account.read_until is None and account.anchor is None:
-            found[partition] = account.frontier
-            continue
-        anchored = account.anchor.leader_epoch if account.anchor else None
-        epoch = account.seen_epoch if anchored is None else anchored
-        if epoch is not None:
-            epochs[partition] = epoch
-    for partition, end in services.broker.epoch_ends(services.topic, epochs).items():
-        account = generations[partition]
-        is_known = end.until_offset > end.log_start_offset
-        if is_known and not _is_contradicted(services, account, end.until_offset):
-            found[partition] = min(end.until_offset, account.frontier)
-    return found
+    """By stopped partition that the broker shows, from where its log is due again, where known."""
+    stopped = {
+        partition: account
+        for partition, account in generations.items()
+        if account.state is GenerationState.STOPPED and partition in snapshot.partitions
+    }
+    asked = {partition: epoch_to_ask(account) for partition, account in stopped.items()}
+    epochs = {partition: epoch for partition, epoch in asked.items() if epoch is not None}
+    ends = {
+        partition: end
+        for partition, end in services.broker.epoch_ends(services.topic, epochs).items()
+        if not _is_contradicted(services, stopped[partition], end)
+    }
+    found = {each: due_again_from(account, ends.get(each)) for each, account in stopped.items()}
+    return {partition: offset for partition, offset in found.items() if offset is not None}
 
 
-def _is_contradicted(services: Services, account: GenerationAccount, end: int) -> bool:
-    """True where the epochs say the last landed record is in the log, and none can read it so."""
+def _is_contradicted(services: Services, account: GenerationAccount, end: EpochEnd) -> bool:
+    """True where the log holds another record than the last landed one, or none can be read."""
     anchor, partition = account.anchor, account.partition.partition
-    if anchor is None or end <= anchor.offset:
+    if anchor is None or not claims_anchor(account, end):
         return False
     try:
         found = services.broker.records_at(services.topic, {partition: anchor.offset})
