@@ -28,7 +28,8 @@ from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.wiring import open_services
 from tallystick.workflows.committing import verification
-from tallystick.workflows.committing.second_reading import CommitSample, second_read, take_sample
+from tallystick.workflows.committing.sample import CommitSample, take_sample
+from tallystick.workflows.reconciling.second_reading import second_read
 from tallystick.workflows.services import Services
 
 AIM = 0.01

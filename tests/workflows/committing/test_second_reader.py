@@ -20,7 +20,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.second_read import SliceRead
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.errors import BrokerUnavailable, VerificationFailed
-from tallystick.workflows.committing import proving, second_reading
+from tallystick.workflows.committing import proving
 from tallystick.workflows.committing.publishing import publish
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing import land as landing
@@ -28,6 +28,7 @@ from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning import observing
 from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling import second_reading
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed

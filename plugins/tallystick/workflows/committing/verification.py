@@ -21,7 +21,7 @@ from tallystick.ports.scrubs import TakenSample
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.committing.proving import proven
-from tallystick.workflows.committing.second_reading import take_sample
+from tallystick.workflows.committing.sample import take_sample
 from tallystick.workflows.committing.taking_over import kept_beside, require_no_row_taken
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services

@@ -12,8 +12,8 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, Level
 from tallystick.ports.proofs import LandedCounts
-from tallystick.workflows.committing.second_reading import SecondReadReport
 from tallystick.workflows.reconciling.scrubbing import ScrubReport
+from tallystick.workflows.reconciling.second_reading import SecondReadReport
 
 
 @dataclass(frozen=True, slots=True)
