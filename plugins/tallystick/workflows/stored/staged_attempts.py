@@ -114,11 +114,11 @@ def proven_manifest(services: Services, staging: StagingPath) -> Manifest | None
 
 def quarantined_at(services: Services, staging: StagingPath) -> str:
     """Where an attempt's directory is kept when nobody will land its offsets again."""
-    kept = put_batch_aside_at(services, staging.root, staging.batch_id)
+    kept = batch_quarantined_at(services, staging.root, staging.batch_id)
     return f"{kept}/attempt={staging.attempt_id}"
 
 
-def put_batch_aside_at(services: Services, root: str, batch_id: BatchId) -> str:
+def batch_quarantined_at(services: Services, root: str, batch_id: BatchId) -> str:
     """The directory of all such attempts of a batch."""
     return f"{_unproven(services, root)}/{_BATCH}{batch_id}"
 

@@ -20,7 +20,7 @@ from tallystick.errors import AttemptNotAsked, BatchUnknown, SourceError, Storag
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.staged_attempts import (
     attempts_in,
-    put_batch_aside_at,
+    batch_quarantined_at,
     quarantined_at,
 )
 
@@ -84,7 +84,7 @@ class Unanswered:
             return attempts_in(self.services, root, batch_id)
         except StorageError as error:
             path = f"{root}/{STAGING_NAME}/{batch_id}"
-            place = put_batch_aside_at(self.services, root, batch_id)
+            place = batch_quarantined_at(self.services, root, batch_id)
             self._note(path, batch_id, error, place, _MEND.format(path))
             return []
 
