@@ -24,8 +24,8 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.report.finding_part import finding_part
 from tallystick.errors import ConfigurationError
 from tallystick.report.wording import grouped
-from tallystick.workflows.rebuilding.rebuild import EnteredBatch, RebuildReport
 from tallystick.workflows.rebuilding.rebuild import rebuild as rebuild_ledger
+from tallystick.workflows.rebuilding.rebuild_report import EnteredBatch, RebuildReport
 
 app = typer.Typer(no_args_is_help=True, help="The ledger: its schema, a rebuild, an export.")
 

@@ -14,7 +14,8 @@ import pytest
 
 from tallystick.domain.batches.states import BatchState, Verdict
 from tallystick.domain.identities import BatchId
-from tallystick.workflows.rebuilding.rebuild import NOT_IN_MANIFESTS, rebuild
+from tallystick.workflows.rebuilding.rebuild import rebuild
+from tallystick.workflows.rebuilding.rebuild_report import NOT_IN_MANIFESTS
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.effects import Countdown, Crash
 from tests.support.landed_feed import assert_same, directories, land

@@ -29,7 +29,7 @@ from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.logs.snapshot import RecordEvidence
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.repair.rebuilding import LeftOut, PublishedBatch
+from tallystick.domain.rebuilding.plan import LeftOut, PublishedBatch
 from tallystick.errors import FileMissing, ManifestMismatch, SourceError, StorageRefused
 from tallystick.workflows.asking.entering import logs_of
 from tallystick.workflows.committing.proving import causes_of

@@ -23,7 +23,8 @@ from tallystick.domain.planning.log_changes import (
     LogChanges,
     OpenedGeneration,
 )
-from tallystick.domain.repair.rebuilding import LeftOut, Logs, PublishedBatch, RebuildPlan, named
+from tallystick.domain.rebuilding.deciding import named
+from tallystick.domain.rebuilding.plan import LeftOut, Logs, PublishedBatch, RebuildPlan
 from tallystick.domain.rules.c3_compared_again import refused_before
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import (

@@ -13,7 +13,7 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.repair.rebuilding import named
+from tallystick.domain.rebuilding.deciding import named
 from tallystick.domain.rules.c3_compared_again import refused_before
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.workflows.asking.entering import logs_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import AttemptId, BatchId
-from tallystick.domain.repair.rebuilding import PublishedBatch
+from tallystick.domain.rebuilding.plan import PublishedBatch
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.staged_attempts import batches_in_staging, proven_manifest
 from tallystick.workflows.stored.unanswered import Unanswered

@@ -16,7 +16,8 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.batches.stored_file import is_read
 from tallystick.domain.identities import BatchId
-from tallystick.domain.repair.rebuilding import LeftOut, PublishedBatch, in_order
+from tallystick.domain.rebuilding.deciding import in_order
+from tallystick.domain.rebuilding.plan import LeftOut, PublishedBatch
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services

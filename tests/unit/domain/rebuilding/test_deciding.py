@@ -17,16 +17,8 @@ from tallystick.domain.batches.states import BatchState, RangeState, Verdict
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.repair.rebuilding import (
-    LedgerFacts,
-    Logs,
-    PublishedBatch,
-    RebuildPlan,
-    committed_in,
-    in_order,
-    named,
-    rebuild_plan,
-)
+from tallystick.domain.rebuilding.deciding import committed_in, in_order, named, rebuild_plan
+from tallystick.domain.rebuilding.plan import LedgerFacts, Logs, PublishedBatch, RebuildPlan
 from tallystick.domain.rules.findings import FindingCode
 from tests.support.builders import (
     NOON,

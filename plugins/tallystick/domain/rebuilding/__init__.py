@@ -1,0 +1,1 @@
+"""What is entered into a ledger that was lost, or is behind."""
