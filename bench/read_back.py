@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
 from bench.measured import Cost, in_turn, print_environment, print_result
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
+from tests.support.local_directory import LocalFileStore
 
 Columns = tuple[np.ndarray, np.ndarray]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tallystick.errors import FileMissing, StorageError, StorageRefused, TargetOccupied
 from tallystick.ports.file_store import FileStore, StoredEntry
-from tallystick.storage.local_directory import LocalFileStore
+from tests.support.local_directory import LocalFileStore
 
 pytest_plugins = ["tests.support.store_fixtures"]
 

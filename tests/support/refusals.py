@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tallystick.errors import StorageRefused
-from tallystick.storage.local_directory import LocalFileStore
+from tests.support.local_directory import LocalFileStore
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, verb: str, name: str) -> None:

@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from tallystick.ports.file_store import FileStore
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
+from tests.support.local_directory import LocalFileStore
 
 
 @pytest.fixture(params=["local", pytest.param("webhdfs", marks=pytest.mark.sandbox)])

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.settings.feed import Feed
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.services import Services
 from tests.support.effects import Countdown, Counted
+from tests.support.local_directory import LocalFileStore
 from tests.support.scripted_broker import (
     NOW,
     Kind,

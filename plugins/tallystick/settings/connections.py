@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import SecretStr
 
@@ -40,20 +40,6 @@ class Connection:
     def wrong(self, part: str, value: object, accepted: str) -> ConfigurationError:
         """The error that names this connection and a part of it; give no secret as the value."""
         return ConfigurationError(part, value, accepted, where=f"connection {self.conn_id}")
-
-    def to_uri(self) -> str:
-        """The connection as Airflow's URI; holds the password."""
-        login = quote(self.login or "", safe="")
-        if self.password is not None:
-            login += ":" + quote(self.password.get_secret_value(), safe="")
-        protocol, _, host = (self.host or "").rpartition("://")
-        address = (f"{login}@" if login else "") + quote(host, safe="")
-        address += f":{self.port}" if self.port else ""
-        protocol = f"{protocol}://" if protocol else ""
-        path = quote(self.schema or "", safe="")
-        extra = {_EXTRA_KEY: json.dumps(dict(self.extra))} if self.extra else {}
-        query = f"?{urlencode(extra)}" if extra else ""
-        return f"{self.conn_type.replace('_', '-')}://{protocol}{address}/{path}{query}"
 
 
 def variable_of(conn_id: str) -> str:

@@ -64,14 +64,6 @@ def read_feeds(folder: Path) -> FeedFolder:
     )
 
 
-def load_feeds(folder: Path) -> Mapping[str, Feed]:
-    """All feeds by name; raises FeedFileInvalid with every problem of every file."""
-    found = read_feeds(folder)
-    if found.problems:
-        raise FeedFileInvalid([str(each) for each in found.problems])
-    return found.feeds
-
-
 def load_feed(folder: Path, name: str) -> Feed:
     """The feed of that name, whatever is wrong with the others.
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import pytest
 from hypothesis import given
@@ -106,6 +107,20 @@ HOSTS = st.sampled_from(["h", "h1:1,h2:2", "local[2,4]", "https://h", "/var/run"
 EXTRAS = st.dictionaries(TEXTS, st.one_of(TEXTS, st.integers(), st.booleans()), max_size=3)
 
 
+def airflow_s_uri_of(made: Connection) -> str:
+    """The connection as Airflow writes it."""
+    login = quote(made.login or "", safe="")
+    if made.password is not None:
+        login += ":" + quote(made.password.get_secret_value(), safe="")
+    protocol, _, host = (made.host or "").rpartition("://")
+    address = (f"{login}@" if login else "") + quote(host, safe="")
+    address += f":{made.port}" if made.port else ""
+    protocol = f"{protocol}://" if protocol else ""
+    path = quote(made.schema or "", safe="")
+    query = "?" + urlencode({"__extra__": json.dumps(dict(made.extra))}) if made.extra else ""
+    return f"{made.conn_type.replace('_', '-')}://{protocol}{address}/{path}{query}"
+
+
 @given(
     host=st.none() | HOSTS,
     port=st.none() | st.integers(1, 65535),
@@ -126,7 +141,7 @@ def test_a_connection_survives_airflow_s_uri(
         "c", conn_type="kafka", host=host, port=port, login=login, password=password,
         schema=schema, extra=extra,
     )  # fmt: skip
-    assert parse_connection("c", made.to_uri()) == made
+    assert parse_connection("c", airflow_s_uri_of(made)) == made
 
 
 def test_no_secret_is_in_a_repr() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.storage import landed_record
-from tallystick.storage.local_directory import LocalFileStore
+from tests.support.local_directory import LocalFileStore
 from tests.support.store_files import Row, parquet_bytes, parquet_of, table_of, with_flipped_byte
 
 ROWS = [

@@ -13,8 +13,8 @@ import pytest
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import FileMissing, ManifestMismatch
-from tallystick.storage.local_directory import LocalFileStore
 from tests.support.landed_rows import Row, a_row, damaged, page_bytes, write
+from tests.support.local_directory import LocalFileStore
 
 HEADERS = (None, [], [("a", b"1")], [("a", None), ("a", b""), ("", b"\xff")])
 

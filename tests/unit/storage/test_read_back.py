@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.storage import read_back as module
-from tallystick.storage.local_directory import LocalFileStore
+from tests.support.local_directory import LocalFileStore
 from tests.support.store_files import Row, parquet_of
 
 Files = list[list[tuple[int, int]]]

@@ -12,12 +12,12 @@ import pytest
 
 from tallystick.domain.identities import Owner
 from tallystick.errors import StorageRefused
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling import offsets_check
 from tallystick.workflows.reconciling.offsets_check import look_at_offsets
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
+from tests.support.local_directory import LocalFileStore
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 

@@ -14,12 +14,12 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rules.findings import Level
 from tallystick.errors import StorageUnavailable
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling import payload_check
 from tallystick.workflows.reconciling.payload_check import look_at_payloads
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
+from tests.support.local_directory import LocalFileStore
 from tests.support.scripted_broker import NOW, Entry, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 

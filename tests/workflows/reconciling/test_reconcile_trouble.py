@@ -16,7 +16,6 @@ from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
 from tallystick.domain.window import Window
 from tallystick.errors import StorageUnavailable
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.committing.publishing import publish
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.checking import check
@@ -26,6 +25,7 @@ from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
+from tests.support.local_directory import LocalFileStore
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story

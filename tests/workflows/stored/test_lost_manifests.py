@@ -19,10 +19,10 @@ from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.findings import StoredFinding
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed
+from tests.support.local_directory import LocalFileStore
 from tests.support.refusals import refuse
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story

@@ -13,9 +13,9 @@ from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.errors import StorageRefused
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed
+from tests.support.local_directory import LocalFileStore
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 

@@ -16,12 +16,12 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ConfigurationError, StorageRefused
 from tallystick.settings.feed import Feed
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tallystick.workflows.services import Services
+from tests.support.local_directory import LocalFileStore
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
 

@@ -10,7 +10,7 @@ from tallystick.domain.batches.manifest import TailAnchor
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, frontier_of
 
 
 class GenerationState(StrEnum):
@@ -60,10 +60,8 @@ class GenerationAccount:
         """The account with this beyond its frontier, which moves to the end of what is settled:
         committed or lost.
         """
-        frontier, settled, aside = self.frontier, sorted(settled), tuple(sorted(unreadable))
-        for each in settled:
-            if each.from_offset <= frontier:
-                frontier = max(frontier, each.until_offset)
+        settled, aside = tuple(settled), tuple(sorted(unreadable))
+        frontier = frontier_of(self.frontier, settled)
         beyond = [each for each in (*claimed, *settled, *aside) if each.until_offset > frontier]
         return replace(self, frontier=frontier, beyond=tuple(sorted(beyond)), unreadable=aside)
 

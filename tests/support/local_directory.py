@@ -1,4 +1,4 @@
-"""The file store over a local directory, with HDFS's promises: for development and workflow tests.
+"""The file store over a local directory, with HDFS's promises: for tests.
 
 Its own renames exclude one another by a lock on the directory; other programs are not kept out.
 """
