@@ -37,7 +37,7 @@ from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.kept_files import kept_files
 from tallystick.workflows.stored.published_batches import feed_roots
-from tallystick.workflows.stored.staged_attempts import proven_manifest, put_aside_at
+from tallystick.workflows.stored.staged_attempts import proven_manifest, quarantined_at
 from tallystick.workflows.stored.unanswered import Unanswered
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ class Round:
                     continue
                 with self.unanswered.committing(offer.staging):
                     if _is_committed(committer, batch, offer):
-                        self._places.add(put_aside_at(self.services, offer.staging))
+                        self._places.add(quarantined_at(self.services, offer.staging))
                         break
             now = committer.status(batch)
             if now.state.is_committed:
