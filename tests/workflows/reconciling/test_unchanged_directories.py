@@ -12,8 +12,8 @@ import pytest
 
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.rules.findings import Finding
-from tallystick.storage.local_directory import LocalFileStore
 from tallystick.workflows.reconciling.reconciliation import reconcile
+from tests.support.local_directory import LocalFileStore
 from tests.support.story import FEED, Story, a_landed_story
 
 

@@ -40,7 +40,7 @@ from tallystick.domain.rules.rule import Mending
 Step = (
     HarmedFile
     | BesideStray
-    | PutAside
+    | Quarantine
     | MoveBack
     | WriteManifest
     | Adopt
