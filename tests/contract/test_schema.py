@@ -364,7 +364,7 @@ APPEND_ONLY = (
     "plan_batch",
     "verification",
     "file",
-    "file_slice",
+    "file_slices",
     "replaced_file",
     "file_retraction",
     "commit_link",

@@ -32,7 +32,7 @@ TABLES: Final = (
     "offset_range",
     "tail_anchor",
     "file",
-    "file_slice",
+    "file_slices",
     "hole",
     "replaced_file",
     "file_retraction",

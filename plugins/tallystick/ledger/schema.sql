@@ -120,6 +120,23 @@ CREATE TYPE public.verdict AS ENUM (
 
 COMMENT ON TYPE public.verdict IS 'What is said of an interval, from harmless to worst.';
 
+-- are_slices(integer[], bigint[], bigint[], bigint[]), FUNCTION
+
+CREATE FUNCTION public.are_slices(partitions integer[], first_offsets bigint[], last_offsets bigint[], record_counts bigint[]) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+  SELECT count(*) > 0
+     AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.record_count >= 1
+                           AND s.last_offset - s.first_offset + 1 >= s.record_count, false))
+     AND partitions = array_agg(DISTINCT s.partition ORDER BY s.partition)
+    FROM unnest(partitions, first_offsets, last_offsets, record_counts)
+         AS s(partition, first_offset, last_offset, record_count)
+$$;
+
+-- FUNCTION are_slices(partitions integer[], first_offsets bigint[], last_offsets bigint[], record_counts bigint[]), COMMENT
+
+COMMENT ON FUNCTION public.are_slices(partitions integer[], first_offsets bigint[], last_offsets bigint[], record_counts bigint[]) IS 'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
+
 -- guard_anchor(), FUNCTION
 
 CREATE FUNCTION public.guard_anchor() RETURNS trigger
@@ -293,6 +310,21 @@ BEGIN
            ('waived', 'remedied'))) THEN
     RAISE EXCEPTION 'finding %: only its confirmation and its state change', OLD.finding_id
       USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_fingerprint(), FUNCTION
+
+CREATE FUNCTION public.guard_fingerprint() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM file_slices s
+                  WHERE (s.batch_id, s.name) = (NEW.batch_id, NEW.name)
+                    AND NEW.partition = ANY (s.partitions)) THEN
+    RAISE EXCEPTION 'file % of batch % holds nothing of partition %',
+      NEW.name, NEW.batch_id, NEW.partition USING ERRCODE = 'TS002';
   END IF;
   RETURN NEW;
 END $$;
@@ -1042,24 +1074,37 @@ CREATE TABLE public.file_retraction (
 
 COMMENT ON TABLE public.file_retraction IS 'Committed files that readers read no more, since this batch holds their offsets.';
 
--- file_slice, TABLE
+-- file_slices, TABLE
 
-CREATE TABLE public.file_slice (
+CREATE TABLE public.file_slices (
     batch_id text NOT NULL,
     name text NOT NULL,
-    partition integer NOT NULL,
-    first_offset bigint NOT NULL,
-    last_offset bigint NOT NULL,
-    record_count bigint NOT NULL,
-    CONSTRAINT file_slice_first_offset_check CHECK ((first_offset >= 0)),
-    CONSTRAINT file_slice_fits CHECK ((((last_offset - first_offset) + 1) >= record_count)),
-    CONSTRAINT file_slice_partition_check CHECK ((partition >= 0)),
-    CONSTRAINT file_slice_record_count_check CHECK ((record_count >= 1))
+    partitions integer[] NOT NULL,
+    first_offsets bigint[] NOT NULL,
+    last_offsets bigint[] NOT NULL,
+    record_counts bigint[] NOT NULL,
+    CONSTRAINT file_slices_are_slices CHECK (public.are_slices(partitions, first_offsets, last_offsets, record_counts))
 );
 
--- TABLE file_slice, COMMENT
+-- TABLE file_slices, COMMENT
 
-COMMENT ON TABLE public.file_slice IS 'What a file holds of one partition: first and last offset, both included.';
+COMMENT ON TABLE public.file_slices IS 'What a file holds, one array element for each partition: a row for each would be ten times as large.';
+
+-- file_slice, VIEW
+
+CREATE VIEW public.file_slice AS
+ SELECT f.batch_id,
+    f.name,
+    s.partition,
+    s.first_offset,
+    s.last_offset,
+    s.record_count
+   FROM (public.file_slices f
+     CROSS JOIN LATERAL UNNEST(f.partitions, f.first_offsets, f.last_offsets, f.record_counts) s(partition, first_offset, last_offset, record_count));
+
+-- VIEW file_slice, COMMENT
+
+COMMENT ON VIEW public.file_slice IS 'What a file holds of one partition: first and last offset, both included.';
 
 -- finding, TABLE
 
@@ -1515,10 +1560,10 @@ ALTER TABLE ONLY public.file
 ALTER TABLE ONLY public.file_retraction
     ADD CONSTRAINT file_retraction_pkey PRIMARY KEY (batch_id, name);
 
--- file_slice file_slice_pkey, CONSTRAINT
+-- file_slices file_slices_pkey, CONSTRAINT
 
-ALTER TABLE ONLY public.file_slice
-    ADD CONSTRAINT file_slice_pkey PRIMARY KEY (batch_id, name, partition);
+ALTER TABLE ONLY public.file_slices
+    ADD CONSTRAINT file_slices_pkey PRIMARY KEY (batch_id, name);
 
 -- finding finding_pkey, CONSTRAINT
 
@@ -1740,13 +1785,17 @@ CREATE TRIGGER file_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.fi
 
 CREATE TRIGGER file_fingerprint_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_fingerprint FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
+-- file_fingerprint file_fingerprint_guard, TRIGGER
+
+CREATE TRIGGER file_fingerprint_guard BEFORE INSERT ON public.file_fingerprint FOR EACH ROW EXECUTE FUNCTION public.guard_fingerprint();
+
 -- file_retraction file_retraction_append_only, TRIGGER
 
 CREATE TRIGGER file_retraction_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_retraction FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
--- file_slice file_slice_append_only, TRIGGER
+-- file_slices file_slices_append_only, TRIGGER
 
-CREATE TRIGGER file_slice_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_slice FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+CREATE TRIGGER file_slices_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_slices FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
 -- finding finding_guard, TRIGGER
 
@@ -1891,10 +1940,10 @@ ALTER TABLE ONLY public.directory_look
 ALTER TABLE ONLY public.file
     ADD CONSTRAINT file_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
 
--- file_fingerprint file_fingerprint_batch_id_name_partition_fkey, FK CONSTRAINT
+-- file_fingerprint file_fingerprint_batch_id_name_fkey, FK CONSTRAINT
 
 ALTER TABLE ONLY public.file_fingerprint
-    ADD CONSTRAINT file_fingerprint_batch_id_name_partition_fkey FOREIGN KEY (batch_id, name, partition) REFERENCES public.file_slice(batch_id, name, partition);
+    ADD CONSTRAINT file_fingerprint_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file_slices(batch_id, name);
 
 -- file_retraction file_retraction_batch_id_name_fkey, FK CONSTRAINT
 
@@ -1906,10 +1955,10 @@ ALTER TABLE ONLY public.file_retraction
 ALTER TABLE ONLY public.file_retraction
     ADD CONSTRAINT file_retraction_replaced_by_fkey FOREIGN KEY (replaced_by) REFERENCES public.batch(batch_id);
 
--- file_slice file_slice_batch_id_name_fkey, FK CONSTRAINT
+-- file_slices file_slices_batch_id_name_fkey, FK CONSTRAINT
 
-ALTER TABLE ONLY public.file_slice
-    ADD CONSTRAINT file_slice_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file(batch_id, name);
+ALTER TABLE ONLY public.file_slices
+    ADD CONSTRAINT file_slices_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file(batch_id, name);
 
 -- generation generation_feed_fkey, FK CONSTRAINT
 

@@ -119,11 +119,14 @@ SELECT :batch_id, name, length_bytes, checksum, record_count
 
 -- name: commit_slices
 -- What each file holds of each partition.
-INSERT INTO file_slice (batch_id, name, partition, first_offset, last_offset, record_count)
-SELECT :batch_id, name, partition, first_offset, last_offset, record_count
+INSERT INTO file_slices (batch_id, name, partitions, first_offsets, last_offsets, record_counts)
+SELECT :batch_id, name, array_agg(partition ORDER BY partition),
+       array_agg(first_offset ORDER BY partition), array_agg(last_offset ORDER BY partition),
+       array_agg(record_count ORDER BY partition)
   FROM unnest(:names::text[], :partitions::integer[], :first_offsets::bigint[],
               :last_offsets::bigint[], :record_counts::bigint[])
-       AS landed(name, partition, first_offset, last_offset, record_count);
+       AS landed(name, partition, first_offset, last_offset, record_count)
+ GROUP BY name;
 
 -- name: commit_holes
 -- Offsets without a visible record, by cause, in pieces.

@@ -68,11 +68,11 @@ SELECT row_to_json(t)::text AS line FROM file t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
  ORDER BY b.commit_number, t.name COLLATE "C";
 
--- name: export_file_slice
+-- name: export_file_slices
 -- What each file holds of each partition, in the same order.
-SELECT row_to_json(t)::text AS line FROM file_slice t JOIN batch b USING (batch_id)
+SELECT row_to_json(t)::text AS line FROM file_slices t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
- ORDER BY b.commit_number, t.name COLLATE "C", t.partition;
+ ORDER BY b.commit_number, t.name COLLATE "C";
 
 -- name: export_hole
 -- Offsets without a visible record, by batch, log, class and piece.

@@ -196,13 +196,7 @@ UPDATE attempt SET swept_at = clock_timestamp()
 -- All committed files of the feed but the retracted ones, in the order of commit, then by name.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, f.name, f.length_bytes, f.checksum,
        held.partitions, held.first_offsets, held.last_offsets, held.record_counts
-  FROM batch b JOIN file f USING (batch_id)
- CROSS JOIN LATERAL (
-       SELECT array_agg(s.partition ORDER BY s.partition) AS partitions,
-              array_agg(s.first_offset ORDER BY s.partition) AS first_offsets,
-              array_agg(s.last_offset ORDER BY s.partition) AS last_offsets,
-              array_agg(s.record_count ORDER BY s.partition) AS record_counts
-         FROM file_slice s WHERE s.batch_id = f.batch_id AND s.name = f.name) held
+  FROM batch b JOIN file f USING (batch_id) LEFT JOIN file_slices held USING (batch_id, name)
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
    AND NOT EXISTS (SELECT FROM file_retraction gone
                     WHERE gone.batch_id = f.batch_id AND gone.name = f.name)

@@ -738,21 +738,43 @@ COMMENT ON TABLE file IS 'The files of committed batches.';
 CREATE TRIGGER file_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
-CREATE TABLE file_slice (
+CREATE FUNCTION are_slices(
+  partitions integer[], first_offsets bigint[], last_offsets bigint[], record_counts bigint[]
+) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT count(*) > 0
+     AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.record_count >= 1
+                           AND s.last_offset - s.first_offset + 1 >= s.record_count, false))
+     AND partitions = array_agg(DISTINCT s.partition ORDER BY s.partition)
+    FROM unnest(partitions, first_offsets, last_offsets, record_counts)
+         AS s(partition, first_offset, last_offset, record_count)
+$$;
+COMMENT ON FUNCTION are_slices(integer[], bigint[], bigint[], bigint[]) IS
+  'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
+
+CREATE TABLE file_slices (
   batch_id      text NOT NULL,
   name          text NOT NULL,
-  partition     integer NOT NULL CHECK (partition >= 0),
-  first_offset  bigint NOT NULL CHECK (first_offset >= 0),
-  last_offset   bigint NOT NULL,
-  record_count  bigint NOT NULL CHECK (record_count >= 1),
-  PRIMARY KEY (batch_id, name, partition),
+  partitions    integer[] NOT NULL,
+  first_offsets bigint[] NOT NULL,
+  last_offsets  bigint[] NOT NULL,
+  record_counts bigint[] NOT NULL,
+  PRIMARY KEY (batch_id, name),
   FOREIGN KEY (batch_id, name) REFERENCES file (batch_id, name),
-  CONSTRAINT file_slice_fits CHECK (last_offset - first_offset + 1 >= record_count)
+  CONSTRAINT file_slices_are_slices
+    CHECK (are_slices(partitions, first_offsets, last_offsets, record_counts))
 );
-COMMENT ON TABLE file_slice IS
-  'What a file holds of one partition: first and last offset, both included.';
-CREATE TRIGGER file_slice_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_slice
+COMMENT ON TABLE file_slices IS
+  'What a file holds, one array element for each partition: a row for each would be ten times as large.';
+CREATE TRIGGER file_slices_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_slices
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE VIEW file_slice AS
+SELECT f.batch_id, f.name, s.partition, s.first_offset, s.last_offset, s.record_count
+  FROM file_slices f
+ CROSS JOIN LATERAL unnest(f.partitions, f.first_offsets, f.last_offsets, f.record_counts)
+       AS s(partition, first_offset, last_offset, record_count);
+COMMENT ON VIEW file_slice IS
+  'What a file holds of one partition: first and last offset, both included.';
 
 -- A repair lands offsets again that are committed already. Until its commit nothing changes; then the
 -- old rows are retracted and the new ones committed in one transaction, so that at every instant each
@@ -1021,7 +1043,7 @@ CREATE TABLE file_fingerprint (
   hash_sums    numeric[] NOT NULL CHECK (cardinality(hash_sums) = 4),
   taken_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (batch_id, name, partition, hash_version),
-  FOREIGN KEY (batch_id, name, partition) REFERENCES file_slice (batch_id, name, partition)
+  FOREIGN KEY (batch_id, name) REFERENCES file_slices (batch_id, name)
 );
 COMMENT ON TABLE file_fingerprint IS
   'The content of one slice as the first full read found it: every later one must say the same. Of
@@ -1029,6 +1051,18 @@ another version of the row hash the first full read counts anew.';
 COMMENT ON COLUMN file_fingerprint.hash_version IS 'Of the row hash; only equals are compared.';
 COMMENT ON COLUMN file_fingerprint.hash_sums IS
   'Sums of the four 32-bit quarters of a 128-bit hash over all columns, for each row.';
+CREATE FUNCTION guard_fingerprint() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM file_slices s
+                  WHERE (s.batch_id, s.name) = (NEW.batch_id, NEW.name)
+                    AND NEW.partition = ANY (s.partitions)) THEN
+    RAISE EXCEPTION 'file % of batch % holds nothing of partition %',
+      NEW.name, NEW.batch_id, NEW.partition USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER file_fingerprint_guard BEFORE INSERT ON file_fingerprint
+  FOR EACH ROW EXECUTE FUNCTION guard_fingerprint();
 CREATE TRIGGER file_fingerprint_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_fingerprint
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 

@@ -1,0 +1,91 @@
+"""What the schema refuses of a file's slices, and of what is said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from tests.support.ledger_story import LedgerStory
+
+SLICES = (
+    "INSERT INTO file_slices"
+    " SELECT batch_id, 'another.parquet', {}::int[], {}::bigint[], {}::bigint[], {}::bigint[]"
+    " FROM file LIMIT 1"
+)
+FINGERPRINT = (
+    "INSERT INTO file_fingerprint (batch_id, name, partition, hash_version, record_count,"
+    " offset_sum, hash_sums) SELECT batch_id, name, {}, 1, 10, 45, '{{1,2,3,4}}' FROM file"
+)
+
+
+@pytest.fixture
+def by_hand(story: LedgerStory) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A ledger with a file of partition 0, and one whose slices are not entered yet."""
+    story.open({0: (0, 10)})
+    story.committed((0, 0, 10))
+    with story.raw() as connection:
+        connection.execute(
+            "INSERT INTO file SELECT batch_id, 'another.parquet', 1, 'none:00', 10 FROM file"
+        )
+        yield connection
+
+
+def slices(*columns: str) -> bytes:
+    return SLICES.format(*(f"'{each}'" for each in columns)).encode()
+
+
+def test_slices_of_ascending_partitions_are_entered(
+    story: LedgerStory, by_hand: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    by_hand.execute(slices("{0,3}", "{5,0}", "{8,0}", "{4,1}"))
+    assert story.ask("SELECT * FROM file_slice WHERE name = 'another.parquet'") == [
+        (story.ask("SELECT batch_id FROM batch")[0][0], "another.parquet", *each)
+        for each in ((0, 5, 8, 4), (3, 0, 0, 1))
+    ]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ("{}", "{}", "{}", "{}"),
+        ("{-1}", "{0}", "{0}", "{1}"),
+        ("{0}", "{-1}", "{0}", "{1}"),
+        ("{0}", "{0}", "{0}", "{0}"),
+        ("{0}", "{0}", "{3}", "{5}"),
+        ("{0}", "{4}", "{3}", "{1}"),
+        ("{0,0}", "{0,5}", "{0,5}", "{1,1}"),
+        ("{1,0}", "{0,0}", "{0,0}", "{1,1}"),
+        ("{0,1}", "{0}", "{0}", "{1}"),
+        ("{0}", "{0,1}", "{0,1}", "{1,1}"),
+        ("{0}", "{NULL}", "{0}", "{1}"),
+    ],
+    ids=[
+        "of nothing",
+        "no partition",
+        "no offset",
+        "no rows",
+        "more rows than offsets",
+        "ends before it begins",
+        "a partition twice",
+        "partitions out of order",
+        "too few offsets",
+        "too few partitions",
+        "no first offset",
+    ],
+)
+def test_what_is_no_slice_is_refused(
+    by_hand: psycopg.Connection[tuple[object, ...]], columns: tuple[str, ...]
+) -> None:
+    with pytest.raises(errors.CheckViolation, match="file_slices_are_slices"):
+        by_hand.execute(slices(*columns))
+
+
+def test_a_fingerprint_is_of_a_slice_that_the_file_has(
+    by_hand: psycopg.Connection[tuple[object, ...]],
+) -> None:
+    with pytest.raises(psycopg.Error, match="holds nothing of partition 1"):
+        by_hand.execute(FINGERPRINT.format(1).encode())
+    by_hand.execute((FINGERPRINT.format(0) + " WHERE name <> 'another.parquet'").encode())
