@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, TypeAlias
 
 from pydantic import ValidationError
 
@@ -24,6 +24,7 @@ DEFAULT_FOLDER: Final = Path(__file__).resolve().parents[3] / "dags" / "feeds"
 _SUFFIXES: Final = (".yaml", ".yml")
 _FEW: Final = 12
 _VERBATIM: Final = (("spark", "conf"),)
+_Place: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ def read_feeds(folder: Path) -> FeedFolder:
             problems.append(FeedProblem(shown_path(path), 1, "feed", words, repr(found.name)))
         else:
             feeds[found.name], paths[found.name] = found, path
-    nested = [_nested(paths[each.name], each, feeds.values()) for each in feeds.values()]
+    owners = _owners(feeds.values())
+    nested = [_nested(paths[each.name], each, owners) for each in feeds.values()]
     inside = {name: problem for name, problem in zip(feeds, nested, strict=True) if problem}
     return FeedFolder(
         {name: feed for name, feed in feeds.items() if name not in inside},
@@ -71,7 +73,7 @@ def load_feed(folder: Path, name: str) -> Feed:
     """
     found = feed_as_written(folder, name)
     others = (each for each in map(_read_file, _feed_files(folder)) if isinstance(each, Feed))
-    nested = _nested(feed_file(folder, name), found, others)
+    nested = _nested(feed_file(folder, name), found, _owners(others))
     if nested:
         raise FeedFileInvalid([str(nested)])
     return found
@@ -88,18 +90,21 @@ def feed_as_written(folder: Path, name: str) -> Feed:
     return found
 
 
-def _nested(path: Path, feed: Feed, others: Iterable[Feed]) -> FeedProblem | None:
+def _owners(feeds: Iterable[Feed]) -> Mapping[_Place, str]:
+    """By connection and directory, the feed that lands there."""
+    return {
+        (each.target.connection, f"{each.target.root}/{each.name}"): each.name for each in feeds
+    }
+
+
+def _nested(path: Path, feed: Feed, owners: Mapping[_Place, str]) -> FeedProblem | None:
     """The problem of a root in which another feed lands: its readers would find this feed's rows.
 
     Other connections may be other file systems, so only feeds with the same one are compared.
     """
-    root = PurePosixPath(feed.target.root)
-    owners = {
-        f"{each.target.root}/{each.name}": each.name
-        for each in others
-        if each.target.connection == feed.target.connection and each.name != feed.name
-    }
-    directory = next((str(each) for each in (root, *root.parents) if str(each) in owners), None)
+    root, connection = PurePosixPath(feed.target.root), feed.target.connection
+    above = map(str, (root, *root.parents))
+    directory = next((each for each in above if (connection, each) in owners), None)
     if directory is None:
         return None
     document = parse(path.read_bytes(), verbatim=_VERBATIM)
@@ -107,7 +112,7 @@ def _nested(path: Path, feed: Feed, others: Iterable[Feed]) -> FeedProblem | Non
         shown_path(path),
         document.line_of(("target", "root")),
         "target.root",
-        f"is not accepted: it lies where feed {owners[directory]} lands",
+        f"is not accepted: it lies where feed {owners[connection, directory]} lands",
         repr(feed.target.root),
         f"a directory outside of {directory}",
     )
