@@ -47,9 +47,14 @@ def variables(sandbox: Sandbox) -> dict[str, str]:
 
 
 def fill(servers: str, records: int, size: int, partitions: int) -> dict[int, int]:
-    """One past the last offset of each partition, once all records are written. Seeded."""
+    """One past the last offset of each partition of a new topic, once all records are written."""
     client = AdminClient({"bootstrap.servers": servers})
     client.create_topics([NewTopic(TOPIC, partitions, 1)])[TOPIC].result(60)
+    return produce(servers, records, size, partitions)
+
+
+def produce(servers: str, records: int, size: int, partitions: int) -> dict[int, int]:
+    """How many records each partition got, once all are written. Seeded."""
     producer = Producer(
         {
             "bootstrap.servers": servers,

@@ -68,8 +68,8 @@ def _ways(
     ways: dict[str, Callable[[str], object]] = {
         "warm": lambda name: stack.land(f"warm-{name}", environ, records, WARM),
         "cold": lambda name: stack.land(f"cold-{name}", environ, records, COLD),
-        "warm command": lambda name: _command(f"whole-{name}", environ, WARM, scratch),
-        "cold command": lambda name: _command(f"cold-whole-{name}", environ, COLD, scratch),
+        "warm command": lambda name: command(f"whole-{name}", environ, WARM, scratch),
+        "cold command": lambda name: command(f"cold-whole-{name}", environ, COLD, scratch),
         "ceiling": lambda name: _ceiling(source, scratch / name),
     }
     for way in OTHER_WAYS:
@@ -94,7 +94,7 @@ def _submitted(way: str, source: Sequence[str], hdfs: str, name: str) -> None:
     _run(argv, os.environ)
 
 
-def _command(name: str, environ: Mapping[str, str], connection: str, scratch: Path) -> None:
+def command(name: str, environ: Mapping[str, str], connection: str, scratch: Path) -> None:
     """`./tallystick land NAME`, with a folder of feeds that holds this one alone."""
     folder = scratch / "feeds" / name
     folder.mkdir(parents=True)

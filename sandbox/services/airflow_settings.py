@@ -32,7 +32,7 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__EXECUTOR": "tallystick.orchestration.warm_executor.WarmExecutor",
         "AIRFLOW__CORE__PARALLELISM": "4",  # as many workers are forked
         "AIRFLOW__CORE__FERNET_KEY": str(state.once("secret:fernet", _fernet_key())),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
@@ -52,6 +52,8 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
         ),
         "AIRFLOW__EXECUTION_API__JWT_EXPIRATION_TIME": "7200",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
+        # With nothing to do the scheduler sleeps: as long, at most, does a task wait for its turn.
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
         # A task whose supervisor died is tried again after a minute, not five.
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "60",
