@@ -17,23 +17,23 @@ from tallystick.settings.spark_connect import SparkConnectConnection
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path) -> Sandbox:
+def stack(tmp_path: Path) -> Sandbox:
     """One with its ports chosen, and without any service."""
-    sandbox = Sandbox(tmp_path, usual_ports={})
-    sandbox.home.ports.claim(*USUAL_PORTS)
-    sandbox.home.ports.release(*USUAL_PORTS)
-    return sandbox
+    made = Sandbox(tmp_path, usual_ports={})
+    made.home.ports.claim(*USUAL_PORTS)
+    made.home.ports.release(*USUAL_PORTS)
+    return made
 
 
-def test_feeds_land_by_the_server_unless_they_name_spark_submit(sandbox: Sandbox) -> None:
-    environ = airflow_connections(sandbox)
+def test_feeds_land_by_the_server_unless_they_name_spark_submit(stack: Sandbox) -> None:
+    environ = airflow_connections(stack)
     server = SparkConnectConnection.of(connection_in(environ, "spark_default"))
-    assert server.address == sandbox.spark_connect.address
+    assert server.address == stack.spark_connect.address
     assert SparkConnection.of(connection_in(environ, "spark_submit")).master == SPARK_MASTER
 
 
 def test_a_server_does_its_first_work_once_and_a_new_one_again(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    stack: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -44,16 +44,16 @@ def test_a_server_does_its_first_work_once_and_a_new_one_again(
     monkeypatch.setattr(subprocess, "run", run)
     for pid in (7, 7, 8):
         monkeypatch.setattr(SparkConnect, "pid", pid)
-        sandbox.spark_connect.provision()
+        stack.spark_connect.provision()
     assert len(asked) == 2
-    assert all(sandbox.spark_connect.address in argv for argv in asked)
+    assert all(stack.spark_connect.address in argv for argv in asked)
 
 
 def test_a_server_that_does_no_work_is_not_ready(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    stack: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SparkConnect, "pid", 7)
     monkeypatch.setattr(subprocess, "run", lambda argv, **_: subprocess.CompletedProcess(argv, 1))
     for _ in range(2):
         with pytest.raises(ServiceFailed, match="did not do its first work"):
-            sandbox.spark_connect.provision()
+            stack.spark_connect.provision()
