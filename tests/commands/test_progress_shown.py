@@ -109,3 +109,16 @@ def test_each_step_of_a_run_a_look_and_a_repair_is_told(story: Story) -> None:
         "compare payloads", "the second reader", "settle",
     ]  # fmt: skip
     assert "repair" in phases()
+
+
+def test_a_search_for_unreadable_records_tells_its_reads(story: Story) -> None:
+    told: list[Progress] = []
+    services = story.services().heard_by(told.append)
+    spark: Any = services.spark
+    spark._port.unreadable = {(1, 3): "it can't be read"}
+
+    for _ in range(2):
+        land_feed(services, None, Owner("test"))
+
+    reads = [each.done for each in told if each.phase == "search for unreadable records"]
+    assert reads[:3] == [0, 1, 2]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
+import threading
 
 import pytest
 
 from tallystick.errors import ConnectionMissing
+from tallystick.ports.progress import Progress
+from tallystick.report import plain_progress
 from tests.support.story import a_feed
 
 CONNECTIONS = {
@@ -70,3 +74,26 @@ def test_every_connection_is_looked_up_before_anything_is_opened(
     monkeypatch.delenv(f"AIRFLOW_CONN_{missing.upper()}")
     with pytest.raises(ConnectionMissing, match=missing), services_of(a_feed()):
         pass
+
+
+@pytest.mark.filterwarnings("default")  # of libraries that the adapters bring along
+def test_the_log_of_a_task_that_takes_long_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tallystick.orchestration.connections import services_of
+
+    was_said = threading.Event()
+
+    class Waiting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "feed orders: land, 3 of 8 files, " in record.getMessage():
+                was_said.set()
+
+    monkeypatch.setattr(plain_progress, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(plain_progress.log, "handlers", [Waiting()])
+    for name, text in CONNECTIONS.items():
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", text)
+
+    with services_of(a_feed()) as services:
+        services.progress(Progress("land", 3, 8, "files"))
+        assert was_said.wait(60)

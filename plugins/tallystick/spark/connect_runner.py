@@ -59,7 +59,8 @@ class ConnectRunner:
         ):
             started(f"connect:{session_id}")
             plan = LandingPlan.from_json(_text(spark, order.plan_uri))
-            with tasks_counted(spark, partial(_tell_landed, order.told, plan)):
+            offsets = sum(each.span for each in plan.ranges)
+            with tasks_counted(spark, partial(_tell_landed, order.told, offsets)):
                 land(spark, plan)
 
     def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
@@ -96,7 +97,8 @@ class ConnectRunner:
             self._working(session_id, f"scrub {order.scrub_id}", reads_kafka=False) as (spark, _),
         ):
             plan = ScrubPlan.from_json(_text(spark, order.plan_uri))
-            with tasks_counted(spark, partial(_tell_scrubbed, order.told, plan)):
+            size = sum(each.length_bytes for each in plan.files)
+            with tasks_counted(spark, partial(_tell_scrubbed, order.told, size)):
                 found = scrubbing.scrub(spark, plan, is_no_file=is_lost)
             scrubbing.write_result(spark, plan, found)
 
@@ -135,16 +137,14 @@ class ConnectRunner:
                 raise _overdue(work, session_id, deadline)
 
 
-def _tell_landed(told: Told, plan: LandingPlan, tasks: Tasks) -> None:
+def _tell_landed(told: Told, offsets: int, tasks: Tasks) -> None:
     """A task reads what one file holds; how many offsets these are is estimated by their share."""
-    offsets = sum(each.span for each in plan.ranges)
     done = offsets * tasks.done // tasks.total if tasks.total else 0
     files = f"{tasks.done} of {tasks.total} files"
     told(Progress("land", done, offsets, "offsets", is_estimate=True, note=files))
 
 
-def _tell_scrubbed(told: Told, plan: ScrubPlan, tasks: Tasks) -> None:
-    size = sum(each.length_bytes for each in plan.files)
+def _tell_scrubbed(told: Told, size: int, tasks: Tasks) -> None:
     told(Progress("scrub", tasks.bytes_read, size, "bytes"))
 
 
