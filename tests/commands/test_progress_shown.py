@@ -105,7 +105,8 @@ def test_each_step_of_a_run_a_look_and_a_repair_is_told(story: Story) -> None:
         "publish", "sweep", "check",
     ]  # fmt: skip
     assert look == [
-        "reconcile", "ask the broker", "look at storage", "read offsets again", "scrub",
+        "reconcile", "ask the broker", "look at storage", "list directories", "compare files",
+        "read offsets again", "scrub",
         "compare payloads", "the second reader", "settle",
     ]  # fmt: skip
     assert "repair" in phases()

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from tallystick.domain.batches.batch import BatchPlan, CommittedFile
 from tallystick.domain.batches.manifest import Manifest
@@ -39,6 +40,7 @@ from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.as_before import Listing
 from tallystick.workflows.stored.published_batches import feed_roots
@@ -61,7 +63,8 @@ def storage_findings(
         seen = [each for each in directories if not tree.hides(str(each.path))]
         listing = Listing.of(services, seen, tree)
         asked = [each for each in seen if each.batch_id not in listing.as_before]
-        are_well = ask_all(pool, lambda each: _is_as_listed(services, each, tree), asked)
+        told = partial(counted, services, "compare files", "directories")
+        are_well = ask_all(pool, lambda each: _is_as_listed(services, each, tree), asked, told)
         doubted = [each for each, is_well in zip(asked, are_well, strict=True) if not is_well]
         looks = [
             look for look in ask_all(pool, lambda each: _unlike(services, each), doubted) if look

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from tallystick.domain.batches.stored_file import UnknownFile, is_read
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
+from tallystick.ports.progress import Progress
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import is_below
 
@@ -41,11 +42,16 @@ def asking() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def ask_all(pool: ThreadPoolExecutor, ask: Callable[[T], R], of: Sequence[T]) -> list[R]:
-    """The answers in order; the first error ends the asking."""
+def ask_all(
+    pool: ThreadPoolExecutor,
+    ask: Callable[[T], R],
+    of: Sequence[T],
+    told: Callable[[Sequence[Future[R]]], Iterable[Future[R]]] = iter,
+) -> list[R]:
+    """The answers in order, as `told` passes them on; the first error ends the asking."""
     asked = [pool.submit(ask, each) for each in of]
     try:
-        return [each.result() for each in asked]
+        return [each.result() for each in told(asked)]
     except BaseException:
         for each in asked:
             each.cancel()
@@ -65,6 +71,7 @@ def listed_tree(services: Services, tops: Sequence[str], pool: ThreadPoolExecuto
             return error.sentence()
 
     while waiting:
+        services.progress(Progress("list directories", len(tree.entries), unit="directories"))
         answers = ask_all(pool, entries_of, waiting)
         listed = dict(zip(waiting, answers, strict=True))
         waiting = []
