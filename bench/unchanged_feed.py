@@ -119,7 +119,7 @@ def _fill(story: Story, dsn: str, batches: int) -> None:
 def _look(story: Story) -> dict[str, float]:
     services = story.services()
     store = Asked(services.store)
-    services = replace(services, store=store)  # type: ignore[arg-type]
+    services = replace(services, store=store)
     wall, own = time.perf_counter(), time.process_time()
     found = storage_findings(services, services.ledger.directories(FEED))
     assert not found, found[0]
