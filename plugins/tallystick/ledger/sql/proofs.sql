@@ -61,6 +61,7 @@ SELECT l.batch_id, l.digest
 -- Directories are as committed.
 INSERT INTO directory_look (batch_id, digest)
 SELECT batch_id, digest FROM unnest(:batch_ids::text[], :digests::bytea[]) AS seen(batch_id, digest)
+ ORDER BY batch_id
     ON CONFLICT (batch_id) DO UPDATE SET digest = excluded.digest, compared_at = clock_timestamp();
 
 -- name: forget_directory_looks
