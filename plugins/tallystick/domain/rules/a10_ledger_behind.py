@@ -78,7 +78,6 @@ def _with_manifest(feed: str, topic: str, path: str, files: Iterable[UnknownFile
         topic,
         path,
         A10,
-        Verdict.UNKNOWN,
         cause=f"{path} names a commit that the ledger does not know: it is behind the storage.",
         next_step=f"Nothing is landed until this is mended: ./tallystick ledger rebuild {feed}",
         evidence={**UnknownBatch(path, is_bare=False).as_json(), **_as_listed(files)},
@@ -91,7 +90,6 @@ def _bare(feed: str, topic: str, path: str, files: Iterable[UnknownFile]) -> Fin
         topic,
         path,
         A10,
-        Verdict.UNKNOWN,
         cause=(
             f"{path} has no {MANIFEST_NAME}, and holds rows that the ledger does not know: a batch"
             " that it has forgotten, or files that were put there."

@@ -44,8 +44,6 @@ def unreadable_record(
         plan,
         offsets,
         A11,
-        Verdict.UNKNOWN,
-        level=Level.L0,
         cause=(
             f"Spark can't read the record at offset {offsets.from_offset}, and reads what is beside"
             f" it: {reason.rstrip('.')}."
@@ -96,8 +94,6 @@ def given_up(
         account,
         offsets,
         A11,
-        Verdict.UNKNOWN,
-        level=Level.L0,
         cause="two people gave this record up, which Spark could not read.",
         next_step=f"{look_in_kept(evidence)}{GONE}; landing goes on after them. {ACCEPT}",
         evidence=evidence,

@@ -60,7 +60,6 @@ def unseen_beginning(feed: str, opened: OpenedGeneration) -> Finding:
         OffsetRange(opened.partition, 0, opened.first_offset),
         A1,
         Verdict.UNKNOWN,
-        level=Level.L1,
         cause=(
             f"{opened.reason}, and when it was first looked at, its log began at offset"
             f" {opened.first_offset} already: what was below that, nobody has seen."

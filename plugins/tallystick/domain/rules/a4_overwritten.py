@@ -62,7 +62,6 @@ def doubted_logs(
             None,
             A4,
             Verdict.UNKNOWN,
-            level=Level.L1,
             cause=(
                 f"nobody can tell if the log was cut below offset {account.last_seen_until}: the"
                 " broker has forgotten the leader epoch in which it was seen to reach there, and"

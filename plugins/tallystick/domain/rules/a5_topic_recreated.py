@@ -71,7 +71,6 @@ def unknown_tail(
         None,
         A5,
         Verdict.UNKNOWN,
-        level=Level.L1,
         cause=(
             f"{ended.reason}: what was produced at and after offset {account.last_seen_until}"
             f" before that is not known.{waits if is_waiting else ''}"

@@ -44,7 +44,6 @@ def skips_in_ledger(
             each,
             A6,
             Verdict.PROVEN_LOSS,
-            level=Level.L1,
             cause=(
                 "the frontier has passed these offsets, but nothing was landed there and no loss"
                 " is recorded."
@@ -66,7 +65,6 @@ def left_unread(feed: str, account: GenerationAccount, offsets: OffsetRange) -> 
         offsets,
         A6,
         Verdict.UNKNOWN,
-        level=Level.L1,
         cause=(
             f"these offsets of generation {account.ordinal} were seen, or lie below others that"
             " were landed. This ledger has them neither as landed nor as lost, and a rebuild has"

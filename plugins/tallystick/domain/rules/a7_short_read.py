@@ -39,8 +39,6 @@ def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
         plan,
         missing,
         A7,
-        Verdict.UNKNOWN,
-        level=Level.L0,
         cause=(
             f"batch {plan.batch_id} should hold these offsets, none is there, and the log proves"
             " no hole. Nothing of the batch was committed."

@@ -82,7 +82,6 @@ def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
         topic,
         stray.path,
         A9,
-        Verdict.SUSPECTED,
         cause=cause,
         next_step=step,
         evidence=evidence,
@@ -107,7 +106,6 @@ def landed_inside(feed: str, topic: str, others: Mapping[str, str]) -> tuple[Fin
             topic,
             directory,
             A9,
-            Verdict.SUSPECTED,
             cause=(
                 f"feed {other} lands in {directory}, under a path that readers of feed {feed} read:"
                 " they find its rows too."

@@ -40,8 +40,6 @@ def overlaps_in_ledger(
             account,
             each,
             B1,
-            Verdict.PROVEN_DUP,
-            level=Level.L1,
             cause=f"{count} ranges of the ledger hold these offsets, which its schema refuses.",
             next_step=(
                 "Find out who changed the ledger's schema or rows by hand; look which files hold"
@@ -63,8 +61,6 @@ def landed_in_two_lives(
         account,
         offsets,
         B1,
-        Verdict.PROVEN_DUP,
-        level=Level.L1,
         cause=(
             f"generations {earlier} and {account.ordinal} of this log have both landed these"
             " offsets, under one topic id, and no finding says that the log was cut at or below"

@@ -34,8 +34,6 @@ def aborted_landed(
             plan,
             plan.offsets_in(partition, run),
             C2,
-            Verdict.PROVEN_DUP,
-            level=Level.L1,
             cause=(
                 f"batch {plan.batch_id} holds rows of an aborted transaction, though its feed reads"
                 " committed records only: nobody should ever see them."

@@ -115,7 +115,6 @@ def differing_attempt(
                     offsets,
                     C3,
                     Verdict.UNKNOWN,
-                    level=Level.L4,
                     cause=(
                         f"an attempt of batch {plan.batch_id} has rows that differ from what the"
                         f" broker serves: {_counted(mine)}. Nothing of the batch was committed."
@@ -184,7 +183,6 @@ def _of_committed(
         _span(manifest, spans, name, partition),
         C3,
         Verdict.PROVEN_LOSS,
-        level=Level.L4,
         cause=f"the rows in {place} are not the records that the log holds: {_counted(compared)}.",
         next_step=(
             "Compare the two records in the evidence. See what a repair would do:"

@@ -43,16 +43,18 @@ def finding_at_path(
     topic: str,
     path: str,
     rule: Rule,
-    verdict: Verdict,
+    verdict: Verdict | None = None,
     *,
     cause: str,
     next_step: str,
     evidence: Mapping[str, object],
 ) -> Finding:
-    """A finding about a file or a directory, whatever offsets it holds."""
+    """A finding about a file or a directory, whatever offsets it holds; the verdict is said where
+    the rule has several.
+    """
     return Finding(
         rule=rule,
-        verdict=verdict,
+        verdict=verdict or rule.only_verdict,
         level=Level.L2,
         feed=feed,
         topic=topic,
@@ -67,7 +69,7 @@ def findings_of_file(
     plan: BatchPlan,
     file: LandedFile,
     rule: Rule,
-    verdict: Verdict,
+    verdict: Verdict | None = None,
     *,
     cause: str,
     next_step: str,

@@ -88,18 +88,21 @@ def finding(
     account: GenerationAccount,
     offsets: OffsetRange | None,
     rule: Rule,
-    verdict: Verdict,
+    verdict: Verdict | None = None,
     *,
-    level: Level,
+    level: Level | None = None,
     cause: str,
     next_step: str,
     evidence: Mapping[str, object] | None = None,
 ) -> Finding:
-    """A finding about one generation; the interval is empty where the rule can't bound it."""
+    """A finding about one generation; the interval is empty where the rule can't bound it.
+
+    Verdict and level are said where the rule has several.
+    """
     return Finding(
         rule=rule,
-        verdict=verdict,
-        level=level,
+        verdict=verdict or rule.only_verdict,
+        level=level or rule.only_level,
         feed=feed,
         topic=account.partition.topic,
         generation=account.ordinal,
@@ -116,19 +119,19 @@ def finding_in_batch(
     plan: BatchPlan,
     offsets: OffsetRange,
     rule: Rule,
-    verdict: Verdict,
+    verdict: Verdict | None = None,
     *,
-    level: Level,
+    level: Level | None = None,
     cause: str,
     next_step: str,
     evidence: Mapping[str, object],
     subject: str = "",
 ) -> Finding:
-    """A finding about offsets of a batch."""
+    """A finding about offsets of a batch; verdict and level as `finding` takes them."""
     return Finding(
         rule=rule,
-        verdict=verdict,
-        level=level,
+        verdict=verdict or rule.only_verdict,
+        level=level or rule.only_level,
         feed=plan.feed,
         topic=plan.topic,
         generation=plan.ordinal,

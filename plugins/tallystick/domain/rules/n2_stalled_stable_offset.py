@@ -73,8 +73,6 @@ def stalled_stable_offsets(
                 account,
                 held_up,
                 N2,
-                Verdict.UNKNOWN,
-                level=Level.L1,
                 cause=(
                     f"a transaction of {of_whom} has been open at offset {stable} since"
                     f" {since.looked_at.isoformat(timespec='seconds')} at the latest, longer than"

@@ -150,7 +150,6 @@ def without_manifest(
             topic,
             place.manifest,
             N3,
-            Verdict.UNKNOWN,
             cause=(
                 f"{each} is published, and its {MANIFEST_NAME} {lost}: readers miss nothing, but"
                 " a ledger rebuilt from the storage would not know this batch as it was committed."

@@ -64,8 +64,6 @@ def missed_runs(
                 account,
                 waiting,
                 N5,
-                Verdict.UNKNOWN,
-                level=Level.L1,
                 cause=(
                     f"records wait here, and no run has come for {hours} h; the schedule's longest"
                     f" pause is {run_period.total_seconds() / 3600:.1f} h."

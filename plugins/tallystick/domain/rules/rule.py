@@ -149,6 +149,18 @@ class Rule:
         return tuple(each for each in self.endings if isinstance(each, Level))
 
     @property
+    def only_level(self) -> Level:
+        """The one at which it is told; ValueError for a rule with several."""
+        [level] = self.levels
+        return level
+
+    @property
+    def only_verdict(self) -> Verdict:
+        """The one that it says; ValueError for a rule with several."""
+        [verdict] = self.verdicts
+        return verdict
+
+    @property
     def name(self) -> str:
         """The code's name in words."""
         return self.code.name.lower().replace("_", " ")

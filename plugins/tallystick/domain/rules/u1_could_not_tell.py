@@ -72,7 +72,6 @@ def _unlisted(feed: str, account: GenerationAccount, snapshot: BrokerSnapshot) -
         account,
         unread,
         U1,
-        Verdict.UNKNOWN,
         level=Level.L1,
         cause=f"the broker does not list this partition any more, under the same topic id; {seen}.",
         next_step=(

@@ -29,7 +29,6 @@ def unread_file(plan: BatchPlan, file: LandedFile, path: str, now: StoredFile) -
         plan,
         file,
         U1,
-        Verdict.UNKNOWN,
         cause=f"{path} is there and can't be read: {now.trouble}",
         next_step=(
             "Bring its blocks back (hdfs fsck); if they are lost, name this finding's number to"
@@ -83,7 +82,6 @@ def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding
             topic,
             path,
             U1,
-            Verdict.UNKNOWN,
             cause=f"{path} could not be listed: {reason}",
             next_step=f"Let our user read it, then: ./tallystick reconcile {feed}",
             evidence={"path": path, "said": reason},
@@ -106,7 +104,6 @@ def unread_strays(feed: str, topic: str, strays: Iterable[StrayFile]) -> tuple[F
             topic,
             each.path,
             U1,
-            Verdict.UNKNOWN,
             cause=(
                 f"nobody can tell which committed rows are in the stray file {each.path} too:"
                 f" {each.trouble}"
@@ -127,7 +124,6 @@ def unread_feeds(feed: str, topic: str, unread: Mapping[str, str]) -> tuple[Find
             topic,
             directory,
             U1,
-            Verdict.UNKNOWN,
             cause=f"nobody can tell if another feed lands in {directory}: {reason}",
             next_step=(
                 f"Let our user read the manifests below it, then: ./tallystick reconcile {feed}"
@@ -146,7 +142,6 @@ def unread_manifests(feed: str, topic: str, refused: Mapping[str, str]) -> tuple
             topic,
             manifest,
             U1,
-            Verdict.UNKNOWN,
             cause=f"{manifest} could not be read: {reason}",
             next_step=(
                 f"Let our user read it, then: ./tallystick reconcile {feed}. If its blocks are"

@@ -68,8 +68,6 @@ def losses_near(
                 account,
                 unread,
                 W1,
-                Verdict.SUSPECTED,
-                level=Level.L1,
                 cause=_cause(account.frontier, shortest),
                 next_step=(
                     f"Land it now: ./tallystick land {feed}. If that can't be in time, lengthen"

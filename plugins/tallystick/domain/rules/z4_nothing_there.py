@@ -36,8 +36,6 @@ def nothing_there(
             generations[partition],
             None,
             Z4,
-            Verdict.BENIGN_HOLE,
-            level=Level.L1,
             cause=(
                 "nothing was ever written here."
                 if bounds.high_watermark == 0

@@ -53,8 +53,6 @@ def frozen_time_index(
                     account,
                     interval,
                     Z5,
-                    Verdict.UNKNOWN,
-                    level=Level.L1,
                     cause=(
                         f"the record at offset {cut} claims a time in the future, so no window's"
                         " end passes it while readable offsets pile up behind it."
