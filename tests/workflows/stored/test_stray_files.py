@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -48,6 +49,21 @@ def twice(findings: list[Finding]) -> list[tuple[int | None, int | None, int | N
         for each in findings
         if each.code is FindingCode.LANDED_TWICE
     )
+
+
+def test_a_stray_is_told_below_a_root_where_nothing_was_committed_yet(story: Story) -> None:
+    services = story.services()
+    target = services.feed.target.model_copy(update={"root": "/other"})
+    moved = replace(services, feed=services.feed.model_copy(update={"target": target}))
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 5)
+    plan_feed(moved, None, OWNER)
+
+    stray = story.directory / "other" / FEED / "gen=1" / "copy.parquet"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(files(story)[0].read_bytes())
+    told = [each.subject for each in found(story) if each.code is FindingCode.STRAY_FILE]
+    assert told == [f"/other/{FEED}/gen=1/copy.parquet"]
 
 
 def test_a_stray_file_with_the_only_copy_of_lost_rows_doubles_none_of_them(story: Story) -> None:
