@@ -6,7 +6,8 @@ import logging
 from typing import Any, Final
 
 from airflow.sdk import DAG, Asset, CronTriggerTimetable
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.bases.xcom import BaseXCom
+from airflow.sdk.exceptions import AirflowException, DownstreamTasksSkipped
 
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
@@ -18,6 +19,7 @@ from tallystick.settings.feed import Feed
 log = logging.getLogger(__name__)
 
 RECONCILE_TASK: Final = "reconcile"
+JUDGE_TASK: Final = "judge"
 FAILING: Final = "failing"
 
 
@@ -50,13 +52,14 @@ def reconcile_dag(feed: Feed) -> DAG:
             work=reconcile,
             outlets=[verdict_asset_of(feed.name)],
         )
-        look >> FeedTask(task_id="judge", feed=feed, work=judge)
+        look >> FeedTask(task_id=JUDGE_TASK, feed=feed, work=judge)
     return dag
 
 
 def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     """Verdict, number of findings, and how far the feed is proven; the report is in the log.
 
+    Where nothing is to fail on, that is pushed all the same, and the task that judges is skipped.
     When the only trouble is a witness that did not answer, raises AirflowException: that may pass,
     so Airflow asks again.
     """
@@ -99,6 +102,9 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         "report": number,
     }
     context["outlet_events"][verdict_asset_of(feed.name)].extra = summary
+    if not failing:
+        context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, summary)
+        raise DownstreamTasksSkipped(tasks=[JUDGE_TASK])
     return summary
 
 
@@ -119,6 +125,6 @@ task `reconcile` ends with the report, and says where it is as a page; the asset
 says the same.
 
 The task `judge` fails on the verdicts that the feed's `reconcile.fail_on` names: what is lost,
-doubled, unknown or suspicious, unless it says otherwise. `repair_{feed}` mends what can be
-mended.
+doubled, unknown or suspicious, unless it says otherwise. It is skipped where there is nothing to
+fail on. `repair_{feed}` mends what can be mended.
 """
