@@ -31,10 +31,12 @@ class Pipe:
 def pipe_to(target: int, certificate: Path | None = None) -> Iterator[Pipe]:
     """Carries bytes to the local port and back, until the block ends."""
     pipe, is_up = Pipe(), threading.Event()
+    ends: list[asyncio.StreamWriter] = []
     loop, is_over = asyncio.new_event_loop(), asyncio.Event()
 
     async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answers, questions = await asyncio.open_connection(HOST, target)
+        ends.extend((writer, questions))
         await asyncio.gather(
             _carried(reader, questions, pipe.heard), _carried(answers, writer, bytearray())
         )
@@ -45,10 +47,9 @@ def pipe_to(target: int, certificate: Path | None = None) -> Iterator[Pipe]:
         is_up.set()
         await is_over.wait()
         server.close()
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        for each in rest:
-            each.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        for each in ends:
+            each.transport.abort()
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
 
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
     thread.start()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+_SET_BY_THE_LANDING: Final = "the landing sets it: it changes what is written"
+
 # Property -> why a feed may not set it. `.*` at the end: all properties with that beginning.
 REFUSED: Final = {
     "spark.app.name": "the landing names its own application",
@@ -22,12 +24,18 @@ REFUSED: Final = {
     "spark.redaction.*": "it keeps secrets out of logs and the Spark UI",
     "spark.speculation": "two copies of one task may both write",
     "spark.speculation.*": "two copies of one task may both write",
+    "spark.sql.ansi.enforceReservedKeywords": _SET_BY_THE_LANDING,
     "spark.sql.files.maxRecordsPerFile": "set target.target_file_bytes",
     "spark.sql.parquet.compression.codec": "set target.compression",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": _SET_BY_THE_LANDING,
     "spark.sql.parquet.output.committer.class": "the landing relies on Spark's own committer",
     "spark.sql.parquet.outputTimestampType": "landed timestamps are TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": _SET_BY_THE_LANDING,
     "spark.sql.redaction.*": "it keeps secrets out of logs and the Spark UI",
+    "spark.sql.session.timeZone": _SET_BY_THE_LANDING,
     "spark.sql.sources.commitProtocolClass": "the landing relies on Spark's own committer",
+    "spark.sql.sources.outputCommitterClass": "the landing relies on Spark's own committer",
+    "spark.sql.sources.useV1SourceList": _SET_BY_THE_LANDING,
     "spark.submit.deployMode": "the Spark connection names the deploy mode",
     "spark.submit.pyFiles": "the landing ships its own code",
 }

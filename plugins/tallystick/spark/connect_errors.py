@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from tallystick.errors import SparkError, SparkRefused, SparkUnavailable
 from tallystick.spark.causes import cause_of, failure_of
+from tallystick.spark.session_settings import SessionChanged
 
 if TYPE_CHECKING:
     import grpc
@@ -41,7 +42,10 @@ def server_error(server: str, error: BaseException) -> SparkError | None:
 
 
 def is_lost(error: BaseException) -> bool:
-    """True for an error that says that the server, or its session, is gone, or that came of it."""
+    """True for an error that says that the server, or its session, is gone, or that came of it.
+
+    A session that somebody else has changed is not ours any more either.
+    """
     return any(_says_lost(each) for each in _causes(error))
 
 
@@ -52,6 +56,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _says_lost(error: BaseException) -> bool:
+    if isinstance(error, SessionChanged):
+        return True
     condition = getattr(error, "getCondition", lambda: None)()
     if condition:
         return any(each in condition for each in _LOST)

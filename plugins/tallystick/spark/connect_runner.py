@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.rows.scrub import ScrubPlan
-from tallystick.errors import ApplicationFailed, ApplicationOverdue, IngestionError, ScrubFailed
+from tallystick.errors import (
+    ApplicationFailed,
+    ApplicationOverdue,
+    ConfigurationError,
+    IngestionError,
+    ScrubFailed,
+)
 from tallystick.ports.progress import Progress, Told
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark import scrubbing, searching
@@ -35,6 +41,7 @@ logger = logging.getLogger(__name__)
 LANDING: Final = "landing"
 SEARCH: Final = "search"
 SCRUB: Final = "scrub"
+_NO_SUCH_PLACE: Final = ("No FileSystem for scheme", "UnknownHostException")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +64,10 @@ class ConnectRunner:
             _failing(ApplicationFailed, order.batch_id, session_id),
             self._working(session_id, f"batch {order.batch_id}") as (spark, _),
         ):
-            started(f"connect:{session_id}")
             plan = LandingPlan.from_json(_text(spark, order.plan_uri))
             offsets = sum(each.span for each in plan.ranges)
+            # From here on a failure counts against the batch: nothing that the server lacks does.
+            started(f"connect:{session_id}")
             with tasks_counted(spark, partial(_tell_landed, order.told, offsets)):
                 land(spark, plan)
 
@@ -164,7 +172,13 @@ def _failing(kind: type[ApplicationFailed], what: str, session_id: str) -> Itera
 
 
 def _text(spark: SparkSession, uri: str) -> str:
-    """The plan, read where Spark will write: the server must know the file system."""
-    row = spark.read.text(uri, wholetext=True).head()
+    """The plan, read where Spark will write; ConfigurationError where the server can't go there."""
+    try:
+        row = spark.read.text(uri, wholetext=True).head()
+    except Exception as error:
+        if not any(each in str(error) for each in _NO_SUCH_PLACE):
+            raise
+        accepted = f"one that the server knows: {failure_of(error)}"
+        raise ConfigurationError("the target's file system", uri, accepted) from error
     assert row is not None  # a whole text is one row
     return str(row[0])

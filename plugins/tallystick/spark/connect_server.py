@@ -28,6 +28,7 @@ _TRIES: Final = 4
 """Of a request that nobody answers: about four seconds. The caller tries again later."""
 _ENDING_SECONDS: Final = 10.0
 """As long as a session is being ended, at most: a server that is frozen answers nothing."""
+_NO_SOURCE: Final = ("DATA_SOURCE_NOT_FOUND", "Failed to find data source: kafka")
 _CONNECTOR: Final = "Kafka's connector (spark-sql-kafka-0-10), by the server's --jars or --packages"
 
 
@@ -173,6 +174,6 @@ def _has_connector(spark: SparkSession) -> bool:
     try:
         return bool(source.option("kafka.bootstrap.servers", "127.0.0.1:1").load().schema)
     except Exception as error:
-        if "DATA_SOURCE_NOT_FOUND" not in str(error):
+        if not any(each in str(error) for each in _NO_SOURCE):
             raise
         return False

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.batches.landing import LandingPlan, Scan
 from tallystick.domain.batches.polling import MAX_POLL_RECORDS
-from tallystick.spark.session_settings import session_settings
+from tallystick.spark.session_settings import DEFAULTS, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,9 +51,9 @@ CONSUMER_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-# None: the setting's own default, whatever the cluster says.
 SESSION_SETTINGS: Final[Mapping[str, str | None]] = MappingProxyType(
     {
+        **DEFAULTS,
         # The default, INT96, has no statistics in footers.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.parquet.writeLegacyFormat": "false",

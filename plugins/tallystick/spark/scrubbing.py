@@ -28,7 +28,7 @@ from tallystick.domain.rows.scrub import (
 )
 from tallystick.spark.causes import failure_of
 from tallystick.spark.damage import is_damage
-from tallystick.spark.session_settings import session_settings
+from tallystick.spark.session_settings import DEFAULTS, session_settings
 from tallystick.spark.slice_offsets import doubled_offsets, present_offsets
 from tallystick.spark.slice_sums import FileSums, SliceSums, sums_of
 from tallystick.spark.text_result import write_text
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 SESSION_SETTINGS: Final[Mapping[str, str | None]] = MappingProxyType(
     {
+        **DEFAULTS,
         # A sum that overflows is an error, not another number.
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.enableVectorizedReader": "true",

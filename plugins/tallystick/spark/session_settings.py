@@ -4,25 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# None: the setting's own default, whatever the cluster says.
+DEFAULTS: Final[Mapping[str, str | None]] = MappingProxyType(
+    {
+        # Offsets and timestamps are columns here.
+        "spark.sql.ansi.enforceReservedKeywords": None,
+        # Another implementation of the sources has other columns of metadata, and other options.
+        "spark.sql.sources.useV1SourceList": None,
+        # Only Spark's own committer leaves nothing behind that is not whole.
+        "spark.sql.sources.commitProtocolClass": None,
+        "spark.sql.sources.outputCommitterClass": None,
+        "spark.sql.parquet.output.committer.class": None,
+    }
+)
+"""What no work of ours leaves to the cluster."""
+
+
+class SessionChanged(RuntimeError):
+    """Somebody else has changed the session that the work was done in: it may be wrong."""
+
 
 @contextmanager
 def session_settings(spark: SparkSession, wanted: Mapping[str, str | None]) -> Iterator[None]:
-    """The session with these settings; None means the setting's own default."""
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    _apply(spark, wanted)
+    """The session with these settings; None means the setting's own default.
+
+    Raises SessionChanged where one of them is another at the end.
+    """
+    all_before = spark.conf.getAll
+    before = {name: all_before.get(name) for name in wanted}
+    _change(spark, before, wanted)
     try:
         yield
+        all_after = spark.conf.getAll
+        changed = [name for name, value in wanted.items() if all_after.get(name) != value]
+        if changed:
+            raise SessionChanged(f"other code has set {', '.join(changed)} meanwhile")
     finally:
-        _apply(spark, before)
+        _change(spark, wanted, before)
 
 
-def _apply(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
-    for name, value in settings.items():
+def _change(
+    spark: SparkSession, now: Mapping[str, str | None], wanted: Mapping[str, str | None]
+) -> None:
+    for name, value in wanted.items():
+        if value == now[name]:
+            continue
         if value is None:
             spark.conf.unset(name)
         else:

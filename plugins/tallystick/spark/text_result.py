@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tallystick.spark.session_settings import DEFAULTS, session_settings
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -19,4 +21,5 @@ def write_text(spark: SparkSession, text: str, output: str, replication: int | N
     if replication is not None:
         options["dfs.replication"] = str(replication)
     frame = spark.createDataFrame([(text,)], "value STRING").coalesce(1)
-    frame.write.mode("error").options(**options).text(output)
+    with session_settings(spark, DEFAULTS):
+        frame.write.mode("error").options(**options).text(output)

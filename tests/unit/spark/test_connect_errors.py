@@ -10,6 +10,7 @@ from pyspark.sql.connect.client.retries import RetriesExceeded
 
 from tallystick.errors import SparkRefused, SparkUnavailable
 from tallystick.spark.connect_errors import is_lost, server_error
+from tallystick.spark.session_settings import SessionChanged
 
 SERVER = "sc://h:15002"
 TLS = "failed to connect to all addresses; last error: UNKNOWN: ipv4:1.2.3.4:15002: "
@@ -96,6 +97,11 @@ def test_a_session_that_is_lost_is_tried_again(condition: str) -> None:
 def test_another_server_at_the_same_address_has_lost_the_session() -> None:
     error = PySparkAssertionError("Received incorrect server side session identifier for request")
     assert isinstance(server_error(SERVER, error), SparkUnavailable)
+
+
+def test_a_session_that_somebody_else_has_changed_is_not_ours_any_more() -> None:
+    error = server_error(SERVER, SessionChanged("other code has set spark.sql.x meanwhile"))
+    assert isinstance(error, SparkUnavailable)
 
 
 def test_work_that_has_failed_is_not_the_server_s_fault() -> None:

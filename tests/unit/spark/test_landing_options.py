@@ -10,7 +10,8 @@ import pytest
 from tallystick.domain.batches.landing import LandingPlan, Scan
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
-from tallystick.spark.landing import land, source_options, writer_options
+from tallystick.settings.spark_conf import refusal_of
+from tallystick.spark.landing import SESSION_SETTINGS, land, source_options, writer_options
 
 TOPIC = 'odd "topic"'
 RANGES = (
@@ -137,3 +138,8 @@ def test_replication_is_said_only_when_the_target_says_it(
     replication: int | None, expected: str | None
 ) -> None:
     assert writer_options(replace(PLAN, replication=replication)).get("dfs.replication") == expected
+
+
+@pytest.mark.parametrize("name", SESSION_SETTINGS)
+def test_a_feed_may_not_set_what_the_landing_sets_anyway(name: str) -> None:
+    assert refusal_of(name, "any")
