@@ -5,6 +5,8 @@ A feed lands by the Spark Connect server unless it names spark-submit.
 
 from __future__ import annotations
 
+import os
+import random
 import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,7 +19,8 @@ import pytest
 from sandbox import Sandbox
 from sandbox.airflow_rest import AirflowRefused
 from tallystick.domain.offsets.ranges import overlaps_in
-from tests.support.airflow_place import AirflowPlace, Run, a_feed, drivers_of, until
+from tests.support.airflow_place import ROOT, AirflowPlace, Run, a_feed, drivers_of, until
+from tests.support.connect_works import frozen, works_of
 from tests.support.kafka_producers import (
     AWKWARD,
     Message,
@@ -32,16 +35,21 @@ from tests.support.kafka_topics import ANY_TIME, LARGE, create_topic
 pytestmark = pytest.mark.timeout(900)
 
 BY_SUBMIT = {"connection": "spark_submit"}
+HARD_TO_PACK = {"root": ROOT, "replication": 1, "compression_level": 19}
 FEEDS = {
     "landed": a_feed("landed"),
     "mended": a_feed("mended"),
     "killed": a_feed("killed", spark=BY_SUBMIT),
     "stopped": a_feed("stopped", spark=BY_SUBMIT),
+    "orphaned": a_feed("orphaned", spark={}, target=HARD_TO_PACK),
+    "ended": a_feed("ended", spark={}, target=HARD_TO_PACK),
     "windowed": a_feed("windowed", plan={"until": "window_end"}),
     "misspelled": a_feed("misspelled"),
     "unbound": a_feed("unbound", spark={"connection": "spark_elsewhere"}),
 }
 ENOUGH = 5_000
+SLOW = [Message(random.randbytes(500).hex().encode()) for _ in range(30_000)]
+"""Packed at that level they keep a warm server busy for a quarter of a minute."""
 GONE_SECONDS = 15.0
 
 
@@ -187,6 +195,56 @@ def land_the_rest(place: AirflowPlace, feed: str) -> None:
         return bool(place.rows(feed))
 
     until("another run has adopted the batch", has_landed)
+
+
+def work_for(place: AirflowPlace, feed: str) -> set[int]:
+    """What the server does for the feed, once it has begun to write."""
+    until("a file grows", lambda: any(each.endswith("parquet") for each in place.staged(feed)))
+    return set(until("the server works", lambda: works_of(place.spark_connect)))
+
+
+def was_interrupted(place: AirflowPlace, said: int) -> bool:
+    """True once the server's log tells of work that was interrupted, after so many bytes."""
+    return b"InterruptedException" in place.spark_connect.log.read_bytes()[said:]
+
+
+def test_a_killed_task_leaves_its_session_at_work_until_its_retry_ends_it_and_lands_once(
+    place: AirflowPlace,
+) -> None:
+    create_topic(place.kafka, "orphaned")
+    produce(place.kafka, "orphaned", SLOW)
+    server, said = place.spark_connect, place.spark_connect.log.stat().st_size
+    run = place.start("ingest_orphaned")
+    orphan = work_for(place, "orphaned")
+    pid = run.tasks()["batch.land[0]"].pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    with frozen(server):  # else it might be done before the retry begins
+        until("the retry begins", lambda: run.tasks()["batch.land[0]"].try_number > 1)
+        assert works_of(server) >= orphan
+    until("the orphan is gone", lambda: not works_of(server) & orphan)
+    until("it did not end by itself", lambda: was_interrupted(place, said))
+    assert run.succeeds().tasks()["batch.land[0]"].try_number == 2
+    [batch] = place.batches("orphaned")
+    assert [each.attempt.token for each in batch.attempts] == [1, 2]
+    assert len({each.application_id for each in batch.attempts}) == 2
+    assert place.rows("orphaned") == place.produced("orphaned", {0: len(SLOW)})
+
+
+def test_a_task_that_is_marked_failed_ends_its_session_and_the_next_run_lands_the_rest(
+    place: AirflowPlace,
+) -> None:
+    create_topic(place.kafka, "ended")
+    produce(place.kafka, "ended", SLOW)
+    server, said = place.spark_connect, place.spark_connect.log.stat().st_size
+    run = place.start("ingest_ended")
+    doomed = work_for(place, "ended")
+    mark_failed(place, run)
+    until("its work has ended", lambda: not works_of(server) & doomed, GONE_SECONDS)
+    until("it did not end by itself", lambda: was_interrupted(place, said))
+    assert run.end() == "failed"
+    land_the_rest(place, "ended")
+    assert place.rows("ended") == place.produced("ended", {0: len(SLOW)})
 
 
 def test_backfills_in_any_order_twice_and_beside_the_schedule_land_each_offset_once(

@@ -15,11 +15,12 @@ import yaml
 
 from sandbox import Sandbox
 from sandbox.airflow_rest import ENDED, AirflowRest, Task
+from tallystick.domain.batches.paths import STAGING_NAME
 from tallystick.domain.identities import FeedName
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.batches import BatchRecord
 from tests.support.kafka_records import Record, records_in
-from tests.support.landed_files import names_in, rows_in
+from tests.support.landed_files import names_below, names_in, rows_in
 
 ROOT = "/airflow-tests"
 RUN_SECONDS = 240.0
@@ -97,6 +98,7 @@ class AirflowPlace:
             (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
         sandbox.airflow.settings["TALLYSTICK_FEEDS"] = str(folder)
         sandbox.up()
+        self.spark_connect = sandbox.spark_connect
         self.env = sandbox.env()
         self.kafka = self.env["KAFKA_BOOTSTRAP_SERVERS"]
         self.rest = AirflowRest(
@@ -127,6 +129,15 @@ class AirflowPlace:
         """Every row that readers of the plain tree see, doubles included, sorted by place."""
         found = [row for batch in self._directories(feed) for row in rows_in(self._web, batch)]
         return sorted(found, key=lambda each: (each.partition, each.offset))
+
+    def staged(self, feed: str) -> list[str]:
+        """Every file that attempts at the feed's batches have in staging now."""
+        plans = [each.status.plan for each in self.batches(feed)]
+        return [
+            name
+            for plan in plans
+            for name in names_below(self._web, f"{plan.root}/{STAGING_NAME}/{plan.batch_id}")
+        ]
 
     def produced(
         self, topic: str, until_offsets: Mapping[int, int], isolation: str = "read_committed"
