@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ def services(directory: Path, only: Sequence[str]) -> Iterator[Sandbox]:
     os.environ["JAVA_HOME"] = str(ensure_java())
     os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "sandbox" / "spark"))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # So that the services end with a bench that is ended.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sandbox = Sandbox(directory)
     try:
         sandbox.up(only=only, report=print)
