@@ -29,11 +29,12 @@ def main(address: str, folder: Path) -> None:
     """Have the server write rows below the folder, and read a text there."""
     signal.alarm(LONGEST_SECONDS)  # a request waits for ever on a server that hangs
     spark = SparkSession.builder.remote(address).create()
+    # Spark takes a path as it is: an escaped one, as of a folder with a space, is another one.
     rows = spark.range(0, 1_000, 1, 2).selectExpr(*COLUMNS)
-    rows.write.mode("overwrite").option("compression", "zstd").parquet((folder / "rows").as_uri())
+    rows.write.mode("overwrite").option("compression", "zstd").parquet(f"file:{folder / 'rows'}")
     text = folder / "text"
     text.write_text("as a plan is read")
-    spark.read.text(text.as_uri(), wholetext=True).head()
+    spark.read.text(f"file:{text}", wholetext=True).head()
     spark.stop()
 
 
