@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.rules.findings import Finding
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.local_directory import LocalFileStore
+from tests.support.meanwhile import Meanwhile
 from tests.support.story import FEED, Story, a_landed_story
 
 
@@ -52,9 +54,19 @@ def files(story: Story) -> list[Path]:
     return sorted((story.directory / "landing" / FEED).rglob("*.parquet"))
 
 
-def make_due(story: Story) -> None:
+def make_older(story: Story, by: timedelta) -> None:
     with psycopg.connect(story.dsn, autocommit=True) as hand:
-        hand.execute("UPDATE directory_look SET compared_at = compared_at - interval '8 days'")
+        hand.execute("UPDATE directory_look SET compared_at = compared_at - %s::interval", [by])
+
+
+def rot(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The file has other bytes from here on, which no listing shows."""
+    really = LocalFileStore.checksum
+    monkeypatch.setattr(
+        LocalFileStore,
+        "checksum",
+        lambda store, path: "sha256:00" if path.endswith(name) else really(store, path),
+    )
 
 
 def test_an_unchanged_feed_is_listed_and_not_asked(story: Story) -> None:
@@ -111,19 +123,72 @@ def test_a_changed_record_of_the_ledger_is_compared_at_once(story: Story) -> Non
     assert ("checksum", files(story)[0].name) in questions
 
 
+@pytest.mark.parametrize(("age", "is_due"), [(23, False), (25, True)])
+def test_a_directory_is_due_after_a_day(story: Story, age: int, is_due: bool) -> None:
+    looked(story)
+    make_older(story, timedelta(hours=age))
+    questions, _ = looked(story)
+    assert bool(questions) is is_due
+
+
+def test_a_directory_is_due_earlier_where_the_feed_says_so(story: Story) -> None:
+    looked(story)
+    make_older(story, timedelta(hours=3))
+    services = story.services()
+    often = services.feed.reconcile.model_copy(update={"scrub_every": timedelta(hours=2)})
+    feed = services.feed.model_copy(update={"reconcile": often})
+    store = Asked(services.store)
+    reconcile(replace(services, feed=feed, store=store))  # type: ignore[arg-type]
+    assert store.questions
+
+
 def test_what_no_listing_shows_is_found_when_it_is_due_and_stays_told(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked(story)
-    rotten = files(story)[2].name
-    really = LocalFileStore.checksum
-    monkeypatch.setattr(
-        LocalFileStore,
-        "checksum",
-        lambda store, path: "sha256:00" if path.endswith(rotten) else really(store, path),
-    )
+    rot(monkeypatch, files(story)[2].name)
     assert looked(story) == ([], ())
-    make_due(story)
+    make_older(story, timedelta(days=2))
     for _ in range(2):
         _, found = looked(story)
         assert {each.code.value for each in found} == {"C1"}
+
+
+def test_a_look_that_began_before_a_file_rotted_does_not_end_what_a_later_one_found(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked(story)
+    make_older(story, timedelta(days=2))
+
+    def rots_and_is_found() -> None:
+        rot(monkeypatch, files(story)[2].name)
+        assert {each.code.value for each in looked(story)[1]} == {"C1"}
+
+    services = story.services()
+    # Its files are asked before the manifests, so the first look has found this one well.
+    store = Meanwhile(services.store, rots_and_is_found, method="read")
+    reconcile(replace(services, store=store))  # type: ignore[arg-type]
+    questions, found = looked(story)
+    assert ("checksum", files(story)[2].name) in questions
+    assert {each.code.value for each in found} == {"C1"}
+    assert {each.finding.code.value for each in services.ledger.findings(FEED)} == {"C1"}
+
+
+def test_a_slower_look_does_not_end_what_was_found_of_a_manifest(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked(story)
+    ledger = story.services().ledger
+    seen = ledger.directory_looks(FEED, timedelta(days=1))
+    make_older(story, timedelta(days=2))
+    [manifest, *_] = sorted((story.directory / "landing" / FEED).rglob(MANIFEST_NAME))
+    broken = str(manifest.relative_to(story.directory))
+    really = LocalFileStore.read
+    monkeypatch.setattr(
+        LocalFileStore,
+        "read",
+        lambda store, path: b"{}" if path.endswith(broken) else really(store, path),
+    )
+    assert [each.code.value for each in looked(story)[1]] == ["N3"]
+    ledger.note_directory_looks(seen, [])  # by a look that had asked it before
+    assert [each.code.value for each in looked(story)[1]] == ["N3"]
