@@ -68,11 +68,12 @@ class SparkUnavailable(SparkError):
 
 
 class SparkRefused(SparkError):
-    """A Spark Connect server refuses the connection's token, or can't be trusted with it."""
+    """A Spark Connect server refuses the token, can't be trusted with it, or is no such server."""
 
     next_step = (
-        "Correct the connection's token or use_ssl. A server whose certificate is of an authority"
-        " of your own needs its file in GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, where this runs."
+        "Correct the connection's host, port, token or use_ssl. A server whose certificate is of an"
+        " authority of your own needs its file in GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, where this"
+        " runs."
     )
 
     def __init__(self, server: str, reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from tallystick.errors import SparkError, SparkRefused, SparkUnavailable
+from tallystick.errors import IngestionError, SparkError, SparkRefused, SparkUnavailable
 from tallystick.spark.causes import cause_of, failure_of
 from tallystick.spark.session_settings import SessionChanged
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 # started anew, or somebody ended the session.
 _LOST: Final = (
     "RETRIES_EXCEEDED",
-    "INVALID_HANDLE",
+    "INVALID_HANDLE.",
     "SESSION_",
     "ACTIVE_SESSION",
     "RESPONSE_ALREADY_RECEIVED",
     "UNAVAILABLE",
 )
 _STRANGE_SERVER: Final = "incorrect server side session"
-_REFUSED: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+# The last one: another service listens there.
+_REFUSED: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 # gRPC tells these as a server that is not there, and the client tries again.
 _BAD_TLS: Final = (
     "CERTIFICATE_VERIFY_FAILED",
@@ -50,7 +51,8 @@ def is_lost(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
+    # An error of ours is a verdict on earlier work: what had caused it says nothing of this error.
+    while error is not None and not isinstance(error, IngestionError):
         yield error
         error = error.__cause__ or error.__context__
 

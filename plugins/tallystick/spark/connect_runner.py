@@ -178,7 +178,8 @@ def _text(spark: SparkSession, uri: str) -> str:
     except Exception as error:
         if not any(each in str(error) for each in _NO_SUCH_PLACE):
             raise
-        accepted = f"one that the server knows: {failure_of(error)}"
+        logger.warning("%s can't be read by the server: %s", uri, failure_of(error))
+        accepted = "one that the Spark Connect server knows and reaches"
         raise ConfigurationError("the target's file system", uri, accepted) from error
     assert row is not None  # a whole text is one row
     return str(row[0])

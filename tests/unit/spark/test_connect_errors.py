@@ -5,10 +5,14 @@ from __future__ import annotations
 import grpc
 import pytest
 from pyspark.errors.exceptions.base import PySparkAssertionError
-from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
+from pyspark.errors.exceptions.connect import (
+    AnalysisException,
+    SparkConnectGrpcException,
+    SparkException,
+)
 from pyspark.sql.connect.client.retries import RetriesExceeded
 
-from tallystick.errors import SparkRefused, SparkUnavailable
+from tallystick.errors import ApplicationOverdue, SparkRefused, SparkUnavailable
 from tallystick.spark.connect_errors import is_lost, server_error
 from tallystick.spark.session_settings import SessionChanged
 
@@ -45,6 +49,7 @@ def told(code: str, details: str) -> Exception:
 REFUSED = [
     ("UNAUTHENTICATED", "Invalid authentication token"),
     ("PERMISSION_DENIED", "not yours"),
+    ("UNIMPLEMENTED", "Method not found: spark.connect.SparkConnectService/Config"),
     ("UNAVAILABLE", HANDSHAKE + "OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: self signed"),
     ("UNAVAILABLE", HANDSHAKE + "OPENSSL_internal:WRONG_VERSION_NUMBER: OK"),
     ("UNAVAILABLE", TLS + "Custom verification check failed: Hostname Verification Check failed."),
@@ -59,7 +64,7 @@ GONE = [
 
 
 @pytest.mark.parametrize(("code", "details"), REFUSED)
-def test_a_token_or_a_certificate_that_is_refused_is_not_tried_again(
+def test_a_connection_that_does_not_fit_the_server_is_not_tried_again(
     code: str, details: str
 ) -> None:
     error = server_error(SERVER, told(code, details))
@@ -107,4 +112,22 @@ def test_a_session_that_somebody_else_has_changed_is_not_ours_any_more() -> None
 def test_work_that_has_failed_is_not_the_server_s_fault() -> None:
     error = AnalysisException("no", errorClass="PATH_NOT_FOUND", messageParameters={})
     assert server_error(SERVER, error) is None
+    assert not is_lost(error)
+
+
+def test_a_read_that_fails_after_an_overdue_landing_is_not_the_server_s_fault() -> None:
+    overdue = ApplicationOverdue("batch b", "connect:1", "0:01:00")
+    overdue.__cause__ = told("CANCELLED", "Channel closed!")
+    try:
+        raise overdue
+    except ApplicationOverdue:
+        with pytest.raises(SparkException) as read:
+            raise SparkException("no such record", errorClass="FAILED_READ_FILE") from None
+
+    assert not is_lost(read.value)
+    assert server_error(SERVER, read.value) is None
+
+
+def test_a_condition_that_only_resembles_a_lost_handle_is_the_work_s_own() -> None:
+    error = AnalysisException("no", errorClass="INVALID_HANDLER", messageParameters={})
     assert not is_lost(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -80,6 +81,27 @@ def test_all_around_an_unreadable_record_is_landed_by_the_first_run_after_two_fa
         f"Spark can't read orders-0 [77, 78): {WHY}. The next run lands the other offsets of the"
         " batch. docs/runbook.md, A11, says what to do about these."
     )
+
+
+class Chained(ScriptedSpark):
+    """Notes the error that whatever a search raises would be chained to."""
+
+    while_handled: BaseException | None = None
+
+    def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
+        self.while_handled = sys.exception()
+        super().search(order, noted=noted)
+
+
+def test_a_search_begins_when_the_landing_s_error_is_not_handled_any_more(story: Story) -> None:
+    services = story.services()
+    spark = Chained(story.broker, services.store)
+    spark.unreadable = {(0, 77): WHY}
+
+    report = landed(replace(services, spark=spark), 2)
+
+    assert told(report) == ["RecordsUnreadable"]
+    assert spark.while_handled is None
 
 
 def test_the_one_offset_is_a_finding_of_the_run_with_sparks_reason(story: Story) -> None:

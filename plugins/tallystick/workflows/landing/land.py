@@ -83,10 +83,13 @@ def _carry_out(
     """Let Spark write the batch; raises ApplicationFailed or -Overdue, or RecordsUnreadable."""
     try:
         services.spark.run(order, started=partial(_note_application, services, attempt))
-    except (ApplicationFailed, ApplicationOverdue):
-        with lease_renewed(services, attempt):  # the search has a time of its own
-            set_unreadable_aside(services, attempt, before)
-        raise
+        return
+    except (ApplicationFailed, ApplicationOverdue) as error:
+        failed = error
+    # Not while the error is handled: Python would chain it to every error of the search.
+    with lease_renewed(services, attempt):  # the search has a time of its own
+        set_unreadable_aside(services, attempt, before)
+    raise failed
 
 
 def begin(
