@@ -82,8 +82,8 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a server without any setting of ours that a landing could lean on."""
-    with watched_sandbox(tmp_path_factory.mktemp("connect")) as apart:
+    """The URL of a server without settings of ours to lean on, in a folder with a space."""
+    with watched_sandbox(tmp_path_factory.mktemp("a folder")) as apart:
         odd = {
             "spark.sql.session.timeZone": "Asia/Tokyo",
             "spark.driver.extraJavaOptions": "",
