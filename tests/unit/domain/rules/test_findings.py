@@ -74,7 +74,7 @@ def test_everything_fails_that_is_neither_harmless_nor_accepted() -> None:
         ({"cause": "in other words."}, False),
         ({"evidence": {"log_start_offset": 8}}, False),
     ],
-    ids=str,
+    ids=lambda each: str(*each) if isinstance(each, dict) else str(each),
 )
 def test_a_key_says_what_a_finding_is_about_and_not_what_is_said(
     change: dict[str, object], is_another: bool
