@@ -4,23 +4,24 @@ be.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
-from tallystick.domain.batches.batch import Attempt, BatchStatus
+from tallystick.domain.batches.batch import Attempt, BatchStatus, CommittedFile
 from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.batches.taking import Beginning, beginning, is_free_for, may_be_adopted
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.planning.log_changes import CutClaim, LogChanges
 from tallystick.errors import AttemptFenced, BatchBusy
-from tests.support.ledger_story import MINUTE, NO_TIME, OWNER, RIVAL, LedgerStory
+from tests.support.ledger_story import FEED, MINUTE, NO_TIME, OWNER, RIVAL, LedgerStory
 
 LEASES = [(OWNER, MINUTE), (RIVAL, MINUTE), (OWNER, NO_TIME)]
 NEVER_SEEN = AttemptId("f" * 16)
 
 
-def give_up(story: LedgerStory, batch: BatchStatus) -> None:
+def abandon(story: LedgerStory, batch: BatchStatus) -> None:
     [planned] = batch.plan.ranges
     cut = CutClaim(
         batch.plan.batch_id,
@@ -47,10 +48,28 @@ def a_batch(
     if state is BatchState.PUBLISHED:
         story.ledger.mark_published(batch_id)
     if state is BatchState.ABANDONED:
-        give_up(story, story.status(batch_id))
+        abandon(story, story.status(batch_id))
     batch = story.status(batch_id)
     assert batch.state is state
     return batch, attempts
+
+
+def a_give_up(
+    story: LedgerStory, start: int, state: BatchState, holder: Owner, lease: timedelta
+) -> BatchStatus:
+    """A repair in this state that gives up a file of its own, and claims nothing."""
+    landed = story.committed((0, start, start + 1))
+    [file] = [each for each in story.ledger.files(FEED) if each.batch_id == landed.batch_id]
+    plan = replace(story.batch_of(), replaces=(CommittedFile(file.batch_id, file.file.name),))
+    story.freeze(plan, owner=holder, lease=lease)
+    if state is not BatchState.PLANNED:
+        attempt = story.begin(plan.batch_id, owner=holder, lease=lease)
+    if state is BatchState.VERIFIED:
+        story.verify(attempt)
+    batch = story.status(plan.batch_id)
+    assert batch.state is state
+    assert batch.plan.is_give_up
+    return batch
 
 
 def begun(story: LedgerStory, batch: BatchStatus, known: Attempt | None, owner: Owner) -> Beginning:
@@ -102,6 +121,20 @@ def test_a_plan_adopts_what_it_may(story: LedgerStory) -> None:
         assert bool(frozen.adopted) == may_be_adopted(batch, owner), batch
         told.add(bool(frozen.adopted))
     assert told == {True, False}
+
+
+def test_no_plan_adopts_files_that_are_given_up(story: LedgerStory) -> None:
+    story.open({0: (0, 1000)})
+    unfinished = [each for each in BatchState if each.is_unfinished]
+    for start, (state, (holder, lease), owner) in enumerate(
+        product(unfinished, LEASES, (OWNER, RIVAL))
+    ):
+        batch = a_give_up(story, start, state, holder, lease)
+
+        frozen = story.freeze(adopted=[batch.plan.batch_id], owner=owner)
+
+        assert not may_be_adopted(batch, owner)
+        assert not frozen.adopted, batch
 
 
 def test_an_attempt_is_told_as_it_was_begun(story: LedgerStory) -> None:

@@ -2,6 +2,7 @@
 
 The ledger asks under the lock of the batch's row, and a dry run asks of what the ledger says. The
 statement `adopt_batches` guards the same rule against a race; tests/contract holds the two equal.
+Who may take claims away from a batch is another question: `BatchStatus.is_held` answers it.
 """
 
 from __future__ import annotations

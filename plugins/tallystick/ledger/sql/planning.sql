@@ -295,15 +295,20 @@ SELECT batch_id, old_batch_id, name FROM replaced_file
  ORDER BY batch_id, old_batch_id, name COLLATE "C";
 
 -- name: adopt_batches
--- Take over unfinished batches that nobody else holds and nobody is working on at this moment.
+-- Take over unfinished batches that nobody else holds and nobody is working on at this moment; none
+-- that gives files up, which is a repair without a claim.
 -- Guards `may_be_adopted` of domain/batches/taking.py, on the rows themselves: a rival may have come
 -- since the plan was decided.
 UPDATE batch b
    SET holder = :owner, lease_until = clock_timestamp() + :lease::interval
-  FROM (SELECT batch_id FROM batch
-         WHERE batch_id = ANY(:batch_ids::text[]) AND feed = :feed
-           AND state IN ('planned', 'landing', 'verified')
-           AND (lease_until IS NULL OR lease_until <= clock_timestamp() OR holder = :owner)
+  FROM (SELECT batch_id FROM batch idle
+         WHERE idle.batch_id = ANY(:batch_ids::text[]) AND idle.feed = :feed
+           AND idle.state IN ('planned', 'landing', 'verified')
+           AND (idle.lease_until IS NULL OR idle.lease_until <= clock_timestamp()
+                OR idle.holder = :owner)
+           AND (NOT EXISTS (SELECT FROM replaced_file f WHERE f.batch_id = idle.batch_id)
+                OR EXISTS (SELECT FROM offset_range r
+                            WHERE r.batch_id = idle.batch_id AND r.state = 'claimed'))
          ORDER BY batch_id
            FOR NO KEY UPDATE SKIP LOCKED) free
  WHERE b.batch_id = free.batch_id
