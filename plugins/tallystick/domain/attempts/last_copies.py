@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -153,19 +153,22 @@ def fate_of(
     snapshot: BrokerSnapshot | None,
     *,
     is_over: bool,
+    is_copied: Callable[[], bool],
 ) -> Fate:
     """What becomes of a dead attempt's files; `is_over` says that its batch lands nothing more.
 
-    Without a snapshot the log is not taken for a copy.
+    Without a snapshot the log is not taken for a copy. `is_copied` says that the committed files
+    are there which hold the rest; it reads them, so it is asked only where its answer counts.
     """
-    if not files.holds_rows or not at_risk:
+    if not files.holds_rows:
         return Fate.DELETED
     if is_over and any(each.is_given_up(snapshot) for each in at_risk):
         return Fate.QUARANTINED
     # What is whole may be proven once the log has lost it; what the log has now may expire soon.
     is_in_log = all(each.is_in_log(snapshot, files.epochs) for each in at_risk)
     is_best = files.is_newest_whole or files.is_proven
-    return Fate.DELETED if is_in_log and not is_best else Fate.KEPT
+    is_needed = bool(at_risk) and (is_best or not is_in_log)
+    return Fate.DELETED if not is_needed and is_copied() else Fate.KEPT
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """Sweep: staging directories of attempts that can't commit any more: deleted, kept or quarantined.
 
 1. Only what the ledger says can never be committed is touched.
-2. Nothing is deleted that may be the only copy: `last_copies` decides, from the ledger's offsets,
-   the attempt's files, and one look at the log. What is committed counts as a copy only where its
-   file is seen now.
+2. Nothing is deleted that may be the only copy: `fate_of` decides, from the ledger's offsets, the
+   attempt's files, one look at the log, and the committed files that are seen now.
 3. A directory that can't be read is left for a later sweep, and stops none. A file system that is
    silent as a whole ends the sweep.
 """
@@ -13,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tallystick.domain.attempts.last_copies import AtRisk, DeadFiles, Fate, fate_of
 from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
@@ -145,14 +144,18 @@ def _put_away(
     is_newest_whole: bool = False,
 ) -> bool:
     """True when nothing is left in the directory."""
-    fate = Fate.DELETED
-    has_rows = holds_rows(services, staging)
-    if at_risk and has_rows:
+    files, snapshot = DeadFiles(holds_rows(services, staging), is_newest_whole, {}), None
+    if files.holds_rows and at_risk:
         is_proven = services.store.status(staging.manifest) is not None
-        files = DeadFiles(True, is_newest_whole, epochs_of(services, staging), is_proven)
-        fate = fate_of(files, at_risk, known.snapshot, is_over=is_over)
-    if fate is Fate.DELETED and has_rows and known.copies.missing(staging.batch_id, at_risk):
-        fate = Fate.KEPT
+        files = replace(files, epochs=epochs_of(services, staging), is_proven=is_proven)
+        snapshot = known.snapshot
+    fate = fate_of(
+        files,
+        at_risk,
+        snapshot,
+        is_over=is_over,
+        is_copied=lambda: not known.copies.missing(staging.batch_id, at_risk),
+    )
     if fate is not Fate.KEPT:
         # Or it may write anew what is put away.
         services.spark.interrupt(staging.attempt_id)

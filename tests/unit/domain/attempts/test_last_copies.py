@@ -126,7 +126,50 @@ def test_nothing_is_deleted_that_may_be_the_only_copy(
     fate: Fate,
 ) -> None:
     # Invariant 1 of `last_copies`.
-    assert fate_of(files, at_risk, snapshot, is_over=is_over) is fate
+    assert fate_of(files, at_risk, snapshot, is_over=is_over, is_copied=lambda: True) is fate
+
+
+@pytest.mark.parametrize(
+    ("files", "at_risk", "snapshot", "is_over", "fate"),
+    [row[1:] for row in FATES],
+    ids=[f"{row[0]}, {row[5].value}" for row in FATES],
+)
+def test_what_a_missing_file_held_is_not_deleted_with_its_only_copy(
+    files: DeadFiles,
+    at_risk: Sequence[AtRisk],
+    snapshot: BrokerSnapshot | None,
+    is_over: bool,
+    fate: Fate,
+) -> None:
+    is_spared = fate is Fate.DELETED and files.holds_rows
+    expected = Fate.KEPT if is_spared else fate
+
+    assert fate_of(files, at_risk, snapshot, is_over=is_over, is_copied=lambda: False) is expected
+
+
+@pytest.mark.parametrize(
+    ("files", "at_risk", "is_asked"),
+    [
+        (FILES, (), True),
+        (FILES, [CLAIMED], True),
+        (replace(FILES, holds_rows=False), [CLAIMED], False),
+        (WHOLE, [CLAIMED], False),
+        (replace(FILES, is_proven=True), [CLAIMED], False),
+        (FILES, [LOST], False),
+    ],
+)
+def test_committed_files_are_read_only_where_the_answer_counts(
+    files: DeadFiles, at_risk: Sequence[AtRisk], is_asked: bool
+) -> None:
+    asked = []
+
+    def is_copied() -> bool:
+        asked.append(True)
+        return True
+
+    fate_of(files, at_risk, NOW, is_over=True, is_copied=is_copied)
+
+    assert bool(asked) is is_asked
 
 
 PARTS: list[tuple[str, list[tuple[int, int]], int, tuple[int, int] | None, list[tuple[int, int]]]]
