@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from tallystick.domain.batches.batch import TriedBatch
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import FeedName
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import PastBounds
@@ -101,7 +102,9 @@ class PostgresEvidence:
     def left_unread(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange]]:
         """What was seen of logs that a rebuild has closed, and is neither committed nor lost."""
         with self._connection.reading() as transaction:
-            rows = transaction.rows("left_unread", feed=feed)
+            rows = transaction.rows(
+                "left_unread", feed=feed, rebuilt=FindingCode.LEDGER_BEHIND.value
+            )
             ids = [row.generation_id for row in rows]
             accounts = {each.generation_id: each for each in _accounts(transaction, feed, ids)}
         found = ((accounts[row.generation_id], row) for row in rows)

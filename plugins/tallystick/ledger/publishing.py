@@ -8,6 +8,7 @@ from typing import Any
 from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState, RangeState
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import AttemptId, BatchId, FeedName
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
@@ -70,6 +71,7 @@ def offsets_at_risk(
         batch_ids=list(batch_ids),
         doubting_rows=codes_with(Trait.DOUBTS_ROWS),
         doubting_a_file=codes_with(Trait.DOUBTS_FILE),
+        given_up=FindingCode.COMMITTED_FILE_MISSING.value,
     )
     for row in rows:
         partition = TopicPartition(row.topic, row.partition)

@@ -97,7 +97,7 @@ SELECT g.generation_id, lower(part) AS from_offset, upper(part) AS until_offset
        int8multirange(int8range(g.frontier,
                                 greatest(g.frontier, g.last_seen_until, known.until_offset)))
        - known.held) AS part
- WHERE g.feed = :feed AND g.state = 'closed' AND g.ending_code = 'A10'
+ WHERE g.feed = :feed AND g.state = 'closed' AND g.ending_code = :rebuilt
  ORDER BY g.generation_id, lower(part);
 
 -- name: committed_in_two_lives

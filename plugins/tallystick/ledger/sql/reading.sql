@@ -119,7 +119,7 @@ WITH gone AS (
     FROM offset_range r
    WHERE r.batch_id = ANY(:batch_ids::text[])
      AND (r.state IN ('claimed', 'released', 'unreadable')
-          OR (r.state = 'lost' AND r.loss_code <> 'A8'))
+          OR (r.state = 'lost' AND r.loss_code <> :given_up))
   UNION ALL
   -- By its files: its ranges may be folded into others.
   SELECT b.batch_id, g.generation_id, 'committed', false,
