@@ -29,8 +29,8 @@ from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.finding_part import stored_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
+from tallystick.domain.rules.outcome import Outcome, outcome_of
 from tallystick.domain.rules.registry import RULE_OF
-from tallystick.domain.rules.rule import Trait
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.report.wording import grouped, place_text
 from tallystick.workflows.reconciling import reporting
@@ -166,8 +166,8 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
 
 def exit_code_of_report(report: ReportDocument) -> int:
     """A proven trouble is one, whoever was silent; silence alone is `could not tell`."""
-    failing = [each.code for each in report.findings if each.standing_verdict in FAILING_VERDICTS]
-    if not all(RULE_OF[FindingCode(code)].has(Trait.SILENCE) for code in failing):
+    found = ((RULE_OF[FindingCode(each.code)], each.standing_verdict) for each in report.findings)
+    if outcome_of(found) is Outcome.TROUBLE:
         return FINDINGS
     # Of a partition nothing may be proven, though nothing was found.
     is_told = report.is_complete and report.verdict not in FAILING_VERDICTS

@@ -66,7 +66,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     # Workflows and reports take a second, which a DAG file must not wait for.
     from tallystick.domain.batches.paths import report_page
     from tallystick.domain.rules.findings import Level
-    from tallystick.domain.rules.rule import Trait
+    from tallystick.domain.rules.outcome import Outcome, outcome_of
     from tallystick.domain.rules.run_news import numbered
     from tallystick.report.faces import face_of
     from tallystick.workflows.reconciling import reconciliation, reporting
@@ -88,8 +88,10 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         page,
         feed.name,
     )
-    failing = [each for each in found.findings if each.verdict.value in feed.reconcile.fail_on]
-    if failing and all(each.rule.has(Trait.SILENCE) for each in failing):
+    fail_on = feed.reconcile.fail_on
+    failing = [each for each in found.findings if each.verdict in fail_on]
+    outcome = outcome_of(((each.rule, each.verdict) for each in found.findings), fail_on)
+    if outcome is Outcome.SILENCE:
         raise AirflowException(
             f"Feed {feed.name}: {failing[0]} A part of the report is UNKNOWN; Airflow asks again."
         )
@@ -102,7 +104,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         "report": number,
     }
     context["outlet_events"][verdict_asset_of(feed.name)].extra = summary
-    if not failing:
+    if outcome is Outcome.CLEAN:
         context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, summary)
         raise DownstreamTasksSkipped(tasks=[JUDGE_TASK])
     return summary
