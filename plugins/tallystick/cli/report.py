@@ -29,7 +29,7 @@ from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.finding_part import stored_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
-from tallystick.domain.rules.outcome import Outcome, outcome_of
+from tallystick.domain.rules.outcomes import Outcome, outcome_of
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.report.wording import grouped, place_text

@@ -66,7 +66,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     # Workflows and reports take a second, which a DAG file must not wait for.
     from tallystick.domain.batches.paths import report_page
     from tallystick.domain.rules.findings import Level
-    from tallystick.domain.rules.outcome import Outcome, outcome_of
+    from tallystick.domain.rules.outcomes import Outcome, outcome_of
     from tallystick.domain.rules.run_news import numbered
     from tallystick.report.faces import face_of
     from tallystick.workflows.reconciling import reconciliation, reporting
