@@ -315,8 +315,9 @@ def test_after_a_purge_everybody_says_the_same(landing: CommandLine, story: Stor
 class NoSpark:
     """A cluster where no application ever ends well."""
 
-    def interrupt(self, attempt_id: str) -> None:
+    def interrupt(self, attempt_id: str) -> bool:
         """Nothing runs."""
+        return True
 
     def run(self, order: LandingOrder, *, started: object) -> NoReturn:
         raise ApplicationFailed(order.batch_id, "application_1", "no executor was given")

@@ -360,9 +360,12 @@ class ScriptedSpark:
         """By partition and offset: records at which every application hangs until it is ended."""
         self.interrupted: list[str] = []
         """Attempts whose work was ended, in that order."""
+        self.is_heard = True
+        """False: the server is silent when an attempt's work is to be ended."""
 
-    def interrupt(self, attempt_id: str) -> None:
+    def interrupt(self, attempt_id: str) -> bool:
         self.interrupted.append(attempt_id)
+        return self.is_heard
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         plan = LandingPlan.from_json(self._text(order.plan_uri))

@@ -49,8 +49,9 @@ class SessionRunner:
     told: Callable[[LandingPlan], LandingPlan] = lambda plan: plan
     """What the landing is told instead of the plan: a job that does something else."""
 
-    def interrupt(self, attempt_id: str) -> None:
+    def interrupt(self, attempt_id: str) -> bool:
         """Nothing: the session is this process's."""
+        return True
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         text = self.spark.read.text(order.plan_uri, wholetext=True).head()

@@ -46,7 +46,7 @@ class LandOperator(BoundSparkSubmitOperator):
         super().__init__(conn_id=feed.spark.connection, durable=False, **kwargs)
         self.feed = feed
         self.batch_id = batch_id
-        self._interrupt: Callable[[], None] | None = None
+        self._interrupt: Callable[[], object] | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """The attempt's fields; None when nothing is left to land."""
@@ -88,8 +88,9 @@ class _OperatorRunner:
     def __init__(self, operator: LandOperator, context: Context) -> None:
         self._operator, self._context = operator, context
 
-    def interrupt(self, attempt_id: str) -> None:
-        """Nothing: an application dies with the task that started it."""
+    def interrupt(self, attempt_id: str) -> bool:
+        """Nothing: in client mode an application has died with the task that started it."""
+        return True
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; raises ApplicationFailed with its cause."""

@@ -42,11 +42,12 @@ class SparkRunner(Protocol):
     names and is not there.
     """
 
-    def interrupt(self, attempt_id: str) -> None:
+    def interrupt(self, attempt_id: str) -> bool:
         """End whatever an attempt still does, whoever started it; nothing where nothing runs.
 
-        An application of spark-submit has died with the process that started it. Raises nothing: an
-        attempt that can't be interrupted can commit nothing either.
+        False: a server that is shared does not answer, and may take as long for the next attempt.
+        An application of spark-submit is not asked: in client mode it has died with the process
+        that started it. Raises nothing: an attempt that can't be interrupted can commit nothing.
         """
         ...
 

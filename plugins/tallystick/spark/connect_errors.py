@@ -50,6 +50,11 @@ def is_lost(error: BaseException) -> bool:
     return any(_says_lost(each) for each in _causes(error))
 
 
+def has_ended(error: BaseException) -> bool:
+    """True for an error that says that the session was ended before."""
+    return _condition_of(error) == "INVALID_HANDLE.SESSION_CLOSED"
+
+
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     # An error of ours is a verdict on earlier work: what had caused it says nothing of this error.
     while error is not None and not isinstance(error, IngestionError):
@@ -60,12 +65,17 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _says_lost(error: BaseException) -> bool:
     if isinstance(error, SessionChanged):
         return True
-    condition = getattr(error, "getCondition", lambda: None)()
+    condition = _condition_of(error)
     if condition:
         return any(each in condition for each in _LOST)
     # Without a condition: what gRPC says itself. Spark's own errors are of classes below this one.
     is_of_wire = type(error).__name__ == "SparkConnectGrpcException"
     return is_of_wire or _STRANGE_SERVER in str(error)
+
+
+def _condition_of(error: BaseException) -> str | None:
+    condition: str | None = getattr(error, "getCondition", lambda: None)()
+    return condition
 
 
 def _is_of_wire(error: BaseException) -> TypeGuard[grpc.Call]:

@@ -52,10 +52,10 @@ class ConnectRunner:
     feed_conf: Mapping[str, str]
     longest: timedelta
 
-    def interrupt(self, attempt_id: str) -> None:
-        """End the attempt's sessions, whoever opened them; nothing where nothing runs."""
-        for work in (LANDING, SEARCH):
-            self.server.end_session(session_of(attempt_id, work))
+    def interrupt(self, attempt_id: str) -> bool:
+        """End the attempt's sessions, whoever opened them; False once nobody answers."""
+        sessions = (session_of(attempt_id, work) for work in (LANDING, SEARCH))
+        return all(self.server.end_session(each) for each in sessions)
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the plan is landed; raises ApplicationFailed, -Overdue, SparkUnavailable."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.errors import ConfigurationError
-from tallystick.spark.connect_errors import server_error
+from tallystick.spark.connect_errors import has_ended, server_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,8 @@ _TRIES: Final = 4
 """Of a request that nobody answers: about four seconds. The caller tries again later."""
 _ENDING_SECONDS: Final = 10.0
 """As long as a session is being ended, at most: a server that is frozen answers nothing."""
+_MOMENT_SECONDS: Final = 0.5
+"""Until a request that was interrupted is in a state in which it can be closed."""
 _NO_SOURCE: Final = ("DATA_SOURCE_NOT_FOUND", "Failed to find data source: kafka")
 _CONNECTOR: Final = "Kafka's connector (spark-sql-kafka-0-10), by the server's --jars or --packages"
 
@@ -75,10 +78,12 @@ class ConnectServer:
         or for a property that a session can't set.
         """
         session = self._opened(session_id, _TRIES)
+        is_idle = False
         try:
             opened(session)
             self._prepare(session.spark, conf, reads_kafka=reads_kafka)
             yield session.spark
+            is_idle = True
         except Exception as error:
             told = server_error(self.master, error)
             if told is None:
@@ -86,28 +91,39 @@ class ConnectServer:
             raise told from error
         finally:
             session.close()
-            self.end_session(session_id, is_used_up=not is_opened_again)
+            self._end(session_id, is_idle=is_idle, is_used_up=not is_opened_again)
 
-    def end_session(self, session_id: str, *, is_used_up: bool = True) -> None:
-        """End what the session with this id does; nobody opens it again once its id is used up.
+    def end_session(self, session_id: str) -> bool:
+        """End what the session with this id does; its id is used up. False: nobody has answered.
 
         Raises nothing: an attempt that can't be interrupted can commit nothing either.
         """
+        return self._end(session_id, is_idle=False, is_used_up=True)
+
+    def _end(self, session_id: str, *, is_idle: bool, is_used_up: bool) -> bool:
+        if is_idle and not is_used_up:
+            return True
         try:
             session = self._opened(session_id, 1)
         except Exception as error:  # noqa: BLE001 - an address that the client can't read
             logger.warning("%s: session %s is not ended: %s", self.master, session_id, error)
-            return
+            return False
         late = threading.Timer(_ENDING_SECONDS, session.close)
         late.daemon = True
         late.start()
         try:
-            session.spark.interruptAll()
+            if not is_idle:
+                session.spark.interruptAll()
             if is_used_up:
-                session.spark.client.release_session()
+                _release(session.spark)
         except Exception as error:  # noqa: BLE001 - it has ended already, or nobody answers
+            if has_ended(error):
+                return True
             why = server_error(self.master, error) or error
             logger.info("%s: session %s is not ended: %s", self.master, session_id, why)
+            return False
+        else:
+            return True
         finally:
             late.cancel()
             session.close()
@@ -166,6 +182,15 @@ class ConnectServer:
 def session_of(attempt_id: str, work: str) -> str:
     """The id of the session in which an attempt does this work: a UUID, always the same one."""
     return str(uuid.uuid5(uuid.UUID(int=0), f"tallystick {attempt_id} {work}"))
+
+
+def _release(spark: SparkSession) -> None:
+    """Use the session's id up. A server may refuse it while a request is being interrupted."""
+    try:
+        spark.client.release_session()
+    except Exception:  # noqa: BLE001 - the second answer is the one that counts
+        time.sleep(_MOMENT_SECONDS)
+        spark.client.release_session()
 
 
 def _has_connector(spark: SparkSession) -> bool:

@@ -73,8 +73,9 @@ class SubmitRunner:
         self._kafka_secrets = kafka_secrets
         self._longest = longest
 
-    def interrupt(self, attempt_id: str) -> None:
-        """Nothing: an application dies with the process that started it."""
+    def interrupt(self, attempt_id: str) -> bool:
+        """Nothing: in client mode an application has died with the process that started it."""
+        return True
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; raises ApplicationFailed with its cause.

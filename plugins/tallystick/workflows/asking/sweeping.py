@@ -43,10 +43,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Sweep:
-    """What this sweep knows of other copies: asked once, and only if it matters."""
+    """What this sweep knows: asked once, and only if it matters."""
 
     services: Services
     copies: CommittedCopies
+    committed: Collection[AttemptId]
+    """Dead attempts whose work had ended before it was committed."""
+    _is_heard: bool = True
     _seen: list[BrokerSnapshot | None] = field(default_factory=list)
 
     @property
@@ -60,6 +63,11 @@ class _Sweep:
                 self._seen.append(None)
         return self._seen[0]
 
+    def interrupt(self, attempt_id: AttemptId) -> None:
+        """End what a dead attempt still does, if anybody answers."""
+        if self._is_heard and attempt_id not in self.committed:
+            self._is_heard = self.services.spark.interrupt(attempt_id)
+
 
 def sweep(services: Services) -> int:
     """How many staging directories are gone that can never be committed any more.
@@ -67,11 +75,12 @@ def sweep(services: Services) -> int:
     The ledger says in one answer that the token is dead and that the attempt did not commit; a dead
     token can't come to life again.
     """
-    known = _Sweep(services, CommittedCopies(services))
     with at(services, "sweep"):
         dead = services.ledger.dead_attempts(services.feed_name)
         ids = sorted({each.attempt.batch_id for each in dead})
         at_risk = services.ledger.offsets_at_risk(ids) if ids else {}
+    committed = {each.attempt.attempt_id for each in dead if each.has_committed}
+    known = _Sweep(services, CommittedCopies(services), committed)
     swept, whole = 0, _WholeAttempts(services, {each.attempt.attempt_id for each in dead})
     for each in reversed(dead):
         attempt = each.attempt
@@ -158,7 +167,7 @@ def _put_away(
     )
     if fate is not Fate.KEPT:
         # Or it may write anew what is put away.
-        services.spark.interrupt(staging.attempt_id)
+        known.interrupt(staging.attempt_id)
     match fate:
         case Fate.DELETED:
             services.store.delete(str(staging))

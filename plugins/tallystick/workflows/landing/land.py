@@ -71,10 +71,14 @@ def land_batch(
 
 
 def _interrupt_older(services: Services, attempt: Attempt) -> None:
-    """End what older attempts of the batch still do: they can commit nothing, and take room."""
+    """End what older attempts of the batch still do: they can commit nothing, and take room.
+
+    A server that is silent is asked once.
+    """
     for each in services.ledger.dead_attempts(services.feed_name):
-        if each.attempt.batch_id == attempt.batch_id and not each.has_committed:
-            services.spark.interrupt(each.attempt.attempt_id)
+        is_older = each.attempt.batch_id == attempt.batch_id and not each.has_committed
+        if is_older and not services.spark.interrupt(each.attempt.attempt_id):
+            return
 
 
 def _carry_out(
