@@ -42,7 +42,9 @@ def make_due(scene: Scene) -> None:
     """Every file is to be asked again."""
     with scene.services() as services:
         directories = services.ledger.directories(services.feed_name)
-        services.ledger.note_directory_looks({}, [each.batch_id for each in directories])
+        services.ledger.note_directory_looks(
+            {}, [each.batch_id for each in directories], compared_at=services.ledger.clock()
+        )
 
 
 @pytest.mark.parametrize("verb", ["entries", "checksum"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tallystick.domain.batches.batch import CommittedFile
@@ -108,16 +108,23 @@ class PostgresProofs:
         return {BatchId(row.batch_id): row.digest for row in rows}
 
     def note_directory_looks(
-        self, as_committed: Mapping[BatchId, bytes], others: Collection[BatchId]
+        self,
+        as_committed: Mapping[BatchId, bytes],
+        others: Collection[BatchId],
+        *,
+        compared_at: datetime,
     ) -> None:
         """Keep digests of directories that are as committed, and forget those of the others."""
+        # Two transactions: of two looks at once each may forget what the other one keeps.
+        with self._connection.writing() as transaction:
+            transaction.change("forget_directory_looks", batch_ids=list(others))
         with self._connection.writing() as transaction:
             transaction.change(
                 "note_directory_looks",
                 batch_ids=list(as_committed),
                 digests=list(as_committed.values()),
+                compared_at=compared_at,
             )
-            transaction.change("forget_directory_looks", batch_ids=list(others))
 
     def newest_look(self, feed: FeedName, root: str) -> int | None:
         """How far the readers' directories were compared."""

@@ -132,6 +132,8 @@ class PostgresReports:
     ) -> LandedTotals:
         """The feed's history in a few thousand numbers."""
         with self._connection.reading() as transaction:
+            directories = transaction.row("directories_at", feed=feed)
+            oldest_at = directories.oldest_at if directories else None
             places = {"edges": list(edges), "looks_at": list(looks_at)}
             logs, window_holes = _log_totals(transaction, feed, places)
             return LandedTotals(
@@ -159,6 +161,7 @@ class PostgresReports:
                         "check_ages", feed=feed, ages_seconds=list(ages_seconds)
                     )
                 ],
+                directories_at=in_utc(oldest_at) if oldest_at else None,
             )
 
     def newest_window_end(self, feed: FeedName, until: datetime) -> datetime | None:

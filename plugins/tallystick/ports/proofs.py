@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from tallystick.domain.batches.batch import CommittedFile
@@ -124,14 +124,21 @@ class ProofsRecord(Protocol):
 
     def directory_looks(self, feed: FeedName, every: timedelta) -> Mapping[BatchId, bytes]:
         """Digests of the directories that were as committed when they were asked, no longer ago
-        than this by the ledger's clock.
+        than this by the ledger's clock, and of whose rows no look since was not clean (L2, L3).
         """
         ...
 
     def note_directory_looks(
-        self, as_committed: Mapping[BatchId, bytes], others: Collection[BatchId]
+        self,
+        as_committed: Mapping[BatchId, bytes],
+        others: Collection[BatchId],
+        *,
+        compared_at: datetime,
     ) -> None:
-        """Keep digests of directories that are as committed, and forget those of the others."""
+        """Keep digests of directories that are as committed, and forget those of the others.
+
+        `compared_at` is when the look began, by the ledger's clock.
+        """
         ...
 
     def newest_look(self, feed: FeedName, root: str) -> int | None:

@@ -108,6 +108,8 @@ class LandedTotals:
     """Offsets committed for the first time, or recorded as lost, by the number of instants at or
     before."""
     ages: Sequence[AgeTotals]
+    directories_at: datetime | None
+    """Since when each directory that was as committed was asked; None where there is none."""
 
 
 class ReportsRecord(Protocol):

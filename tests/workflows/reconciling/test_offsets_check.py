@@ -148,3 +148,13 @@ def test_a_batch_that_is_told_already_keeps_no_other_from_its_turn(
     first, second = (look_at_offsets(story.services(), {sick}) for _ in range(2))
     assert first.read == {}
     assert list(second.read.values()) == [True]
+
+
+def test_a_file_that_changes_just_before_its_rows_are_read_is_not_read_as_committed(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows say nothing about the batch: the next look asks the file."""
+    monkeypatch.setattr(LocalFileStore, "checksum", lambda store, path: "other:00")
+    assert look_at_offsets(story.services()).read == {}
+    monkeypatch.setattr(LocalFileStore, "checksum", lambda store, path: "none:00")
+    assert list(look_at_offsets(story.services()).read.values()) == [True]

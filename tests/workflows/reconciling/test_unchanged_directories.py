@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from tallystick.domain.batches.paths import MANIFEST_NAME
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.batches.paths import MANIFEST_NAME, BatchPath
+from tallystick.domain.rules.findings import Finding, Level
+from tallystick.ports.scrubs import TakenSample
 from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import report_of
 from tests.support.local_directory import LocalFileStore
 from tests.support.meanwhile import Meanwhile
-from tests.support.story import FEED, Story, a_landed_story
+from tests.support.story import FEED, FixedClock, Story, a_landed_story
 
 
 class Asked:
@@ -190,5 +192,62 @@ def test_a_slower_look_does_not_end_what_was_found_of_a_manifest(
         lambda store, path: b"{}" if path.endswith(broken) else really(store, path),
     )
     assert [each.code.value for each in looked(story)[1]] == ["N3"]
-    ledger.note_directory_looks(seen, [])  # by a look that had asked it before
+    # By a look that had asked it before.
+    ledger.note_directory_looks(seen, [], compared_at=ledger.clock())
     assert [each.code.value for each in looked(story)[1]] == ["N3"]
+
+
+@pytest.mark.parametrize(
+    ("level", "is_asked"), [(Level.L2, True), (Level.L3, True), (Level.L4, False)]
+)
+def test_a_batch_that_could_not_be_read_since_is_asked_at_once(
+    story: Story, level: Level, is_asked: bool
+) -> None:
+    looked(story)
+    ledger = story.services().ledger
+    unread = BatchPath.parse(str(files(story)[1].parent)).batch_id
+    if level is Level.L4:
+        taken = TakenSample(0, 1, 1, 0, "its log has begun later")
+        ledger.record_sample(unread, taken, is_clean=False)
+    else:
+        ledger.record_unread([unread], level)
+    questions, _ = looked(story)
+    asked = {name for verb, name in questions if verb == "checksum"}
+    assert asked == ({files(story)[1].name} if is_asked else set())
+
+
+def test_a_look_from_after_the_ledgers_clock_is_none(story: Story) -> None:
+    looked(story)
+    make_older(story, timedelta(hours=-2))  # the clock was set back
+    questions, _ = looked(story)
+    assert questions
+
+
+def test_a_look_counts_from_when_it_began(story: Story) -> None:
+    services = story.services()
+    begun: list[datetime] = []
+    store = Meanwhile(
+        services.store, lambda: begun.append(services.ledger.clock()), method="checksum"
+    )
+    reconcile(replace(services, store=store))  # type: ignore[arg-type]
+    with psycopg.connect(story.dsn) as hand:
+        rows = hand.execute("SELECT compared_at FROM directory_look").fetchall()
+    assert len(rows) == 3
+    assert max(at for (at,) in rows) < begun[0]
+
+
+class Today(FixedClock):
+    """Has the time of the ledger's machine."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+def test_a_report_says_since_when_each_batch_was_looked_at(story: Story) -> None:
+    looked(story)
+    make_older(story, timedelta(hours=5))
+    services = replace(story.services(), clock=Today())
+    document = report_of(services, reconcile(services))
+    with psycopg.connect(story.dsn) as hand:
+        oldest = hand.execute("SELECT min(compared_at) FROM directory_look").fetchone()
+    assert {each.checked_at["L2"] for each in document.partitions} == set(oldest or ())

@@ -52,21 +52,29 @@ SELECT feed, :root, :changed_ms FROM feed WHERE feed = :feed
     ON CONFLICT (feed, root) DO UPDATE SET changed_ms = greatest(l.changed_ms, excluded.changed_ms);
 
 -- name: directory_looks
--- Directories that were as committed when they were asked, no longer ago than this.
+-- Directories that were as committed when they were asked, no longer ago than this, and that no look
+-- at their rows has found otherwise since, or could not read. What L4 says is of the broker, too.
 SELECT l.batch_id, l.digest
   FROM directory_look l JOIN batch b USING (batch_id)
- WHERE b.feed = :feed AND l.compared_at > clock_timestamp() - :every::interval;
+ WHERE b.feed = :feed AND l.compared_at > clock_timestamp() - :every::interval
+   AND l.compared_at <= clock_timestamp()
+   AND NOT EXISTS (SELECT FROM batch_check c
+                    WHERE c.batch_id = l.batch_id AND c.level <> 'L4' AND NOT c.is_clean
+                      AND c.checked_at > l.compared_at);
 
 -- name: note_directory_looks
--- Directories are as committed.
-INSERT INTO directory_look (batch_id, digest)
-SELECT batch_id, digest FROM unnest(:batch_ids::text[], :digests::bytea[]) AS seen(batch_id, digest)
+-- Directories are as committed, by a look that began then.
+INSERT INTO directory_look (batch_id, digest, compared_at)
+SELECT batch_id, digest, :compared_at
+  FROM unnest(:batch_ids::text[], :digests::bytea[]) AS seen(batch_id, digest)
  ORDER BY batch_id
-    ON CONFLICT (batch_id) DO UPDATE SET digest = excluded.digest, compared_at = clock_timestamp();
+    ON CONFLICT (batch_id) DO UPDATE SET digest = excluded.digest, compared_at = excluded.compared_at;
 
 -- name: forget_directory_looks
--- Directories are not as committed, so each look asks them again.
-DELETE FROM directory_look WHERE batch_id = ANY(:batch_ids::text[]);
+-- Directories are not as committed, so each look asks them again. Two looks lock rows in one order.
+DELETE FROM directory_look
+ WHERE batch_id IN (SELECT batch_id FROM directory_look WHERE batch_id = ANY(:batch_ids::text[])
+                     ORDER BY batch_id FOR UPDATE);
 
 -- name: row_counts
 -- Landed rows and lost offsets of each generation.

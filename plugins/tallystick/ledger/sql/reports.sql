@@ -136,6 +136,12 @@ SELECT level, stretch, count(*) AS batches, sum(record_count)::bigint AS record_
  GROUP BY level, stretch
  ORDER BY level, stretch;
 
+-- name: directories_at
+-- Since when each directory that was as committed was asked no more.
+SELECT min(l.compared_at) AS oldest_at
+  FROM directory_look l JOIN batch b USING (batch_id)
+ WHERE b.feed = :feed;
+
 -- name: newest_window_end
 -- The newest end of a window that was planned, at or before an instant.
 SELECT max(window_until) AS window_until FROM plan

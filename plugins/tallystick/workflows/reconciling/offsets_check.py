@@ -7,10 +7,11 @@ a long history costs no more than a short one. What a full read has proven count
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.evidence import batches_in_trouble
@@ -110,9 +111,14 @@ def _of_batch(services: Services, batch_id: BatchId) -> Sequence[Finding] | None
         read = services.store.read_back(directory)
     except (FileMissing, ManifestMismatch):
         return None
-    names = {each.name for each in batch.manifest.files}
     gone = {each.name for each in before if each.batch_id == batch_id}
-    is_as_committed = {each.name for each in read.files} == names - gone
+    standing = [each for each in batch.manifest.files if each.name not in gone]
+    is_as_committed = _bytes_of(read.files) == _bytes_of(standing)
     if not is_as_committed or services.ledger.replacements(services.feed_name) != before:
         return None
     return list(offset_findings(batch.manifest, gone, read))
+
+
+def _bytes_of(files: Iterable[LandedFile]) -> set[tuple[str, str]]:
+    """Which bytes these are: a checksum is of all of a file's."""
+    return {(each.name, each.checksum) for each in files}

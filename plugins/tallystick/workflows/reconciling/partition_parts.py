@@ -113,7 +113,9 @@ def _checked_at(reconciled: ReconcileReport, totals: LandedTotals) -> dict[str, 
     oldest = [each.oldest_at for each in deep if each.oldest_at is not None]
     is_whole = bool(deep) and all(each.stretch is not None for each in deep)
     heard_storage = reconciled.is_complete and Level.L2 in reconciled.levels
+    # What has not changed was asked by an earlier look.
+    asked_at = min(reconciled.taken_at, totals.directories_at or reconciled.taken_at)
     return {
-        Level.L2.value: reconciled.taken_at if heard_storage else None,
+        Level.L2.value: asked_at if heard_storage else None,
         "L3": min(oldest) if is_whole and oldest else None,
     }

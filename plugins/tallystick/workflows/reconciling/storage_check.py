@@ -58,10 +58,11 @@ def storage_findings(
     Raises StorageUnavailable when nothing can be said; a part that is refused is a finding.
     """
     feed, topic = services.feed_name, services.topic
+    begun_at = services.ledger.clock()
     with asking() as pool:
         tree = listed_tree(services, [f"{root}/{feed}" for root in feed_roots(services)], pool)
         seen = [each for each in directories if not tree.hides(str(each.path))]
-        listing = Listing.of(services, seen, tree)
+        listing = Listing.of(services, seen, tree, begun_at)
         asked = [each for each in seen if each.batch_id not in listing.as_before]
         told = partial(counted, services, "compare files", "directories")
         are_well = ask_all(pool, lambda each: _is_as_listed(services, each, tree), asked, told)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
@@ -25,19 +25,27 @@ from tallystick.workflows.stored.readers_tree import Tree
 # No listing shows that a block has lost its last copy. Kafka keeps records for seven days unless
 # told otherwise: what is found within one can be landed again.
 _DUE_AFTER: Final = timedelta(days=1)
+# To be raised with each change of what is digested, or how.
+_DIGEST_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The published directories of a listing, by batch."""
 
+    begun_at: datetime
+    """By the ledger's clock."""
     digests: dict[BatchId, bytes]
     as_before: frozenset[BatchId]
     """Those in which nothing has changed, that are not due, and of which no finding stands."""
 
     @classmethod
     def of(
-        cls, services: Services, directories: Sequence[CommittedDirectory], tree: Tree
+        cls,
+        services: Services,
+        directories: Sequence[CommittedDirectory],
+        tree: Tree,
+        begun_at: datetime,
     ) -> Listing:
         """What this listing says of them, against the looks on record.
 
@@ -62,7 +70,7 @@ class Listing:
             and each.batch_id not in in_trouble
             and str(each.path) not in places
         )
-        return cls(digests, frozenset(same))
+        return cls(begun_at, digests, frozenset(same))
 
     def note(self, services: Services, others: Collection[BatchId]) -> None:
         """Keep that all were as committed, but for these."""
@@ -72,11 +80,12 @@ class Listing:
             if batch not in self.as_before and batch not in others
         }
         if asked or others:
-            services.ledger.note_directory_looks(asked, sorted(others))
+            services.ledger.note_directory_looks(asked, sorted(others), compared_at=self.begun_at)
 
 
 def _digest(directory: CommittedDirectory, entries: Sequence[StoredEntry]) -> bytes:
     facts = [
+        _DIGEST_VERSION,
         directory.manifest_sha256.hex(),
         sorted((name, file.length_bytes, file.checksum) for name, file in directory.files.items()),
         sorted((each.name, each.length_bytes, each.version) for each in entries),
