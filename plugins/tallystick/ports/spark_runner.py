@@ -37,6 +37,8 @@ class ScrubOrder:
 class SparkRunner(Protocol):
     """One way to run the functions of `spark/` on a cluster.
 
+    In client mode an application dies with this process. In cluster mode its driver may live on.
+
     Each method also raises SparkUnavailable where a server that is shared does not answer,
     SparkRefused where it lets the connection not in, and ConfigurationError for what the connection
     names and is not there.
@@ -56,7 +58,6 @@ class SparkRunner(Protocol):
         known.
 
         Raises ApplicationFailed, or ApplicationOverdue when it ran for longer than the feed allows.
-        The application dies with this process.
         """
         ...
 
@@ -65,13 +66,13 @@ class SparkRunner(Protocol):
 
         The order's plan is a `SearchPlan`. `noted` hears a note before each read: a `ReadNote`
         as JSON; none where the driver runs elsewhere. Raises ApplicationFailed; ApplicationOverdue
-        where a single read takes minutes. The application dies with this process.
+        where a single read takes minutes.
         """
         ...
 
     def scrub(self, order: ScrubOrder) -> None:
         """Return when the application has ended well, with the result written.
 
-        Raises ScrubFailed or ApplicationOverdue. The application dies with this process.
+        Raises ScrubFailed or ApplicationOverdue.
         """
         ...

@@ -1,4 +1,5 @@
-"""Runs Spark applications by spark-submit. Each of them dies with this process.
+"""Runs Spark applications by spark-submit. In client mode each of them dies with this process; in
+cluster mode spark-submit does, and the driver may live on.
 
 It decides nothing about them: exit code 0 is success; what was written is for others to look at.
 """
