@@ -14,6 +14,7 @@ from psycopg import errors
 from tallystick.domain.batches.states import (
     TRANSITIONS,
     BatchState,
+    FindingState,
     HoleClass,
     RangeState,
     Verdict,
@@ -34,6 +35,14 @@ RANGE_STEPS = {
     ("unreadable", "lost"),
 }
 GENERATION_STEPS = {("open", "stopped"), ("open", "closed"), ("stopped", "closed")}
+FINDING_STEPS = {
+    ("open", "superseded"),
+    ("open", "remedied"),
+    ("open", "waived"),
+    ("waived", "open"),
+    ("waived", "superseded"),
+    ("waived", "remedied"),
+}
 
 
 @pytest.fixture
@@ -56,7 +65,7 @@ def allowed(hand: psycopg.Connection[tuple[object, ...]], statement: str) -> boo
         with hand.transaction(force_rollback=True):
             hand.execute(statement.encode())
     except errors.Error as error:
-        if error.sqlstate != "TS002":
+        if error.sqlstate not in ("TS001", "TS002"):
             raise
         return False
     return True
@@ -73,6 +82,7 @@ def allowed(hand: psycopg.Connection[tuple[object, ...]], statement: str) -> boo
         ("generation_state", GenerationState),
         ("hole_class", HoleClass),
         ("verdict", Verdict),
+        ("finding_state", FindingState),
     ],
 )
 def test_the_schemas_enumerations_are_the_domains(
@@ -91,6 +101,7 @@ def test_the_schemas_enumerations_are_the_domains(
         ("batch_state", {(a.value, b.value) for a, b in TRANSITIONS}),
         ("range_state", RANGE_STEPS),
         ("generation_state", GENERATION_STEPS),
+        ("finding_state", FINDING_STEPS),
     ],
 )
 def test_the_schemas_comments_show_the_steps(
@@ -193,6 +204,31 @@ def test_a_generation_takes_its_steps_and_no_other(
         )
     }
     assert taken == GENERATION_STEPS
+
+
+def test_a_finding_takes_its_steps_and_no_other(
+    story: LedgerStory, hand: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    story.open({0: (0, 100)})
+    story.ledger.record_findings(FEED, [finding_of(start) for start in range(4)])
+    closed = ", closed_at = now(), closed_by = 'by hand'"
+    set_to = {
+        each: f"state = '{each}'" + (closed if each is FindingState.REMEDIED else "")
+        for each in FindingState
+    }
+    at = dict(enumerate(FindingState))
+    for start, before in at.items():
+        if before is not FindingState.OPEN:
+            hand.execute(
+                f"UPDATE finding SET {set_to[before]} WHERE from_offset = {start}".encode()
+            )
+    taken = {
+        (before.value, after.value)
+        for (start, before), after in product(at.items(), FindingState)
+        if before is not after
+        and allowed(hand, f"UPDATE finding SET {set_to[after]} WHERE from_offset = {start}")
+    }
+    assert taken == FINDING_STEPS
 
 
 # What nobody can write ----------------------------------------------------------------------------

@@ -40,8 +40,7 @@ CREATE TYPE public.finding_state AS ENUM (
     'open',
     'superseded',
     'remedied',
-    'waived',
-    'false_alarm'
+    'waived'
 );
 
 -- TYPE finding_state, COMMENT
@@ -50,7 +49,6 @@ COMMENT ON TYPE public.finding_state IS 'What became of a finding. The only step
 open -> superseded
 open -> remedied
 open -> waived
-open -> false_alarm
 waived -> open
 waived -> superseded
 waived -> remedied';
@@ -306,8 +304,7 @@ BEGIN
          AND (NEW.closed_at, NEW.closed_by) IS DISTINCT FROM (OLD.closed_at, OLD.closed_by))
      OR (NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN (
            ('open', 'superseded'), ('open', 'remedied'), ('open', 'waived'),
-           ('open', 'false_alarm'), ('waived', 'open'), ('waived', 'superseded'),
-           ('waived', 'remedied'))) THEN
+           ('waived', 'open'), ('waived', 'superseded'), ('waived', 'remedied'))) THEN
     RAISE EXCEPTION 'finding %: only its confirmation and its state change', OLD.finding_id
       USING ERRCODE = 'TS001';
   END IF;
@@ -1128,7 +1125,7 @@ CREATE TABLE public.finding (
     last_confirmed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     closed_at timestamp with time zone,
     closed_by text,
-    CONSTRAINT finding_closed_with_reason CHECK ((((closed_at IS NULL) = (closed_by IS NULL)) AND ((closed_by IS NULL) = (state <> ALL (ARRAY['remedied'::public.finding_state, 'false_alarm'::public.finding_state])))))
+    CONSTRAINT finding_closed_with_reason CHECK ((((closed_at IS NULL) = (closed_by IS NULL)) AND ((closed_by IS NULL) = (state <> 'remedied'::public.finding_state))))
 );
 
 -- TABLE finding, COMMENT

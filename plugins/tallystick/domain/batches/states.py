@@ -97,7 +97,6 @@ class FindingState(StrEnum):
     """The same trouble has another verdict now."""
     REMEDIED = "remedied"
     WAIVED = "waived"
-    FALSE_ALARM = "false_alarm"
 
 
 class Verdict(StrEnum):

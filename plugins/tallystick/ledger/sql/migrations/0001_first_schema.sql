@@ -43,12 +43,11 @@ CREATE TYPE verdict AS ENUM
   ('PROVEN_OK', 'BENIGN_HOLE', 'WAIVED', 'SUSPECTED', 'UNKNOWN', 'PROVEN_DUP', 'PROVEN_LOSS');
 COMMENT ON TYPE verdict IS 'What is said of an interval, from harmless to worst.';
 
-CREATE TYPE finding_state AS ENUM ('open', 'superseded', 'remedied', 'waived', 'false_alarm');
+CREATE TYPE finding_state AS ENUM ('open', 'superseded', 'remedied', 'waived');
 COMMENT ON TYPE finding_state IS 'What became of a finding. The only steps:
 open -> superseded
 open -> remedied
 open -> waived
-open -> false_alarm
 waived -> open
 waived -> superseded
 waived -> remedied';
@@ -931,7 +930,7 @@ CREATE TABLE finding (
   closed_by         text,
   CONSTRAINT finding_closed_with_reason
     CHECK ((closed_at IS NULL) = (closed_by IS NULL)
-       AND (closed_by IS NULL) = (state NOT IN ('remedied', 'false_alarm')))
+       AND (closed_by IS NULL) = (state <> 'remedied'))
 );
 COMMENT ON TABLE finding IS
   'What reconciliation stated. Seen again, it is confirmed; with another verdict, it is superseded.';
@@ -965,8 +964,7 @@ BEGIN
          AND (NEW.closed_at, NEW.closed_by) IS DISTINCT FROM (OLD.closed_at, OLD.closed_by))
      OR (NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN (
            ('open', 'superseded'), ('open', 'remedied'), ('open', 'waived'),
-           ('open', 'false_alarm'), ('waived', 'open'), ('waived', 'superseded'),
-           ('waived', 'remedied'))) THEN
+           ('waived', 'open'), ('waived', 'superseded'), ('waived', 'remedied'))) THEN
     RAISE EXCEPTION 'finding %: only its confirmation and its state change', OLD.finding_id
       USING ERRCODE = 'TS001';
   END IF;
