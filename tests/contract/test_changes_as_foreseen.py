@@ -16,7 +16,7 @@ from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.planning.accounts_after import accounts_after, accounts_after_commit
 from tallystick.domain.planning.failing_batches import set_aside
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tests.support.ledger_story import MINUTE, NO_TIME, TOPIC, LedgerStory, snapshot_of
 
 PARTITIONS = (0, 1)
@@ -98,7 +98,7 @@ def changes_of(draw: st.DrawFn, accounts: Accounts) -> tuple[LogChanges, Observa
     }
     checks = {each: draw(st.sampled_from(CHECKS)) for each in shown if each in PARTITIONS}
     look = Observation(replace(snapshot, partitions=shown), checks if is_same else {}, {})
-    changes = log_changes(accounts, look)
+    changes = judge_logs(accounts, look)
     busy = {each.batch_id for each in changes.cuts}
     released = [
         cut(each.plan.batch_id, planned, RangeState.RELEASED)

@@ -13,7 +13,7 @@ from tallystick.domain.batches.landed import FileSlice, LandedFile
 from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, LedgerRefused
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, manifest_of, snapshot_of
@@ -130,7 +130,7 @@ def test_a_repair_that_is_given_up_leaves_all_as_it_was(story: LedgerStory) -> N
     story.freeze(plan, lease=NO_TIME)
     accounts = story.ledger.accounts(FEED)
     seen = snapshot_of({0: (21, 100)})
-    changes = log_changes(accounts, Observation(seen, {}, {}))
+    changes = judge_logs(accounts, Observation(seen, {}, {}))
     assert [(each.offsets.from_offset, each.code) for each in changes.cuts] == [
         (20, FindingCode.EXPIRED)
     ]

@@ -16,10 +16,10 @@ from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.rows import in_utc
 from tallystick.ports.proofs import (
     CommittedDirectory,
-    DueOffsets,
     FileState,
     HoleSpan,
     LandedCounts,
+    OffsetsToRead,
 )
 
 
@@ -90,11 +90,11 @@ class PostgresProofs:
             )
         return OffsetRuns.of((row.from_offset, row.until_offset) for row in rows)
 
-    def offsets_due(self, feed: FeedName, every: timedelta, most: int) -> Sequence[DueOffsets]:
+    def offsets_due(self, feed: FeedName, every: timedelta, most: int) -> Sequence[OffsetsToRead]:
         """Published batches whose rows were not looked at for so long."""
         with self._connection.reading() as transaction:
             rows = transaction.rows("offsets_due", feed=feed, every=every, most=most)
-        return [DueOffsets(BatchId(row.batch_id), row.record_count) for row in rows]
+        return [OffsetsToRead(BatchId(row.batch_id), row.record_count) for row in rows]
 
     def record_offsets_look(self, batch_id: BatchId, *, is_clean: bool) -> None:
         """Keep that the batch's offset columns were read again."""

@@ -77,7 +77,7 @@ class LandedCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class DueOffsets:
+class OffsetsToRead:
     """A published batch whose offset columns are due to be read again."""
 
     batch_id: BatchId
@@ -111,7 +111,7 @@ class ProofsRecord(Protocol):
         """Which of these offsets are committed, holes included; `generation` is the ordinal."""
         ...
 
-    def offsets_due(self, feed: FeedName, every: timedelta, most: int) -> Sequence[DueOffsets]:
+    def offsets_due(self, feed: FeedName, every: timedelta, most: int) -> Sequence[OffsetsToRead]:
         """Published batches whose rows were not looked at for so long, by the ledger's clock, or
         were not clean then: these first, then never-tried ones, then by the age of the last try;
         at most so many.

@@ -23,7 +23,7 @@ from tallystick.domain.planning.danger import InDanger
 from tallystick.domain.planning.due import PlanLimits, RunPlan, due_offsets, plan_run
 from tallystick.domain.planning.failing_batches import taken_apart
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.planning.window_cuts import Borders, FirstOffsets, Question, window_pieces
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_findings import change_findings
@@ -121,7 +121,7 @@ def decide(facts: PlanFacts) -> Decision:
 def _changes(facts: PlanFacts) -> tuple[LogChanges, Mapping[int, int]]:
     """What becomes of the logs and of batches that fail again and again; which partitions part."""
     look = facts.look
-    changes = log_changes(look.accounts, look.seen, facts.asked)
+    changes = judge_logs(look.accounts, look.seen, facts.asked)
     # Claims that the log has lost are not released, also where an attempt may hold them.
     cuts, isolation = look.changes.cuts, facts.terms.isolation
     apart = taken_apart(look.accounts, look.seen.snapshot, isolation, cuts, facts.asked)

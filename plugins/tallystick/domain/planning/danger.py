@@ -16,7 +16,7 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.failing_batches import taken_apart, to_be_asked
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,6 @@ class InDanger:
 
 def danger_in(accounts: Accounts, seen: Observation, isolation: Isolation) -> InDanger:
     """What this look would end, if no attempt held anything."""
-    changes = log_changes(accounts, seen)
+    changes = judge_logs(accounts, seen)
     apart = taken_apart(accounts, seen.snapshot, isolation, changes.cuts, None)
     return InDanger(accounts, seen, changes, apart.batches | to_be_asked(accounts))

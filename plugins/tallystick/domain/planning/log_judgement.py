@@ -40,7 +40,7 @@ from tallystick.domain.planning.log_changes import (
 )
 
 
-def log_changes(accounts: Accounts, seen: Observation, asked: Asked | None = None) -> LogChanges:
+def judge_logs(accounts: Accounts, seen: Observation, asked: Asked | None = None) -> LogChanges:
     """What the ledger must change before it plans, partition by partition.
 
     `asked` is what the attempts have answered. None: what would change if none held anything.

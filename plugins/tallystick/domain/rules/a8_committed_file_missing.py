@@ -25,7 +25,7 @@ from tallystick.domain.rules.file_findings import (
     BatchRows,
     FileRows,
     findings_of_file,
-    land_again,
+    how_to_land_again,
     see_if_kept,
 )
 from tallystick.domain.rules.findings import Finding, finding
@@ -107,7 +107,7 @@ def missing_file(plan: BatchPlan, file: LandedFile, path: str) -> Iterator[Findi
         A8,
         Verdict.PROVEN_LOSS,
         cause=f"committed rows are not in storage: {path} is missing.",
-        next_step=land_again(plan.feed),
+        next_step=how_to_land_again(plan.feed),
         evidence={},
     )
 

@@ -21,7 +21,7 @@ from tallystick.domain.rules.file_findings import (
     BatchRows,
     FileRows,
     findings_of_file,
-    land_again,
+    how_to_land_again,
     see_if_kept,
     sums_of,
 )
@@ -64,7 +64,7 @@ def changed_file(
         C1,
         Verdict.PROVEN_LOSS,
         cause=cause,
-        next_step=land_again(plan.feed),
+        next_step=how_to_land_again(plan.feed),
         evidence=now.as_evidence(),
     )
 

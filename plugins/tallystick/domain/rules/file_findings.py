@@ -25,7 +25,7 @@ from tallystick.domain.rules.rule import Rule
 _OF_BATCH: Final = "rows of batch "
 
 
-def land_again(feed: str) -> str:
+def how_to_land_again(feed: str) -> str:
     """The next step where the ledger alone says what is to be landed."""
     return f"Land these offsets again while the broker has them: ./tallystick repair {feed}"
 
@@ -118,7 +118,7 @@ class BatchRows:
             verdict,
             level=Level.L2,
             cause=cause,
-            next_step=land_again(plan.feed),
+            next_step=how_to_land_again(plan.feed),
             evidence=of_file(plan.batch_id, held_by),
             subject=f"{_OF_BATCH}{plan.batch_id}",
         )

@@ -21,7 +21,7 @@ from tallystick.domain.planning.accounts_after import accounts_after, accounts_a
 from tallystick.domain.planning.claiming_again import claim_again
 from tallystick.domain.planning.danger import InDanger, danger_in
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.a10_ledger_behind import perhaps_landed
 from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.log_findings import change_findings, foreseen_findings
@@ -88,7 +88,7 @@ def foresee_plan(services: Services, accounts: Accounts, seen: Observation) -> T
         foresight = _foresight(asking, None, None)
         asked, given_up = foresight.answers.asked, foresight.answers.findings
         danger = danger_in(foresight.accounts, seen, services.isolation)
-    changes = log_changes(danger.accounts, seen, asked) if asked else danger.changes
+    changes = judge_logs(danger.accounts, seen, asked) if asked else danger.changes
     feed, known = services.feed_name, danger.accounts.generations
     plan_will_find = foreseen_findings(feed, known, changes, seen)
     found = {each.key: each for each in (*map(foreseen, given_up), *plan_will_find)}

@@ -17,10 +17,10 @@ from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     Finding,
 )
-from tallystick.domain.rules.rules import lasting_findings
 from tallystick.domain.rules.run_news import numbered, open_beside, told_by_run
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tallystick.domain.rules.waivers import as_accepted
+from tallystick.domain.rules.witnesses import lasting_findings
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.foreseeing import foresee_plan

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
-from tallystick.domain.rules.rules import Terms
+from tallystick.domain.rules.witnesses import Terms
 from tallystick.errors import SourceRefused
 from tallystick.settings.cadence import longest_pause
 from tallystick.workflows.services import Services

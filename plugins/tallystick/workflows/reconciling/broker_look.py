@@ -11,8 +11,8 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.rules import broker_findings
 from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
+from tallystick.domain.rules.witnesses import broker_findings
 from tallystick.ports.proofs import CommittedDirectory
 from tallystick.ports.reports import LookBegun
 from tallystick.workflows.asking.foreseeing import foresee_plan

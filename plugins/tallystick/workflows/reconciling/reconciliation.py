@@ -21,13 +21,13 @@ from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, Level, once, why_nothing_is_proven
 from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.rule import Trait
-from tallystick.domain.rules.rules import (
+from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.waivers import as_accepted
+from tallystick.domain.rules.witnesses import (
     LedgerWitness,
     benign_findings,
     ledger_findings,
 )
-from tallystick.domain.rules.u1_could_not_tell import could_not_tell
-from tallystick.domain.rules.waivers import as_accepted
 from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.progress import Progress

@@ -17,7 +17,7 @@ from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.due import MOST_BATCHES
 from tallystick.domain.planning.log_changes import Accounts
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.repair.deciding import plan_repair
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.repair.landing_again import LATER
@@ -48,7 +48,7 @@ class Decided:
     snapshot: BrokerSnapshot
 
 
-def decide(
+def decided_repair(
     services: Services,
     ledger: Ledger,
     accounts: Accounts,
@@ -69,7 +69,7 @@ def decide(
     chosen, named, later = _named(services, ledger, standing)
     seen = observe(services, accounts)
     # What the next plan will record of the logs: a repair decides by it, and leaves it to that one.
-    changes = log_changes(accounts, seen)
+    changes = judge_logs(accounts, seen)
     stopping = {each.generation_id: each.reason for each in changes.stopped}
     changed = {each.batch_id for each in changes.cuts}
     batches = {

@@ -24,7 +24,7 @@ from tallystick.workflows.committing.publishing import finish
 from tallystick.workflows.landing.run import BatchOutcome, carry_out_all, noted
 from tallystick.workflows.place import at
 from tallystick.workflows.repairing.closing import close_mended
-from tallystick.workflows.repairing.gathering import decide
+from tallystick.workflows.repairing.gathering import decided_repair
 from tallystick.workflows.repairing.left_undone import left_undone
 from tallystick.workflows.repairing.telling import tell
 from tallystick.workflows.services import Services
@@ -87,7 +87,7 @@ def dry_repair(
     with at(services, "repair"):
         ledger = services.ledger
         accounts = ledger.accounts(services.feed_name)
-        plan = decide(
+        plan = decided_repair(
             services,
             ledger,
             accounts,
@@ -156,7 +156,7 @@ def begin_repair(
     ):
         # The session has the ledger's connection; the rest is read beside it.
         with closing(services.second_ledger()) as ledger:
-            decided = decide(
+            decided = decided_repair(
                 services,
                 ledger,
                 session.accounts(),

@@ -15,7 +15,7 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import SAME, UNKNOWN, LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, PartitionBounds
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tests.support.builders import (
     CLUSTER,
     TOPIC_ID,
@@ -52,7 +52,7 @@ class Seen:
             for number, (a, b, lease) in enumerate(self.claims, start=1)
         ]
         accounts = Accounts(by_partition(self.account) if self.account else {}, unfinished)
-        return log_changes(
+        return judge_logs(
             accounts,
             Observation(
                 a_snapshot(
@@ -335,7 +335,7 @@ def test_what_a_snapshot_changes(seen: Seen, expected: Mapping[str, str], why: s
 
 def test_an_added_partition_begins_at_its_log_start_in_the_same_life() -> None:
     # 3: the start policy would say 3.
-    changes = log_changes(
+    changes = judge_logs(
         Accounts(by_partition(replace(LANDED, ordinal=4)), []),
         Observation(a_snapshot({0: bounds(0, 9), 1: bounds(6, 9)}), {}, {0: 3, 1: 3}),
     )
@@ -345,7 +345,7 @@ def test_an_added_partition_begins_at_its_log_start_in_the_same_life() -> None:
 
 
 def test_a_new_life_is_numbered_after_every_life_before() -> None:
-    changes = log_changes(
+    changes = judge_logs(
         Accounts(by_partition(LANDED, an_account(partition=1, ordinal=3)), []),
         Observation(a_snapshot({0: bounds(0, 1)}, topic_id="topic-id-9"), {}, {}),
     )

@@ -14,7 +14,7 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import SAME, UNKNOWN, LogCheck, Sameness
 from tallystick.domain.planning.accounts_after import accounts_after
 from tallystick.domain.planning.log_changes import Accounts, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tests.support.builders import (
     TOPIC_ID,
     a_snapshot,
@@ -93,8 +93,8 @@ def test_one_sick_partition_changes_nothing_for_another(
 ) -> None:
     # Invariant 1 of `log_judgement`.
     accounts, seen = world
-    together = log_changes(accounts, seen)
-    alone = [log_changes(_only(accounts, p), seen) for p in accounts.generations]
+    together = judge_logs(accounts, seen)
+    alone = [judge_logs(_only(accounts, p), seen) for p in accounts.generations]
 
     assert list(together.lost) == [each for one in alone for each in one.lost]
     assert list(together.cuts) == [each for one in alone for each in one.cuts]
@@ -108,7 +108,7 @@ def test_a_loss_never_overlaps_what_is_committed_or_still_claimed(
 ) -> None:
     # Invariant 2 of `log_judgement`.
     accounts, seen = world
-    changes = log_changes(accounts, seen)
+    changes = judge_logs(accounts, seen)
     lost = [each.offsets for each in changes.lost]
     had = {
         place for account in accounts.generations.values() for place in offsets_in(account.beyond)
@@ -126,7 +126,7 @@ def test_a_loss_never_overlaps_what_is_committed_or_still_claimed(
 @given(worlds())
 def test_what_expired_is_lost_committed_or_held(world: tuple[Accounts, Observation]) -> None:
     accounts, seen = world
-    changes = log_changes(accounts, seen)
+    changes = judge_logs(accounts, seen)
     ended = {each.generation_id for each in (*changes.stopped, *changes.closed)}
     gone = offsets_in([*(e.offsets for e in changes.lost), *(e.offsets for e in changes.cuts)])
 
@@ -154,7 +154,7 @@ def test_a_dry_run_foresees_what_the_ledger_would_say() -> None:
         a_snapshot({0: bounds(0, 9), 1: bounds(0, 4), 2: bounds(1, 9), 3: bounds(2, 9)}), {}, {}
     )
 
-    foreseen = accounts_after(accounts, log_changes(accounts, seen), seen.snapshot)
+    foreseen = accounts_after(accounts, judge_logs(accounts, seen), seen.snapshot)
 
     assert {p: (each.state, each.frontier) for p, each in foreseen.generations.items()} == {
         0: (GenerationState.OPEN, 5),

@@ -18,7 +18,7 @@ from tallystick.domain.logs.sameness import SAME
 from tallystick.domain.offsets.ranges import OffsetRange, union_of
 from tallystick.domain.planning.danger import InDanger
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_findings import change_findings
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
@@ -39,7 +39,7 @@ SEEN = Observation(a_snapshot({0: bounds(8, 12)}), {0: SAME}, {})
 
 def changes_when(asked: Asked | None) -> LogChanges:
     """Of a dead batch that claims [5, 9), of which the log has [8, 9)."""
-    return log_changes(Accounts({0: ACCOUNT}, [BATCH]), SEEN, asked or Asked())
+    return judge_logs(Accounts({0: ACCOUNT}, [BATCH]), SEEN, asked or Asked())
 
 
 def told(changes: LogChanges) -> Finding:
@@ -146,7 +146,7 @@ def test_each_offset_of_a_claim_that_is_gone_is_lost_or_told_as_unknown(
     account = an_account(frontier=10, beyond=[(10, 30)], anchor_offset=9)
     seen = Observation(a_snapshot({0: bounds(30, 40)}), {0: SAME}, {})
     asked = Asked({batch.plan.batch_id: FencingToken(0)}, unasked=[unasked(*pieces)])
-    changes = log_changes(Accounts({0: account}, [batch]), seen, asked)
+    changes = judge_logs(Accounts({0: account}, [batch]), seen, asked)
     assert [each.offsets for each in changes.cuts] == lost
     told = [each.offsets for each in (*changes.cuts, *changes.not_lost)]
     assert union_of(told) == (a_range(10, 30),)
@@ -167,7 +167,7 @@ def test_what_nobody_claims_is_lost_but_for_what_nobody_could_ask_for(
 ) -> None:
     # Invariant 6 of `log_judgement`.
     account = an_account(frontier=5, anchor_offset=4)
-    changes = log_changes(Accounts({0: account}, []), SEEN, Asked(unasked=[not_asked]))
+    changes = judge_logs(Accounts({0: account}, []), SEEN, Asked(unasked=[not_asked]))
     assert [each.offsets for each in changes.lost] == lost
     assert [each.offsets for each in changes.not_lost] == not_lost
 
@@ -183,14 +183,14 @@ def test_what_may_be_where_nobody_could_ask_is_unknown_and_foreseen() -> None:
 def test_a_living_attempt_is_not_told_of_as_unknown() -> None:
     living = replace(BATCH, lease_seconds_left=9.0)
     accounts = Accounts({0: ACCOUNT}, [living])
-    assert not log_changes(accounts, SEEN, Asked(unasked=[unasked((5, 9))])).not_lost
+    assert not judge_logs(accounts, SEEN, Asked(unasked=[unasked((5, 9))])).not_lost
 
 
 def test_a_new_log_waits_for_what_nobody_claims_and_nobody_could_ask() -> None:
     account = an_account(frontier=5, anchor_offset=4, topic_id="old")
     asked = Asked(unasked=[unasked((5, 9), topic_id="old")])
     seen = Observation(a_snapshot({0: bounds(0, 12)}), {}, {})
-    changes = log_changes(Accounts({0: replace(account, last_seen_until=9)}, []), seen, asked)
+    changes = judge_logs(Accounts({0: replace(account, last_seen_until=9)}, []), seen, asked)
     assert (len(changes.waiting), changes.closed, changes.opened) == (1, (), ())
     assert [each.offsets for each in changes.not_lost] == [a_range(5, 9)]
     assert not changes.lost

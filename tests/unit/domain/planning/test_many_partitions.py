@@ -20,7 +20,7 @@ from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.planning.accounts_after import accounts_after, accounts_after_commit
 from tallystick.domain.planning.danger import danger_in
 from tallystick.domain.planning.log_changes import Accounts, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.log_findings import change_findings
 from tests.support.builders import (
     TOPIC_ID,
@@ -76,7 +76,7 @@ def decided(
     kept = [KeptFiles("/kept", TOPIC_ID, (a_range(0, 1),))] if is_asked else []
     asked = Asked(offsets=lost, kept=kept) if lost else None
     danger.is_to_be_asked(asked)
-    changes = log_changes(accounts, seen, asked)
+    changes = judge_logs(accounts, seen, asked)
     change_findings("orders", known, changes, seen)
     accounts_after(accounts, changes, snapshot)
     for batch in accounts.unfinished:

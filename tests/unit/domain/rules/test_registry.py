@@ -22,7 +22,7 @@ from tallystick.domain.logs.sameness import LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
@@ -99,12 +99,12 @@ AS_COMMITTED = StoredFile(ONE.length_bytes, ONE.checksum)
 
 def changed(snapshot: BrokerSnapshot, first_batch: BatchHead | None = None) -> tuple[Finding, ...]:
     seen = Observation(snapshot, {}, {}, {0: first_batch} if first_batch else {})
-    return change_findings(FEED, KNOWN, log_changes(Accounts(KNOWN, ()), seen), seen)
+    return change_findings(FEED, KNOWN, judge_logs(Accounts(KNOWN, ()), seen), seen)
 
 
 def with_log(check: LogCheck, now: PartitionBounds) -> tuple[Finding, ...]:
     seen = Observation(a_snapshot({0: now}), {0: check}, {})
-    return change_findings(FEED, KNOWN, log_changes(Accounts(KNOWN, ()), seen), seen)
+    return change_findings(FEED, KNOWN, judge_logs(Accounts(KNOWN, ()), seen), seen)
 
 
 def read_in_full(found: ReadFile, taken: Fingerprint | None = None) -> tuple[Finding, ...]:

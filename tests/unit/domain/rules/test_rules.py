@@ -17,7 +17,7 @@ from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.logs.sameness import UNKNOWN as NOBODY_CAN_TELL
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.planning.log_changes import Accounts, EndedGeneration, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.a3_truncated import truncated
 from tallystick.domain.rules.a4_overwritten import overwritten
 from tallystick.domain.rules.a5_topic_recreated import recorded_unknown_tails
@@ -74,7 +74,7 @@ class Facts:
             {0: self.log} if self.now else {},
             {0: 0},
         )
-        changes = log_changes(accounts, seen)
+        changes = judge_logs(accounts, seen)
         known, snapshot = accounts.generations, seen.snapshot
         return [
             *change_findings(FEED, known, changes, seen),

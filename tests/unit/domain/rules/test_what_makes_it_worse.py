@@ -21,7 +21,7 @@ from tallystick.domain.logs.sameness import LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, Observation
-from tallystick.domain.planning.log_judgement import log_changes
+from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
@@ -105,7 +105,7 @@ def of_log(
     known = by_partition(an_account(frontier=5, anchor_offset=4, last_seen_until=seen_until))
     snapshot = a_snapshot({0: now}, topic_id=topic_id)
     seen = Observation(snapshot, {0: check} if check else {}, {}, {0: head} if head else {})
-    return change_findings(FEED, known, log_changes(Accounts(known, ()), seen), seen)
+    return change_findings(FEED, known, judge_logs(Accounts(known, ()), seen), seen)
 
 
 def cut(at: int, *, is_overwritten: bool = False) -> Told:

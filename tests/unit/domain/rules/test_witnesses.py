@@ -13,7 +13,7 @@ from tallystick.domain.logs.snapshot import BatchHead, PastBounds
 from tallystick.domain.planning.log_changes import Observation
 from tallystick.domain.rules.log_findings import lost_finding
 from tallystick.domain.rules.proven_hole import HoleCount
-from tallystick.domain.rules.rules import (
+from tallystick.domain.rules.witnesses import (
     LedgerWitness,
     Terms,
     benign_findings,
