@@ -25,7 +25,8 @@ class StoredEntry:
     went."""
     version: str = field(default="", compare=False)
     """Of a file, another one whenever its bytes were written anew, another file took its place, or
-    who may read it has changed. What its blocks have become on their disks changes nothing."""
+    its owner, group or mode has changed; empty where the store can't tell. What its blocks have
+    become on their disks changes nothing."""
 
 
 class FileStore(Protocol):

@@ -26,7 +26,16 @@ from tallystick.storage.row_answers import RowAnswers
 
 _CHUNK_BYTES: Final = 1 << 20
 # A file that is written anew has another id; one that is appended to or truncated, another time.
-_TOLD_BY: Final = ("fileId", "modificationTime", "permission", "owner", "group")
+_TOLD_BY: Final = (
+    "fileId",
+    "modificationTime",
+    "permission",
+    "owner",
+    "group",
+    "aclBit",
+    "encBit",
+    "ecPolicy",
+)
 
 
 class WebHdfsFileStore(RowAnswers):
@@ -158,5 +167,7 @@ class WebHdfsFileStore(RowAnswers):
 def _entry(name: str, status: Mapping[str, Any]) -> StoredEntry:
     is_directory = status["type"] == "DIRECTORY"
     length = 0 if is_directory else int(status["length"])
-    version = " ".join(str(status.get(each)) for each in _TOLD_BY)
+    # Without an id, which not every server tells, another file may be in its place.
+    told = (str(status.get(each)) for each in _TOLD_BY)
+    version = " ".join(told) if status.get("fileId") else ""
     return StoredEntry(name, is_directory, length, int(status["modificationTime"]), version)

@@ -251,3 +251,19 @@ def test_a_report_says_since_when_each_batch_was_looked_at(story: Story) -> None
     with psycopg.connect(story.dsn) as hand:
         oldest = hand.execute("SELECT min(compared_at) FROM directory_look").fetchone()
     assert {each.checked_at["L2"] for each in document.partitions} == set(oldest or ())
+
+
+def test_a_directory_is_asked_in_each_look_where_the_store_does_not_tell_files_apart(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = LocalFileStore.entries
+    monkeypatch.setattr(
+        LocalFileStore,
+        "entries",
+        lambda store, path: [replace(each, version="") for each in really(store, path)],
+    )
+    first, _ = looked(story)
+    again, _ = looked(story)
+    assert [each for each in again if each[0] != "read_back"] == [
+        each for each in first if each[0] != "read_back"
+    ]

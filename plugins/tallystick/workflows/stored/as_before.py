@@ -37,7 +37,8 @@ class Listing:
     """By the ledger's clock."""
     digests: dict[BatchId, bytes]
     as_before: frozenset[BatchId]
-    """Those in which nothing has changed, that are not due, and of which no finding stands."""
+    """Those in which nothing has changed by what their entries tell, that are not due, and of which
+    no finding stands."""
 
     @classmethod
     def of(
@@ -69,6 +70,7 @@ class Listing:
             and before.get(each.batch_id) == digests[each.batch_id]
             and each.batch_id not in in_trouble
             and str(each.path) not in places
+            and all(entry.version for entry in tree.entries[str(each.path)])
         )
         return cls(begun_at, digests, frozenset(same))
 
