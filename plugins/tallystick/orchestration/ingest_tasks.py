@@ -118,7 +118,10 @@ def announce(feed: Feed, context: Context) -> None:
     ti = context["ti"]
     # Asked for by a list: a single task's single answer would come without one.
     own = [each for each in ti.xcom_pull(task_ids=[COMMIT_TASK]) if each]
-    told = dict.fromkeys([*(ti.xcom_pull(task_ids=FINISH_TASK, key=WAITING) or ()), *own])
+    earlier = ti.xcom_pull(task_ids=FINISH_TASK, key=WAITING) or ()
+    # A task that died after it had published says nothing; the ledger does.
+    planned = ti.xcom_pull(task_ids=PLAN_TASK) or ()
+    told = dict.fromkeys([*earlier, *own, *planned])
     with in_airflow_terms(), open_ledger() as ledger:
         found = [ledger.committed_batch(BatchId(each)) for each in told]
     published = [each.plan for each in found if each and each.state is BatchState.PUBLISHED]
