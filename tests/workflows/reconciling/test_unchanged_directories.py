@@ -13,6 +13,7 @@ import pytest
 
 from tallystick.domain.batches.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.rules.findings import Finding, Level
+from tallystick.errors import StorageUnavailable
 from tallystick.ports.scrubs import TakenSample
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of
@@ -69,6 +70,18 @@ def rot(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         "checksum",
         lambda store, path: "sha256:00" if path.endswith(name) else really(store, path),
     )
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The file's bytes can't be read from here on."""
+    really = LocalFileStore.checksum
+
+    def checksum(store: LocalFileStore, path: str) -> str:
+        if path.endswith(name):
+            raise StorageUnavailable(path, "no DataNode has a block")
+        return really(store, path)
+
+    monkeypatch.setattr(LocalFileStore, "checksum", checksum)
 
 
 def test_an_unchanged_feed_is_listed_and_not_asked(story: Story) -> None:
@@ -267,3 +280,34 @@ def test_a_directory_is_asked_in_each_look_where_the_store_does_not_tell_files_a
     assert [each for each in again if each[0] != "read_back"] == [
         each for each in first if each[0] != "read_back"
     ]
+
+
+def stray_copy_of(story: Story, file: Path) -> None:
+    (story.directory / "landing" / FEED / "gen=1" / "copy.parquet").write_bytes(file.read_bytes())
+
+
+def test_a_stray_doubles_the_rows_of_a_file_that_has_not_changed(story: Story) -> None:
+    looked(story)
+    file = files(story)[2]
+    stray_copy_of(story, file)
+    questions, found = looked(story)
+    assert {each.code.value for each in found} == {"A9", "B2"}
+    assert {name for verb, name in questions if verb == "checksum"} == {file.name}
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_stray_is_no_double_of_a_file_that_is_no_more_as_it_was_committed(
+    story: Story, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    """No listing shows that, and the stray is the only copy, or may be."""
+    looked(story)
+    file = files(story)[2]
+    stray_copy_of(story, file)
+    if lost:
+        refuse(monkeypatch, file.name)
+    else:
+        rot(monkeypatch, file.name)
+    _, found = looked(story)
+    [stray] = [each for each in found if each.code.value == "A9"]
+    assert {each.code.value for each in found} == ({"A9", "U1"} if lost else {"A9"})
+    assert (stray.evidence["sole_rows"] is None) is lost

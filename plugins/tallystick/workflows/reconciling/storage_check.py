@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tallystick.domain.batches.batch import BatchPlan, CommittedFile
+from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.stored_file import StoredFile
@@ -38,6 +39,7 @@ from tallystick.domain.rules.u1_unread_storage import (
 )
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import FileMissing, StorageRefused
+from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.place import counted
@@ -81,9 +83,7 @@ def storage_findings(
         directories,
         tree,
         missing,
-        is_kept=lambda batch, file: _is_kept(
-            CommittedFile(batch.plan.batch_id, file.name), unlike, listed - unasked
-        ),
+        is_kept=partial(_is_kept, services, listing, unlike, listed - unasked),
     )
     found = [each for look in looks for each in _file_findings(services, look, strays.elsewhere)]
     plans, unread = _unknown_plans(services, strays.behind)
@@ -104,10 +104,25 @@ def storage_findings(
 
 
 def _is_kept(
-    file: CommittedFile, unlike: Collection[CommittedFile], asked: Collection[CommittedFile]
+    services: Services,
+    listing: Listing,
+    unlike: Collection[CommittedFile],
+    asked: Collection[CommittedFile],
+    batch: CommittedBatch,
+    file: LandedFile,
 ) -> bool | None:
-    """True for a file in its place, as it was committed; None where that was not asked."""
-    return file not in unlike if file in asked else None
+    """True for a file in its place, as it was committed; None where nobody can tell.
+
+    In a directory that is as before nothing was asked, so what a stray meets there is asked now.
+    """
+    named = CommittedFile(batch.plan.batch_id, file.name)
+    if named.batch_id not in listing.as_before:
+        return named not in unlike if named in asked else None
+    path = f"{BatchPath.of(batch.plan)}/{file.name}"
+    found = stored_file(services, path, file.length_bytes)
+    if found and found.trouble is not None:
+        return None
+    return found is not None and found.is_as_committed(file)
 
 
 @dataclass(frozen=True, slots=True)
