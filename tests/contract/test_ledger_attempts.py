@@ -88,7 +88,7 @@ def test_the_same_attempt_id_gives_the_same_attempt_while_it_is_the_newest(
     assert story.begin(batch, attempt_id="a" * 16) == attempt
     assert story.status(batch).lease_seconds_left > 50
     story.begin(batch, attempt_id="b" * 16)
-    with pytest.raises(AttemptFenced, match="token 1 is older than 2"):
+    with pytest.raises(AttemptFenced, match="attempt number 2 has taken over"):
         story.begin(batch, attempt_id="a" * 16)
 
 

@@ -95,7 +95,9 @@ def test_versions_come_from_the_sandbox_files() -> None:
 
 
 def test_everything_copied_into_an_image_exists() -> None:
-    for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE):
+    lines = re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
+    assert len(lines) > 1
+    for line in lines:
         *sources, _ = [word for word in line.split() if not word.startswith("--")]
         for source in sources:
             assert (ROOT / source).exists(), source
@@ -104,4 +106,5 @@ def test_everything_copied_into_an_image_exists() -> None:
 def test_build_targets_exist() -> None:
     stages = set(re.findall(r" AS (\S+)$", DOCKERFILE, re.MULTILINE))
     targets = {each["build"]["target"] for each in SERVICES.values() if "build" in each}
+    assert targets
     assert targets <= stages

@@ -12,7 +12,7 @@ from typing import get_type_hints
 import pytest
 
 from tallystick import errors
-from tallystick.errors import IngestionError
+from tallystick.errors import IngestionError, LedgerBehind
 from tests.support.repository import ROOT, tracked_modules
 
 EXAMPLES: dict[object, object] = {str: "a text", int: 7, float: 1.5, object: ["a", "value"]}
@@ -112,3 +112,19 @@ def test_errors_are_defined_in_one_place() -> None:
     ]
 
     assert not elsewhere
+
+
+@pytest.mark.parametrize(
+    ("directories", "said"),
+    [
+        (["/a/batch=1"], "HDFS holds 1 batch that the ledger does not know: /a/batch=1."),
+        (
+            ["/a/batch=1", "/a/batch=2"],
+            "HDFS holds 2 batches that the ledger does not know, first /a/batch=1.",
+        ),
+    ],
+)
+def test_a_ledger_that_is_behind_says_how_many_batches_it_lacks(
+    directories: list[str], said: str
+) -> None:
+    assert LedgerBehind("orders", directories).sentence() == f"feed orders: {said}"

@@ -93,7 +93,10 @@ class AttemptFenced(LedgerError):
     def sentence(self) -> str:
         """The batch, this attempt's token and the newest one."""
         batch, token, newest = self.args
-        return f"batch {batch}: token {token} is older than {newest}."
+        return (
+            f"batch {batch}: attempt number {newest} has taken over from this one, number {token}"
+            " (their fencing tokens)."
+        )
 
 
 class CommitOutcomeUnknown(LedgerError):
@@ -159,4 +162,9 @@ class LedgerBehind(LedgerError):
     def sentence(self) -> str:
         """The feed, how many directories, and the first of them."""
         feed, found = self.args
-        return f"feed {feed}: the ledger lacks {len(found)} batches in HDFS, first {found[0]}."
+        if len(found) == 1:
+            return f"feed {feed}: HDFS holds 1 batch that the ledger does not know: {found[0]}."
+        return (
+            f"feed {feed}: HDFS holds {len(found)} batches that the ledger does not know,"
+            f" first {found[0]}."
+        )

@@ -40,8 +40,8 @@ class SparkRunner(Protocol):
     In client mode an application dies with this process. In cluster mode its driver may live on.
 
     Each method also raises SparkUnavailable where a server that is shared does not answer,
-    SparkRefused where it lets the connection not in, and ConfigurationError for what the connection
-    names and is not there.
+    SparkRefused where it refuses the connection, and ConfigurationError where something that the
+    connection names is not there.
     """
 
     def interrupt(self, attempt_id: str) -> bool:

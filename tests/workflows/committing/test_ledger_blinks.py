@@ -98,6 +98,6 @@ def test_an_attempt_that_was_taken_over_meanwhile_still_ends(
             ledger.begin_attempt(batch_id, attempt_id=SECOND, owner=ONE, lease=LONG)
 
     times = instead(monkeypatch, verb, take_over, when=when)
-    with pytest.raises(AttemptFenced, match="token 1 is older than 2"):
+    with pytest.raises(AttemptFenced, match="attempt number 2 has taken over"):
         land_batch(story.services(lease=LONG), batch_id, FIRST, ONE)
     assert times == [verb]

@@ -76,7 +76,7 @@ def test_a_zombie_that_wakes_up_after_adoption_commits_nothing(story: Story) -> 
     report = land_feed(story.services(), None, OTHER)
     assert [each.batch_id for each in report.plan.adopted] == [batch.batch_id]
     before = story.published_offsets()
-    with pytest.raises(AttemptFenced, match="token 1 is older than 2"):
+    with pytest.raises(AttemptFenced, match="attempt number 2 has taken over"):
         verify_and_commit(zombie, asleep)
     assert story.published_offsets() == before == {0: list(range(10)), 1: list(range(10))}
 

@@ -72,7 +72,7 @@ def test_nothing_is_landed_by_a_ledger_that_was_lost(
     landed = story.published_offsets()
     lost = Story(ledger_databases(), story.directory, story.broker)
     for _ in range(2):
-        with pytest.raises(LedgerBehind, match="the ledger lacks 1 batches in HDFS"):
+        with pytest.raises(LedgerBehind, match="HDFS holds 1 batch that the ledger does not know"):
             land_feed(lost.services(), None, OWNER)
     assert story.published_offsets() == landed
     [stored] = lost.services().ledger.findings(FEED)

@@ -100,7 +100,7 @@ def test_offsets_are_not_lost_that_a_batch_in_staging_holds_which_the_ledger_for
     committed(story.services())
     after = restored()
     expire(after)
-    with pytest.raises(LedgerBehind, match="batches in HDFS"):
+    with pytest.raises(LedgerBehind, match="HDFS holds 1 batch that"):
         land_feed(after.services(), None, OWNER)
     report = reconcile(after.services())
     assert report.verdict is Verdict.UNKNOWN, [str(each) for each in report.findings]

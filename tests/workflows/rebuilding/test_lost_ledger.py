@@ -44,7 +44,9 @@ def test_ids_and_texts_are_the_manifests_own(story: Story, lose: Callable[[Story
     land(story)
     after = lose(story)
     rebuild(after.services())
-    for record in after.services().ledger.batches(FEED):
+    records = after.services().ledger.batches(FEED)
+    assert len(records) == len(directories(story)) > 0
+    for record in records:
         plan = record.status.plan
         committed = after.services().ledger.committed_batch(plan.batch_id)
         assert committed
@@ -69,6 +71,7 @@ def test_a_ledger_that_gives_out_longer_ids_misses_no_manifest(
         connection.execute("ALTER SEQUENCE generation_generation_id_seq RESTART WITH 123456")
     assert rebuild(after.services()).is_whole
     assert reconcile(after.services()).findings == ()
+    assert directories(after)
     for each in directories(after):
         batch_id = BatchId(each.name.removeprefix("batch="))
         committed = after.services().ledger.committed_batch(batch_id)

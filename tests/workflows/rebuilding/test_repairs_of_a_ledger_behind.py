@@ -32,7 +32,7 @@ def behind(story: Story, backup: Callable[[Story], Callable[[], Story]]) -> Stor
 
 def test_what_was_landed_again_is_not_landed_a_third_time(behind: Story) -> None:
     before = behind.published_offsets()
-    with pytest.raises(LedgerBehind, match="the ledger lacks 1 batches in HDFS"):
+    with pytest.raises(LedgerBehind, match="HDFS holds 1 batch that the ledger does not know"):
         repair_feed(behind.services(), (), OWNER)
     assert behind.published_offsets() == before
     assert behind.services().ledger.accounts(FEED).unfinished == []

@@ -90,8 +90,8 @@ def lost_rows(
         Verdict.PROVEN_LOSS,
         level=Level.L1,
         cause=(
-            "the file with these rows is gone, and the log had them no more when a repair took its"
-            " place."
+            "the file with these rows is gone, and when a repair replaced it, the log no longer had"
+            " them."
         ),
         next_step=f"{look_in_kept(evidence)}{GONE}. Tell who reads them. {ACCEPT}",
         evidence=evidence,

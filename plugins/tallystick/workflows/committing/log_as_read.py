@@ -49,7 +49,7 @@ def checked_as_read(
 def keep_answer(services: Services, attempt: Attempt, plan: BatchPlan) -> None:
     """Ask at once, and keep the answer beside the files; the proof asks all the same.
 
-    What keeps from it is told only: what Spark has written is worth more.
+    A failure to ask, or to write, is only logged: what Spark has written is worth more.
     """
     staging = StagingPath.of(plan, attempt.attempt_id)
     try:
