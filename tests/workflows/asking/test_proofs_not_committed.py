@@ -8,7 +8,7 @@ from typing import Any
 from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.rules.findings import FindingCode
-from tallystick.errors import AttemptNotAsked, StorageRefused
+from tallystick.errors import AttemptNotAsked, BrokerUnavailable, StorageRefused
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
@@ -135,6 +135,39 @@ def test_no_look_ends_what_a_plan_says_of_files_that_could_not_be_committed(stor
     assert {each.finding_id for each in standing_all(story)} == set(stands)
     assert not next_run(story).findings
     assert standing_all(story) == []
+
+
+class AwayAfterTheLook:
+    """A broker that shows its logs once, and is away when files are proven."""
+
+    def __init__(self, broker: Any) -> None:
+        self._broker, self._looks = broker, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    def snapshot(self, topic: str) -> Any:
+        self._looks += 1
+        if self._looks > 1:
+            raise BrokerUnavailable("scripted", "no answer")
+        return self._broker.snapshot(topic)
+
+
+def test_what_a_look_could_not_prove_the_next_look_tries_again(story: Story) -> None:
+    attempt = landed(story)
+    expire(story)
+    away: Any = AwayAfterTheLook(story.broker)
+
+    reconcile(replace(story.services(), broker=away))
+
+    [said] = of_attempts(story)
+    assert said.subject == f"/landing/_staging/{attempt.batch_id}"
+    assert "nobody could ask" in said.cause, "nobody has tried to commit it"
+    assert "was_asked" not in said.evidence
+    assert "reconcile orders" in said.next_step
+    assert {each.finding.verdict for each in standing_all(story)} == {Verdict.UNKNOWN}
+    assert reconcile(story.services()).verdict is not Verdict.UNKNOWN
+    assert of_attempts(story) == []
 
 
 def standing_all(story: Story) -> list[StoredFinding]:

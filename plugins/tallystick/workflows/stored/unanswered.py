@@ -35,7 +35,9 @@ class Unanswered:
 
     services: Services
     told: Sequence[Finding] = ()
-    """What stands on record of such directories, for a look: it commits nothing."""
+    """What stands on record of such directories, for a look."""
+    is_look: bool = False
+    """True for a look: it commits nothing, so it can't tell that a commit was refused."""
     _notes: dict[str, Unasked] = field(default_factory=dict)
     _waiting: dict[str, frozenset[BatchId]] = field(default_factory=dict)
     """By directory, the batches whose commit waits for it."""
@@ -45,7 +47,8 @@ class Unanswered:
     def for_look(cls, services: Services) -> Unanswered:
         """With what is told: a look ends nothing of it that it did not ask."""
         found = services.ledger.findings(services.feed_name)
-        return cls(services, [each.finding for each in found if is_of_attempts(each.finding)])
+        told = [each.finding for each in found if is_of_attempts(each.finding)]
+        return cls(services, told, is_look=True)
 
     @contextmanager
     def noting(self, staging: StagingPath) -> Iterator[None]:
@@ -64,6 +67,9 @@ class Unanswered:
     def committing(self, staging: StagingPath) -> Iterator[None]:
         """Commits what was asked; what storage and broker refuse of that is noted, and not raised.
 
+        A look only proves it: what it could not prove counts as not asked, and the next look ends
+        that.
+
         Told of all of the batch's attempts, for another one may have the files by then. They can be
         read: no move is named. Where it waits for another directory, that one is told.
         """
@@ -75,8 +81,11 @@ class Unanswered:
             self._waiting[error.path] = waiting | {staging.batch_id}
         except (StorageError, SourceError) as error:
             path = f"{staging.root}/{STAGING_NAME}/{staging.batch_id}"
-            remedy = f"{error.next_step} The files are good: the next run tries to commit them."
-            self._note(path, staging.batch_id, error, path, remedy, is_asked=True)
+            remedy = error.next_step
+            if not self.is_look:
+                remedy = f"{remedy} The files are good: the next run tries to commit them."
+            is_asked = not self.is_look
+            self._note(path, staging.batch_id, error, path, remedy, is_asked=is_asked)
 
     def attempts_of(self, root: str, batch_id: BatchId) -> list[StagingPath]:
         """The batch's attempts in staging; none where they can't be listed: that is noted."""
