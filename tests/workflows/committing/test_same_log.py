@@ -19,7 +19,12 @@ from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot, EpochEnd
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.window import Window
-from tallystick.errors import ApplicationFailed, BrokerUnavailable, SourceChanged
+from tallystick.errors import (
+    ApplicationFailed,
+    BrokerUnavailable,
+    SourceChanged,
+    VerificationFailed,
+)
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import carry_out, land_feed
@@ -27,6 +32,7 @@ from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.closing import close_mended
 from tallystick.workflows.repairing.repair import begin_repair
+from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
@@ -190,6 +196,46 @@ def test_above_what_is_landed_and_below_what_the_plan_had_seen(story: Story) -> 
     assert verify_and_commit(services, attempt)
     found = require_cut_is_told(story, 90)
     assert found.until_offset == 100
+
+
+class BrokerWithoutEpochs(ScriptedBroker):
+    """It tells no leader epoch any more: the last landed record is the only witness."""
+
+    is_silent = False
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        seen = super().snapshot(topic)
+        if not self.is_silent:
+            return seen
+        known = seen.partitions.items()
+        bare = {number: replace(bounds, leader_epoch=None) for number, bounds in known}
+        return replace(seen, partitions=bare)
+
+
+def test_the_witness_that_another_batch_leaves_during_the_read_back_is_asked(
+    ledger_databases: Callable[[], str], tmp_path: Path
+) -> None:
+    """The first batch is committed while the second one is read back, then the log is cut."""
+    broker = BrokerWithoutEpochs("orders", partitions=1)
+    story = Story(ledger_databases(), tmp_path, broker)
+    broker.logs[0].append(Kind.RECORD, 50)
+    land_feed(story.services(), None, ONE)
+    broker.is_silent = True
+    broker.logs[0].append(Kind.RECORD, 100)
+    services = replace(story.services(lease=MINUTE, max_records_per_batch=50), second_reader=None)
+    first, second = plan_feed(services, None, TWO).batches
+    earlier = land_batch(services, first.batch_id, ATTEMPT, TWO)
+    later = land_batch(services, second.batch_id, AttemptId("2" * 16), TWO)
+    assert earlier
+    assert later
+
+    def committed_and_cut() -> None:
+        verify_and_commit(services, earlier)
+        cut_and_grow(story, 60)
+
+    store: Any = Meanwhile(services.store, committed_and_cut, method="read_back")
+    with pytest.raises(VerificationFailed, match="the log was cut since it was planned"):
+        verify_and_commit(replace(services, store=store), later)
 
 
 class ForgetfulBroker(ScriptedBroker):

@@ -205,7 +205,7 @@ class _InAccounts:
             ids = {each.generation_id for each in plan.ranges}
             known = self._accounts.generations.values()
             logs = [each for each in known if each.generation_id in ids]
-            proof = judged(services, attempt, plan, logs)
+            proof = judged(services, attempt, plan, lambda: logs)
             if isinstance(proof, NotProven):
                 raise VerificationFailed(plan.batch_id, proof.problems)
             if offer.is_refused and services.second_reader is None:

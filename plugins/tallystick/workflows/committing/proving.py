@@ -6,8 +6,9 @@ planned one afterwards, so its identity and its leader epochs are looked at last
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tallystick.domain.batches.accounting import (
     RangeHoles,
@@ -49,7 +50,8 @@ def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
 
     Raises VerificationFailed with every problem that was found; short reads are on record then.
     """
-    proof = judged(services, attempt, plan, services.ledger.claimed_logs(plan.batch_id))
+    claimed = partial(services.ledger.claimed_logs, plan.batch_id)
+    proof = judged(services, attempt, plan, claimed)
     if isinstance(proof, NotProven):
         if proof.short_reads:
             _record_short_reads(services, attempt, plan, proof.short_reads)
@@ -58,9 +60,16 @@ def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
 
 
 def judged(
-    services: Services, attempt: Attempt, plan: BatchPlan, logs: Sequence[GenerationAccount]
+    services: Services,
+    attempt: Attempt,
+    plan: BatchPlan,
+    claimed: Callable[[], Sequence[GenerationAccount]],
 ) -> Manifest | NotProven:
-    """What the files prove of the plan, whose claims are of these logs. Changes nothing."""
+    """What the files prove of the plan. Changes nothing.
+
+    `claimed` tells the logs that the plan claims of. It is asked behind the read back: another
+    batch's commit may have moved their witness meanwhile.
+    """
     staging = StagingPath.of(plan, attempt.attempt_id)
     landing = LandingPlan.from_json(services.store.read(staging.plan).decode())
     if not plan.ranges:
@@ -75,6 +84,7 @@ def judged(
     causes = [causes_of(services, each, plan, landing.isolation) for each in gaps]
     anchors = _anchors(services, staging, gaps, found)
     after = services.broker.snapshot(plan.topic)
+    logs = claimed()
     since_read = checked_as_read(services, plan, landing, after, logs)
     vouched = _vouched(services, staging, plan, gaps, since_read)
     changes = list(_changes_of_the_log(services, plan, after, since_read, vouched, logs))
