@@ -57,8 +57,10 @@ class FrozenPlan:
 
         def now(batch: BatchStatus) -> BatchStatus:
             batch_id = batch.plan.batch_id
-            if not batch.state.is_unfinished or batch_id in unfinished:
-                return unfinished.get(batch_id, batch)
+            if not batch.state.is_unfinished:
+                return batch  # it may have been committed since the accounts were read
+            if batch_id in unfinished:
+                return unfinished[batch_id]
             is_committed = batch_id in committed
             return replace(
                 batch, state=BatchState.COMMITTED if is_committed else BatchState.ABANDONED

@@ -127,6 +127,15 @@ def test_a_plan_of_which_nothing_is_left_is_made_anew() -> None:
     assert ranges(plan) == [["orders-0 [6, 9)"]]
 
 
+def test_a_batch_that_is_over_is_not_open_again_in_accounts_from_before() -> None:
+    batch = a_status(planned(2, 6))
+    committed = replace(batch, state=BatchState.COMMITTED)
+
+    now = a_plan(committed).where(Accounts({}, [batch]))
+
+    assert now.all_batches == (committed,)
+
+
 @pytest.mark.parametrize(
     ("state", "token", "seconds", "is_carried_out"),
     [
