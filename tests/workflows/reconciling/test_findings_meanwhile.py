@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tallystick.domain.batches.states import FindingState
+from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Level
+from tallystick.workflows.committing.taking_over import take_over
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
+from tests.support.dying_attempts import (
+    FIRST,
+    SECOND,
+    THREE,
+    TWO,
+    a_half_landed_story,
+    expire,
+    landed,
+)
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
@@ -102,3 +113,42 @@ def test_what_is_confirmed_just_before_the_closing_stays_open(story: Story) -> N
     report = reconcile(replace(services, ledger=ledger))  # type: ignore[arg-type]
     assert standing(story) == ["A8", "A8"]
     assert report.has_failed
+
+
+class TakenOverOnceListed:
+    """A store; another run takes the attempt's files over when its directory was just listed."""
+
+    def __init__(self, store: Any, path: str, take_over: Callable[[], object]) -> None:
+        self._store, self._path, self._take_over = store, path, take_over
+        self.is_taken = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def entries(self, path: str) -> Any:
+        found = self._store.entries(path)
+        if path == self._path and not self.is_taken:
+            self.is_taken = True
+            self._take_over()
+        return found
+
+
+def test_files_that_a_run_takes_over_while_a_reconcile_looks_are_not_lost(
+    ledger_databases: Callable[[], str], tmp_path: Path
+) -> None:
+    story = a_half_landed_story(ledger_databases(), tmp_path)
+    batch_id = landed(story).batch_id
+    services = story.services()
+    plan = services.ledger.batch(batch_id).plan
+    services.ledger.begin_attempt(batch_id, attempt_id=SECOND, owner=TWO, lease=services.lease)
+    expire(story)
+    store: Any = TakenOverOnceListed(
+        services.store,
+        f"/landing/_staging/{batch_id}",
+        lambda: take_over(story.services(), plan, FIRST, THREE),
+    )
+
+    report = reconcile(replace(services, store=store))
+
+    assert store.is_taken
+    assert Verdict.PROVEN_LOSS not in {each.verdict for each in report.findings}

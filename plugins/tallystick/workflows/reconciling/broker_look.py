@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.attempts.asked import Unasked
+from tallystick.domain.identities import BatchId, FencingToken
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.planning.log_changes import Accounts, Observation
@@ -47,7 +48,11 @@ class BrokerLook:
         return [known[each] for each, check in logs.items() if check.sameness is Sameness.SAME]
 
     def is_overtaken(self, now: Accounts) -> bool:
-        """True when a finding is about a log that a run has worked on meanwhile."""
+        """True when a finding is about a log that a run has worked on meanwhile, and when a run has
+        begun an attempt: its files may have been moved while they were asked.
+        """
+        if _tokens(self.accounts) != _tokens(now):
+            return True
         before, after = self.accounts.generations, now.generations
         places = {each.partition for each in (*self.foreseen, *self.standing)}
         return any(before.get(each) != after.get(each) for each in places if each is not None)
@@ -70,6 +75,10 @@ def look_at_broker(
             break
         look = _one_look(services, now, directories)
     return look
+
+
+def _tokens(accounts: Accounts) -> dict[BatchId, FencingToken]:
+    return {each.plan.batch_id: each.newest_token for each in accounts.unfinished}
 
 
 def _one_look(
