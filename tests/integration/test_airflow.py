@@ -48,8 +48,8 @@ FEEDS = {
     "unbound": a_feed("unbound", spark={"connection": "spark_elsewhere"}),
 }
 ENOUGH = 5_000
-SLOW = [Message(random.randbytes(500).hex().encode()) for _ in range(30_000)]
-"""Packed at that level they keep a warm server busy for a quarter of a minute."""
+SLOW = [Message(random.randbytes(500).hex().encode()) for _ in range(20_000)]
+"""Packed at that level they keep a warm server busy for ten seconds."""
 GONE_SECONDS = 15.0
 
 
@@ -102,7 +102,7 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
     password = urlsplit(place.env["LEDGER_DSN"]).password
     assert password
     logs = [each.log(task) for each in (dry, run, reconciled) for task in each.ran()]
-    assert len(logs) == 10
+    assert len(logs) == 9
     assert not any(password in log for log in logs)
 
 
@@ -212,7 +212,8 @@ def test_a_killed_task_leaves_its_session_at_work_until_its_retry_ends_it_and_la
     place: AirflowPlace,
 ) -> None:
     create_topic(place.kafka, "orphaned")
-    produce(place.kafka, "orphaned", SLOW)
+    slow = SLOW[:10_000]  # the server is frozen meanwhile
+    produce(place.kafka, "orphaned", slow)
     server, said = place.spark_connect, place.spark_connect.log.stat().st_size
     run = place.start("ingest_orphaned")
     orphan = work_for(place, "orphaned")
@@ -228,7 +229,7 @@ def test_a_killed_task_leaves_its_session_at_work_until_its_retry_ends_it_and_la
     [batch] = place.batches("orphaned")
     assert [each.attempt.token for each in batch.attempts] == [1, 2]
     assert len({each.application_id for each in batch.attempts}) == 2
-    assert place.rows("orphaned") == place.produced("orphaned", {0: len(SLOW)})
+    assert place.rows("orphaned") == place.produced("orphaned", {0: len(slow)})
 
 
 def test_a_task_that_is_marked_failed_ends_its_session_and_the_next_run_lands_the_rest(
