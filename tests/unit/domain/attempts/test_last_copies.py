@@ -113,6 +113,7 @@ FATES: list[tuple[str, DeadFiles, Sequence[AtRisk], BrokerSnapshot | None, bool,
 ]
 
 
+@pytest.mark.parametrize("is_copied", [True, False])
 @pytest.mark.parametrize(
     ("files", "at_risk", "snapshot", "is_over", "fate"),
     [row[1:] for row in FATES],
@@ -124,27 +125,15 @@ def test_nothing_is_deleted_that_may_be_the_only_copy(
     snapshot: BrokerSnapshot | None,
     is_over: bool,
     fate: Fate,
+    is_copied: bool,
 ) -> None:
-    # Invariant 1 of `last_copies`.
-    assert fate_of(files, at_risk, snapshot, is_over=is_over, is_copied=lambda: True) is fate
-
-
-@pytest.mark.parametrize(
-    ("files", "at_risk", "snapshot", "is_over", "fate"),
-    [row[1:] for row in FATES],
-    ids=[f"{row[0]}, {row[5].value}" for row in FATES],
-)
-def test_what_a_missing_file_held_is_not_deleted_with_its_only_copy(
-    files: DeadFiles,
-    at_risk: Sequence[AtRisk],
-    snapshot: BrokerSnapshot | None,
-    is_over: bool,
-    fate: Fate,
-) -> None:
-    is_spared = fate is Fate.DELETED and files.holds_rows
+    # Invariant 1 of `last_copies`. The fates are of files whose rows lie in committed ones as well.
+    is_spared = not is_copied and fate is Fate.DELETED and files.holds_rows
     expected = Fate.KEPT if is_spared else fate
 
-    assert fate_of(files, at_risk, snapshot, is_over=is_over, is_copied=lambda: False) is expected
+    assert (
+        fate_of(files, at_risk, snapshot, is_over=is_over, is_copied=lambda: is_copied) is expected
+    )
 
 
 @pytest.mark.parametrize(
