@@ -77,7 +77,7 @@ def _compare(spark: SparkSession, servers: str, scratch: Path, until: Until, rou
             f" {each.wall_seconds:5.2f} s"
             f" (+{100 * (each.wall_seconds / plain.wall_seconds - 1):.0f} %)"
         )
-    print_result("fingerprint at landing", rounds, as_figures(medians), ratios)
+    print_result("fingerprint_at_landing", rounds, as_figures(medians), ratios)
 
 
 def _observed(rows: DataFrame, partitions: list[int]) -> DataFrame:

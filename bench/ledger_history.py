@@ -1,8 +1,10 @@
-"""What a long history costs: `python bench/ledger_history.py [--partitions N --runs N --folds]`.
+"""What a long history costs: `python bench/ledger_history.py [--partitions N --months 1 12]`.
 
-Fills a ledger of its own with hourly runs over many partitions, then asks it what a plan, a
-reconcile and a report ask, and prints seconds and memory. With `--folds` it folds the ranges, which
-keeps offsets and counts, and asks again.
+Fills a ledger of its own, for each of these numbers of months, with hourly runs over many
+partitions as folding leaves them: one range for each log and a day of single ones, a row of holes
+for each log and week and two weeks of single ones. A file holds 100 slices. Proofs are left out:
+nothing here reads one. Then it asks what a plan, a reconcile and a report ask, and prints seconds
+of CPU, of PostgreSQL too, and memory. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import argparse
 import resource
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,9 +23,12 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
-from tallystick.domain.batches.states import Verdict
+from bench.filled_hours import fill_hours
+from bench.measured import Bound, cost_of, print_environment, print_result
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.findings import Level
+from tallystick.domain.verdicts import Verdict
+from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.workflows.reconciling.reconcile_report import PartitionAccount, ReconcileReport
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of
@@ -35,127 +39,156 @@ SPAN = 1_000
 """Offsets of one run in one partition; one of them is a hole in every fifth partition."""
 END = datetime(2026, 11, 8, 12, tzinfo=UTC)
 
+WEEK, DAY = 7 * 24, 24
+# Every log begins elsewhere, as they do in life.
 FILL = """
-SET session_replication_role = replica;
-INSERT INTO feed (feed, topic) VALUES ('orders', 'orders');
+CREATE TEMP TABLE log AS SELECT p, (p * 7919 % 30011)::bigint AS base
+                           FROM generate_series(0, {partitions} - 1) p;
 INSERT INTO generation (feed, topic, partition, cluster_id, topic_id, ordinal, first_offset,
                         frontier, last_seen_until, read_until, opening_reason)
-SELECT 'orders', 'orders', p, 'cluster', 'topic-id', 1, 0, {runs} * {span}, {runs} * {span},
-       {runs} * {span}, 'first seen'
-  FROM generate_series(0, {partitions} - 1) p;
-INSERT INTO broker_snapshot (feed, taken_at, cluster_id, topic, topic_id, is_compacted,
-                             retention_ms, partitions, log_start_offsets, high_watermarks,
-                             last_stable_offsets, leader_epochs)
-SELECT 'orders', timestamptz '{start}' + (run + 1) * interval '1 hour' + interval '5 seconds',
-       'cluster', 'orders', 'topic-id', false, 604800000, shown.*
-  FROM generate_series(0, {runs} - 1) run
- CROSS JOIN LATERAL (
-       SELECT array_agg(p), array_agg(greatest(p * 0, run - 168)::bigint * {span}),
-              array_agg((p * 0 + run + 1)::bigint * {span}),
-              array_agg((p * 0 + run + 1)::bigint * {span}),
-              array_agg(0)
-         FROM generate_series(0, {partitions} - 1) p) shown;
-INSERT INTO plan (feed, window_from, window_until, revision, owner, planned_at)
-SELECT 'orders', timestamptz '{start}' + run * interval '1 hour',
-       timestamptz '{start}' + (run + 1) * interval '1 hour', 1, 'bench', now()
-  FROM generate_series(0, {runs} - 1) run;
-INSERT INTO batch (batch_id, feed, plan_id, root, topic, cluster_id, topic_id, ordinal, label,
-                   state, newest_token, verification_id, committed_by, commit_number, record_count,
-                   hole_count, byte_count, committed_at, published_at)
-SELECT lpad(to_hex(plan_id), 16, '0'), 'orders', plan_id, '/landing', 'orders', 'cluster',
-       'topic-id', 1, window_from, 'published', 1, plan_id, lpad(to_hex(plan_id), 16, 'a'),
-       plan_id, {partitions} * {span} - {partitions} / 5, {partitions} / 5, 1000000,
-       window_until + interval '5 minutes', window_until + interval '5 minutes'
-  FROM plan;
-INSERT INTO verification (verification_id, batch_id, attempt_id, manifest, sha256)
-OVERRIDING SYSTEM VALUE
-SELECT verification_id, batch_id, committed_by, text, sha256(convert_to(text, 'UTF8'))
-  FROM batch
- CROSS JOIN (SELECT string_agg(md5(p::text), '') AS text
-               FROM generate_series(0, 4 * {partitions}) p) manifest;
+SELECT 'orders', 'orders', p, 'cluster', 'topic-id', 1, base, base + {runs} * {span},
+       base + {runs} * {span}, base + {runs} * {span}, 'first seen'
+  FROM log ORDER BY p;
+INSERT INTO offset_range (generation_id, offsets, state, record_count, hole_count)
+SELECT g.generation_id, int8range(log.base, log.base + {folded} * {span}), 'committed',
+       {folded} * ({span} - (log.p % 5 = 0)::int), {folded} * (log.p % 5 = 0)::int
+  FROM generation g JOIN log ON log.p = g.partition;
 INSERT INTO offset_range (generation_id, offsets, state, batch_id, record_count, hole_count)
-SELECT g.generation_id, int8range((b.commit_number - 1) * {span}, b.commit_number * {span}),
-       'committed', b.batch_id, {span} - (g.partition % 5 = 0)::int, (g.partition % 5 = 0)::int
-  FROM batch b CROSS JOIN generation g;
+SELECT g.generation_id,
+       int8range(log.base + (b.commit_number - 1) * {span}, log.base + b.commit_number * {span}),
+       'committed', b.batch_id, {span} - (log.p % 5 = 0)::int, (log.p % 5 = 0)::int
+  FROM batch b CROSS JOIN log JOIN generation g ON g.partition = log.p
+ WHERE b.commit_number > {folded};
 INSERT INTO hole (batch_id, generation_id, class, position, runs, hole_count)
-SELECT b.batch_id, g.generation_id, 'control', 0,
-       int8multirange(int8range(b.commit_number * {span} - 1, b.commit_number * {span})), 1
-  FROM batch b CROSS JOIN generation g WHERE g.partition % 5 = 0;
+SELECT b.batch_id, g.generation_id, 'control', 0, int8multirange(
+       int8range(log.base + b.commit_number * {span} - 1, log.base + b.commit_number * {span})), 1
+  FROM batch b CROSS JOIN log JOIN generation g ON g.partition = log.p
+ WHERE log.p % 5 = 0 AND b.commit_number > {folded_holes};
+INSERT INTO hole (generation_id, class, position, runs, hole_count)
+SELECT g.generation_id, 'control', 0, range_agg(
+       int8range(log.base + b.commit_number * {span} - 1, log.base + b.commit_number * {span})),
+       count(*)
+  FROM batch b CROSS JOIN log JOIN generation g ON g.partition = log.p
+ WHERE log.p % 5 = 0 AND b.commit_number <= {folded_holes}
+ GROUP BY g.generation_id, b.commit_number / {week};
+INSERT INTO folded_holes (batch_id, class, hole_count)
+SELECT batch_id, 'control', {partitions} / 5 FROM batch WHERE commit_number <= {folded_holes};
 INSERT INTO file (batch_id, name, length_bytes, checksum, record_count)
-SELECT batch_id, 'part-0.parquet', 1000000, 'crc32c:0', record_count FROM batch;
+SELECT batch_id, 'part-' || number || '.parquet', 1000000, 'crc32c:0', 100 * {span}
+  FROM batch CROSS JOIN generate_series(1, greatest(1, {partitions} / 100)) number;
+INSERT INTO file_slices (batch_id, name, partitions, first_offsets, spans, hole_counts)
+SELECT b.batch_id, 'part-' || 1 + log.p / 100 || '.parquet', array_agg(log.p ORDER BY log.p),
+       array_agg(log.base + (b.commit_number - 1) * {span} ORDER BY log.p),
+       array_agg({span}::bigint ORDER BY log.p), array_agg(0::bigint ORDER BY log.p)
+  FROM batch b CROSS JOIN log
+ GROUP BY b.batch_id, log.p / 100;
 INSERT INTO batch_check (batch_id, level, is_clean, checked_at)
 SELECT batch_id, 'L3', true, clock_timestamp() - interval '2 days' FROM batch;
+"""
+LOOK = """
+INSERT INTO broker_snapshot (feed, taken_at, cluster_id, topic, topic_id, is_compacted,
+                             retention_ms, shown, log_start_sum, last_stable_sum,
+                             high_watermark_sum, leaderless_count)
+VALUES ('orders', %s, 'cluster', 'orders', 'topic-id', false, 604800000, %s, %s, %s, %s, 0)
 """
 
 
 def main() -> None:
     """Fill, ask, print."""
     arguments = _arguments()
+    print_environment()
     server = LedgerServer()
     server.start()
+    figures: dict[str, dict[str, float]] = {}
     try:
-        database = server.fresh()
-        _fill(server.admin_dsn(database), arguments.partitions, arguments.runs)
-        _ask(server.dsn(database), server.admin_dsn(database))
-        if arguments.folds:
-            ledger = PostgresLedger(server.dsn(database))
-            seconds, folded = _timed(lambda: ledger.fold(FEED))
-            print(f"folded into {folded:,} ranges in {seconds:.2f} s")
-            _tidy(server.admin_dsn(database))
-            _ask(server.dsn(database), server.admin_dsn(database))
+        for months in arguments.months:
+            database = server.fresh()
+            _fill(server.admin_dsn(database), arguments.partitions, months * 30 * DAY)
+            figures[f"month {months}"] = _ask(server.dsn(database), server.admin_dsn(database))
+            server.drop(database)
     finally:
         server.stop()
+    first, *_, last = figures.values()
+    ratios = {f"{each}, to the first": Bound(last[each] / first[each]) for each in first}
+    print_result("ledger_history", 1, {"partitions": arguments.partitions} | figures, ratios)
 
 
 def _fill(dsn: str, partitions: int, runs: int) -> None:
-    start = (END - timedelta(hours=runs)).isoformat()
-    script = FILL.format(partitions=partitions, runs=runs, span=SPAN, start=start)
-    with psycopg.connect(dsn, autocommit=True) as admin:
-        seconds, _ = _timed(lambda: admin.execute(script.encode()))
-    _tidy(dsn)
-    print(
-        f"{runs:,} hourly runs over {partitions:,} partitions,"
-        f" {partitions * runs:,} ranges: filled in {seconds:.0f} s"
+    start = END - timedelta(hours=runs)
+    script = FILL.format(
+        partitions=partitions,
+        runs=runs,
+        span=SPAN,
+        start=start.isoformat(),
+        week=WEEK,
+        folded=runs - DAY,
+        folded_holes=max(0, runs - 2 * WEEK),
     )
-
-
-def _tidy(dsn: str) -> None:
-    """What autovacuum does on a server that is not made for tests."""
     with psycopg.connect(dsn, autocommit=True) as admin:
-        admin.execute("VACUUM (FULL, ANALYZE) offset_range")
+        began = time.perf_counter()
+        holes = len(range(0, partitions, 5))
+        fill_hours(
+            admin,
+            FEED,
+            start,
+            runs,
+            records=partitions * SPAN - holes,
+            holes=holes,
+            manifest=b"",  # nothing here reads one
+        )
+        admin.execute(script.encode())
+        bases = [p * 7919 % 30011 for p in range(partitions)]
+        with admin.cursor() as cursor:
+            for run in range(runs):
+                ends = [each + (run + 1) * SPAN for each in bases]
+                starts = [each + max(0, run - WEEK) * SPAN for each in bases]
+                shown = Shown(range(partitions), ends, ends, starts, [0] * partitions, ())
+                taken_at = start + timedelta(hours=run + 1, seconds=5)
+                sums = (sum(starts), sum(ends), sum(ends))
+                cursor.execute(LOOK.encode(), (taken_at, shown.packed(), *sums))
         admin.execute("VACUUM ANALYZE")
+        seconds = time.perf_counter() - began
+    print(f"{runs:,} hourly runs over {partitions:,} partitions: filled in {seconds:.0f} s")
 
 
-def _ask(dsn: str, admin_dsn: str) -> None:
-    with psycopg.connect(admin_dsn) as admin:
-        found = admin.execute(
-            "SELECT count(*), pg_total_relation_size('offset_range') FROM offset_range"
-        ).fetchone()
-    assert found is not None
-    print(f"offset_range: {found[0]:,} rows, {found[1] / 1e6:.0f} MB with its indexes")
-    ledger = PostgresLedger(dsn)
-    total, answer = 0.0, None
+def _ask(dsn: str, admin_dsn: str) -> dict[str, float]:
+    """CPU seconds by what was asked: of this process, and of PostgreSQL."""
+    ledger, found = PostgresLedger(dsn), {}
+    server = _backend_of(ledger, admin_dsn)
+    answers: list[Any] = []
     for name, question in (
-        ("accounts, as a plan asks", lambda: ledger.accounts(FEED)),
-        ("sound ranges, as L1 asks", lambda: ledger.unsound(FEED)),
-        ("files, as L2 asks", lambda: ledger.directories(FEED)),
-        ("rows and holes", lambda: ledger.landed_counts(FEED)),
-        ("complete", lambda: feed_completeness(ledger, FEED)),
-        ("report", lambda: reported(ledger)),
+        ("accounts_of_a_plan", lambda: ledger.accounts(FEED)),
+        ("past_bounds", lambda: ledger.past_bounds(FEED, "topic-id", range(100))),
+        ("sound_ranges_of_l1", lambda: ledger.unsound(FEED)),
+        ("files_of_l2", lambda: ledger.directories(FEED)),
+        ("rows_and_holes", lambda: ledger.landed_counts(FEED)),
+        ("complete_up_to", lambda: feed_completeness(ledger, FEED)),
+        ("fold", lambda: ledger.fold(FEED)),
+        ("report", lambda: answers.append(reported(ledger))),
+        ("report_is_stored", lambda: ledger.store_report(answers[0])),
+        ("page", lambda: ledger.report_at(FEED, None)),
     ):
-        seconds, answer = _timed(question)
-        total += seconds
-        print(f"  {name:<26}{seconds:6.2f} s")
-    assert answer is not None
-    text = answer.to_json()
+        cost = cost_of(question, [server])
+        found[name.replace("_", " ")] = round(cost.cpu_seconds, 3)
+        print(f"  {name:<26}{cost.cpu_seconds:6.2f} CPU-s{cost.wall_seconds:7.2f} s")
+    [answer] = answers
     assert (answer.complete_up_to, sum(each.gap_offsets for each in answer.partitions)) == (
         END + timedelta(seconds=5), 0
     )  # fmt: skip
-    seconds, _ = _timed(lambda: ledger.store_report(answer))
-    print(f"  {'stored, ' + format(len(text) / 1e6, '.1f') + ' MB':<26}{seconds:6.2f} s")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"  in all                    {total + seconds:6.2f} s, at most {peak:.0f} MB")
+    found["memory, MB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     ledger.close()
+    return found
+
+
+def _backend_of(ledger: PostgresLedger, admin_dsn: str) -> int:
+    """The process of PostgreSQL that answers this ledger."""
+    ledger.idle(FEED)
+    with psycopg.connect(admin_dsn) as admin:
+        ((found,),) = admin.execute(
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE datname = current_database() AND usename = 'tallystick'"
+        ).fetchall()
+    return int(found)
 
 
 def reported(ledger: PostgresLedger) -> Any:
@@ -174,21 +207,14 @@ def reported(ledger: PostgresLedger) -> Any:
         ],
         is_complete=True,
     )
-    services: Any = SimpleNamespace(ledger=ledger, feed_name=FEED)
+    services: Any = SimpleNamespace(ledger=ledger, feed_name=FEED, progress=lambda _: None)
     return report_of(services, reconciled)
-
-
-def _timed(question: Callable[[], Any]) -> tuple[float, Any]:
-    began = time.perf_counter()
-    answer = question()
-    return time.perf_counter() - began, answer
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, default=10_000)
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--folds", action="store_true", help="fold, and ask again")
+    parser.add_argument("--partitions", type=int, default=2_000)
+    parser.add_argument("--months", type=int, nargs="+", default=[1, 12])
     return parser.parse_args()
 
 

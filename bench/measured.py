@@ -6,8 +6,10 @@ import json
 import os
 import platform
 import resource
+import shlex
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[1]
+_LOAD_BEFORE = round(os.getloadavg()[0], 1)
+"""Before a bench has started anything: how busy others keep the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +42,19 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A ratio that was measured, and what it is meant to be."""
+    """What was measured, and what it is meant to be."""
 
     is_: float
     at_most: float | None = None
     at_least: float | None = None
+    unit: str = ""
+    """Empty for a ratio."""
 
-    def as_fields(self) -> dict[str, float]:
-        """Rounded, without a bound that is not set."""
+    def as_fields(self) -> dict[str, float | str]:
+        """Rounded, without a bound or a unit that is not set."""
         fields = {"is": self.is_, "at_most": self.at_most, "at_least": self.at_least}
-        return {name: round(value, 4) for name, value in fields.items() if value is not None}
+        rounded = {name: round(value, 4) for name, value in fields.items() if value is not None}
+        return rounded | ({"unit": self.unit} if self.unit else {})
 
 
 def cost_of(work: Callable[[], object], servers: Sequence[int] = ()) -> Cost:
@@ -131,13 +138,15 @@ def print_result(
 ) -> None:
     """The last line of a bench, for a script to read.
 
-    `figures` are seconds, bytes or counts, as their keys say; `ratios` have no unit.
+    The name is the module's. `figures` are seconds, bytes or counts, as their keys say; `ratios`
+    compare what was measured with what it is meant to be.
     """
     line = {
         "name": name,
         "taken_at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "command": _command(),
         "commit": _commit(),
-        "machine": _machine(),
+        "machine": _machine() | {"load_before": _LOAD_BEFORE},
         "pairs": pairs,
         "figures": figures,
         "ratios": {each: bound.as_fields() for each, bound in ratios.items()},
@@ -150,10 +159,21 @@ def _machine() -> dict[str, object]:
     return {
         "cores": os.cpu_count(),
         "memory_gib": round(memory),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
         "python": platform.python_version(),
         "spark": version("pyspark"),
     }
+
+
+def _command() -> str:
+    """How the bench was called, without the places of this machine."""
+    words = [f"bench/{Path(sys.argv[0]).name}"]
+    for word in sys.argv[1:]:
+        if not word.rpartition("=")[2].startswith("/"):
+            words.append(word)
+        elif "=" not in word:
+            del words[-1]  # the option that names the place
+    return shlex.join(words)
 
 
 def _commit() -> str:

@@ -53,7 +53,7 @@ def main() -> None:
             cost = _measure(name, store, rows, arguments.runs)
             speeds[name] = round(rows / cost.cpu_seconds)
         store.delete(DIRECTORY)
-    print_result("read back", arguments.runs, {"rows_per_cpu_second": speeds}, {})
+    print_result("read_back", arguments.runs, {"rows_per_cpu_second": speeds}, {})
 
 
 def _measure(name: str, store: LocalFileStore | WebHdfsFileStore, rows: int, runs: int) -> Cost:

@@ -84,7 +84,7 @@ def main() -> None:
                 print(f"the browser says: {said}")
     figures = {"partitions": arguments.partitions, "written_seconds": round(took, 3)}
     figures |= {"bytes": len(html.encode()), "open_seconds": opened}
-    print_result("report page", arguments.runs, figures, {})
+    print_result("report_page", arguments.runs, figures, {})
 
 
 class Browser:

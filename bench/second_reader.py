@@ -57,7 +57,7 @@ def main() -> None:
         for budget in arguments.budgets:
             _rotated(stack.feed_of("sampled-0"), environ, budget)
     share = Bound(statistics.median(ratios), at_most=AIM)
-    print_result("second reader", len(ratios), {"records": arguments.records}, {"share": share})
+    print_result("second_reader", len(ratios), {"records": arguments.records}, {"share": share})
 
 
 def _landed(name: str, environ: Mapping[str, str], records: int) -> float:

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from bench.measured import ROOT
 from sandbox import Sandbox
 from sandbox.connections import airflow_connections
+from sandbox.entry.class_archive import spark_variables
 from sandbox.entry.system import ensure_java
 from tallystick.domain.identities import Owner
 from tallystick.settings.connections import connection_in
@@ -25,6 +25,8 @@ from tallystick.wiring import open_services
 from tallystick.workflows.landing.run import land_feed
 
 TOPIC = "bench"
+MOST_NEW_PARTITIONS = 5_000
+"""Of one request: a controller takes fewer than ten thousand."""
 
 
 @contextmanager
@@ -32,13 +34,13 @@ def services(directory: Path, only: Sequence[str]) -> Iterator[Sandbox]:
     """The named groups of a sandbox in this directory, for as long as the block runs."""
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ["JAVA_HOME"] = str(ensure_java())
-    os.environ.setdefault("SPARK_CONF_DIR", str(ROOT / "sandbox" / "spark"))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # So that the services end with a bench that is ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sandbox = Sandbox(directory)
     try:
         sandbox.up(only=only, report=print)
+        os.environ.update(spark_variables(os.environ))
         yield sandbox
     finally:
         sandbox.down(purge=True)
@@ -51,12 +53,23 @@ def variables(sandbox: Sandbox) -> dict[str, str]:
 
 def fill(servers: str, records: int, size: int, partitions: int) -> dict[int, int]:
     """One past the last offset of each partition of a new topic, once all records are written."""
-    client = AdminClient({"bootstrap.servers": servers})
-    client.create_topics([NewTopic(TOPIC, partitions, 1)])[TOPIC].result(60)
+    make_topic(servers, TOPIC, partitions)
     return produce(servers, records, size, partitions)
 
 
-def produce(servers: str, records: int, size: int, partitions: int) -> dict[int, int]:
+def make_topic(servers: str, topic: str, partitions: int) -> None:
+    """A new topic without records."""
+    client = AdminClient({"bootstrap.servers": servers})
+    made = min(partitions, MOST_NEW_PARTITIONS)
+    client.create_topics([NewTopic(topic, made, 1)])[topic].result(60)
+    while made < partitions:
+        made = min(partitions, made + MOST_NEW_PARTITIONS)
+        client.create_partitions([NewPartitions(topic, made)])[topic].result(60)
+
+
+def produce(
+    servers: str, records: int, size: int, partitions: int, topic: str = TOPIC
+) -> dict[int, int]:
     """How many records each partition got, once all are written. Seeded."""
     producer = Producer(
         {
@@ -77,7 +90,7 @@ def produce(servers: str, records: int, size: int, partitions: int) -> dict[int,
         until[partition] += 1
         while True:
             try:
-                producer.produce(TOPIC, f'{text[: size - 2]}"}}'.encode(), partition=partition)
+                producer.produce(topic, f'{text[: size - 2]}"}}'.encode(), partition=partition)
                 break
             except BufferError:
                 producer.poll(0.5)
@@ -87,11 +100,11 @@ def produce(servers: str, records: int, size: int, partitions: int) -> dict[int,
     return until
 
 
-def feed_document(name: str, spark_connection: str) -> dict[str, object]:
+def feed_document(name: str, spark_connection: str, topic: str = TOPIC) -> dict[str, object]:
     """A feed of the topic, as its file says it."""
     return {
         "feed": name,
-        "source": {"topic": TOPIC},
+        "source": {"topic": topic},
         "schedule": {"cron": "0 * * * *", "start_date": datetime(2026, 11, 1, tzinfo=UTC)},
         "target": {"root": "/bench", "replication": 1},
         "spark": {"connection": spark_connection},

@@ -29,7 +29,9 @@ import yaml
 from bench import stack
 from bench.measured import ROOT, Bound, Cost, as_figures, in_turn, print_environment, print_result
 from sandbox.connections import SPARK_MASTER
+from sandbox.entry.class_archive import OPTIONS
 from sandbox.entry.jars import direct_jars, ensure_jars
+from sandbox.entry.layout import SPARK_LOGGING
 
 OTHER_WAYS = ("plain", "tuned", "streaming", "iceberg")
 WARM, COLD = "spark_default", "spark_submit"
@@ -91,7 +93,9 @@ def _submitted(way: str, source: Sequence[str], hdfs: str, name: str) -> None:
             argv += ["--conf", f"{key}={value}"]
     argv += ["--jars", ",".join(str(each) for each in jars)]
     argv += [str(ROOT / "bench" / "other_ways.py"), way, *source, f"{hdfs}/{way}-{name}"]
-    _run(argv, os.environ)
+    # Spark as it comes, but for how much it logs.
+    here = {"SPARK_CONF_DIR": str(SPARK_LOGGING.parent), OPTIONS: ""}
+    _run(argv, {**os.environ, **here})
 
 
 def command(name: str, environ: Mapping[str, str], connection: str, scratch: Path) -> None:

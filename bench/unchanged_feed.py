@@ -23,6 +23,7 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 
+from bench.filled_hours import fill_hours
 from bench.measured import Bound, print_environment, print_result
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.workflows.reconciling.storage_check import storage_findings
@@ -36,22 +37,6 @@ _CONTENT: Final = b"a landed file"
 _MANIFEST: Final = "a manifest"
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _FILL: Final = """
-SET session_replication_role = replica;
-INSERT INTO feed (feed, topic) VALUES ('{feed}', '{feed}');
-INSERT INTO plan (feed, window_from, window_until, revision, owner, planned_at)
-SELECT '{feed}', timestamptz '{start}' + run * interval '1 hour',
-       timestamptz '{start}' + (run + 1) * interval '1 hour', 1, 'bench', now()
-  FROM generate_series(0, {batches} - 1) run;
-INSERT INTO batch (batch_id, feed, plan_id, root, topic, cluster_id, topic_id, ordinal, label,
-                   state, newest_token, verification_id, committed_by, commit_number, record_count,
-                   hole_count, byte_count, committed_at, published_at)
-SELECT lpad(to_hex(plan_id), 16, '0'), '{feed}', plan_id, '/landing', '{feed}', 'cluster',
-       'topic-id', 1, window_from, 'published', 1, plan_id, lpad(to_hex(plan_id), 16, 'a'),
-       plan_id, {files}, 0, 1000000, window_until, window_until
-  FROM plan;
-INSERT INTO verification (verification_id, batch_id, attempt_id, manifest, sha256)
-OVERRIDING SYSTEM VALUE
-SELECT verification_id, batch_id, committed_by, '{manifest}', sha256('{manifest}') FROM batch;
 INSERT INTO file (batch_id, name, length_bytes, checksum, record_count)
 SELECT batch_id, number || '.parquet', {length}, 'sha256:{checksum}', 1
   FROM batch CROSS JOIN generate_series(1, {files}) number;
@@ -95,16 +80,10 @@ def main() -> None:
 
 
 def _fill(story: Story, dsn: str, batches: int) -> None:
-    script = _FILL.format(
-        feed=FEED,
-        start=_START.isoformat(),
-        batches=batches,
-        files=_FILES,
-        manifest=_MANIFEST,
-        length=len(_CONTENT),
-        checksum=sha256(_CONTENT).hexdigest(),
-    )
+    script = _FILL.format(files=_FILES, length=len(_CONTENT), checksum=sha256(_CONTENT).hexdigest())
     with psycopg.connect(dsn, autocommit=True) as admin:
+        manifest = _MANIFEST.encode()
+        fill_hours(admin, FEED, _START, batches, records=_FILES, holes=0, manifest=manifest)
         admin.execute(script.encode())
     for number in range(batches):
         hour = _START + timedelta(hours=number)

@@ -108,8 +108,8 @@ class Demo:
             dag_id = f"{kind}_{feed}"
             rest.wait_for_dag(dag_id)
             # In the place of the run that the schedule would start now, and that would be first.
-            interval = rest.due_interval(dag_id) if kind == "ingest" else None
-            runs.append(Watched(dag_id, rest.trigger(dag_id, interval=interval)))
+            run_id = rest.trigger(dag_id, interval=rest.due_interval(dag_id))
+            runs.append(Watched(dag_id, run_id))
             rest.pause(dag_id, is_paused=False)
             self._tell(f"{dag_id} is triggered in Airflow")
         runs += self._wait_for(rest, runs)

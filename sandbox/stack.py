@@ -15,6 +15,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from sandbox.connections import SPARK_MASTER, airflow_connections, client_variables
+from sandbox.entry.class_archive import ensure_class_archive
 from sandbox.entry.jars import ensure_jars
 from sandbox.entry.layout import ROOT, connections_file, state_dir
 from sandbox.errors import SandboxError, ServiceFailed, WrongUse
@@ -99,6 +100,8 @@ class Sandbox:
             self.home.interrupted.clear()
             self._choose_ports(report)
             try:
+                if {"airflow", "spark-connect"} & set(wanted):
+                    ensure_class_archive()
                 self._start_together(wanted, report)
             finally:
                 self.home.ports.release(*USUAL_PORTS)

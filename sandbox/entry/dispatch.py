@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from sandbox.entry.class_archive import spark_variables
 from sandbox.entry.console import SetupFailed, say
 from sandbox.entry.environment import ensure_environment
 from sandbox.entry.jars import SERVICES, ensure_jars
-from sandbox.entry.layout import JARS, ROOT, SPARK_CONF, VENV, connections_file, state_dir
+from sandbox.entry.layout import JARS, ROOT, VENV, connections_file, state_dir
 from sandbox.entry.system import ensure_java, java_home
 
 _KINDS: Final = ("unit", "all")
@@ -122,10 +123,11 @@ def _environment(*, connected: bool = True) -> dict[str, str]:
     paths = [str(ROOT / "plugins"), str(ROOT), env.get("PYTHONPATH", "")]
     env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     env.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Spark's driver would bind the outward address
-    env.setdefault("SPARK_CONF_DIR", str(SPARK_CONF))
     java = java_home()
     if java is not None:
         env["JAVA_HOME"] = str(java)
+    if not env.get("SPARK_CONF_DIR"):
+        env |= spark_variables(env)
     if connected:
         for name, value in _connections().items():
             if not any(plain in os.environ for plain in _SAME_AS.get(name, ())):

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 REQUIREMENTS = ROOT / "requirements.txt"
 POMS = ROOT / "sandbox" / "poms"
-SPARK_CONF = ROOT / "sandbox" / "spark"
+SPARK_LOGGING = ROOT / "sandbox" / "spark" / "log4j2.properties"
 
 # What set-up fetches is shared by all state directories of a checkout.
 FETCHED = ROOT / ".sandbox"

@@ -7,7 +7,8 @@ import os
 import secrets
 from pathlib import Path
 
-from sandbox.entry.layout import ROOT, SPARK_CONF
+from sandbox.entry.class_archive import OPTIONS, spark_variables
+from sandbox.entry.layout import ROOT
 from sandbox.entry.system import ensure_java
 from sandbox.ports import HOST
 from sandbox.service import QUICK_JVM
@@ -26,8 +27,7 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
         "PYTHONPATH": str(ROOT / "plugins"),
         "JAVA_HOME": str(ensure_java()),
         "SPARK_LOCAL_IP": HOST,  # a driver would bind the outward address
-        "SPARK_CONF_DIR": str(SPARK_CONF),
-        "SPARK_SUBMIT_OPTS": " ".join(QUICK_JVM),
+        **spark_variables({OPTIONS: " ".join(QUICK_JVM)}),
         "AIRFLOW_HOME": str(folder),
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),

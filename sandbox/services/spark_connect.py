@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
+from sandbox.entry.class_archive import spark_variables
 from sandbox.entry.jars import direct_jars, ensure_jars
-from sandbox.entry.layout import ROOT, SPARK_CONF
+from sandbox.entry.layout import ROOT
 from sandbox.entry.system import ensure_java
 from sandbox.errors import ServiceFailed
 from sandbox.ports import HOST, answers
@@ -18,7 +19,23 @@ from sandbox.service import Home, Service, program
 MEMORY = "1g"
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 NAME = "spark-connect"
+MEMORY_SETTINGS: Mapping[str, str] = {
+    # Nobody goes on reading where a landing has ended; each partition's last poll would be kept.
+    "spark.kafka.consumer.cache.timeout": "1s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "1s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "1s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "1s",
+    # What is kept of finished work for a page that nobody opens: a thousand of each by default.
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "50",
+    "spark.sql.connect.ui.retainedStatements": "50",
+    "spark.sql.connect.ui.retainedSessions": "50",
+}
+"""With these a server's memory stays as it is, however many landings it has done."""
 SETTINGS: Mapping[str, str] = {
+    **MEMORY_SETTINGS,
     "spark.connect.grpc.binding.address": HOST,
     "spark.driver.bindAddress": HOST,
     "spark.driver.host": HOST,
@@ -64,8 +81,8 @@ class SparkConnect(Service):
     @override
     def environment(self) -> Mapping[str, str]:
         java = str(ensure_java())
-        here = {"SPARK_LOCAL_IP": HOST, "SPARK_CONF_DIR": str(SPARK_CONF)}
-        return {**os.environ, **here, "JAVA_HOME": java}
+        here = {"SPARK_LOCAL_IP": HOST, "JAVA_HOME": java}
+        return {**os.environ, **spark_variables(os.environ), **here}
 
     @override
     def missing(self) -> str | None:
@@ -76,11 +93,11 @@ class SparkConnect(Service):
         """Have each new server do the work that would make somebody's first landing slow."""
         if self.home.state.fact("spark_connect_warm") == self.pid:
             return
-        argv = [program("python"), "-P", "-m", "sandbox.services.spark_warm_up", self.address]
+        argv = [program("python"), "-P", "-m", "sandbox.services.spark_warm_up"]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         with self.log.open("ab") as log:
             done = subprocess.run(
-                [*argv, str(self.folder)],
+                [*argv, str(self.folder), self.address],
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

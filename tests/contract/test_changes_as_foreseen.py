@@ -145,7 +145,8 @@ def test_what_changes_are_foreseen_to_leave_is_what_the_ledger_holds(
     changes, seen = data.draw(st.composite(lambda draw: changes_of(draw, before))())
 
     with feed.ledger.planning(feed.feed, TOPIC) as session:
-        held = session.apply(changes, seen.snapshot).accounts
+        session.apply(changes, seen.snapshot)
+        held = session.accounts()
 
     foreseen = accounts_after(before, changes, seen.snapshot)
     assert alike(foreseen, before) == alike(held, before)

@@ -14,6 +14,7 @@ from tallystick.domain.identities import AttemptId, BatchId, FencingToken
 from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerRefused
+from tallystick.ledger.packed_json import packed, unpacked
 from tests.support.ledger_story import (
     FEED,
     MINUTE,
@@ -52,6 +53,32 @@ def test_tokens_grow_with_each_attempt(story: LedgerStory, batch: BatchId) -> No
     assert tokens == [1, 2, 3]
     status = story.status(batch)
     assert (status.state, status.newest_token, status.holder) == (BatchState.LANDING, 3, OWNER)
+
+
+def unheard(story: LedgerStory, attempt: Attempt) -> float:
+    seconds = story.ledger.unheard_seconds(attempt.attempt_id)
+    assert seconds is not None
+    return seconds
+
+
+def test_an_attempt_is_heard_of_until_its_lease_ends(story: LedgerStory, batch: BatchId) -> None:
+    attempt = story.begin(batch)
+    assert -60 <= unheard(story, attempt) < -30
+    story.ledger.renew_lease(attempt, NO_TIME)
+    assert 0 <= unheard(story, attempt) < 30
+    story.ledger.renew_lease(attempt, 5 * MINUTE)
+    assert unheard(story, attempt) < -240
+    assert story.ledger.unheard_seconds(AttemptId("f" * 16)) is None
+
+
+def test_an_attempt_is_not_heard_of_after_its_end_or_a_newer_ones_beginning(
+    story: LedgerStory, batch: BatchId
+) -> None:
+    older, newer = story.begin(batch), story.begin(batch)
+    assert 0 <= unheard(story, older) < 30
+    assert unheard(story, newer) < -30
+    story.ledger.record_failure(newer, "it failed")
+    assert 0 <= unheard(story, newer) < 30
 
 
 def test_a_batch_with_a_living_owner_is_busy_for_others(story: LedgerStory, batch: BatchId) -> None:
@@ -233,9 +260,35 @@ def test_a_failure_of_an_attempt_that_nobody_knows_is_no_error(story: LedgerStor
 def test_what_was_verified_is_kept_word_for_word(story: LedgerStory, batch: BatchId) -> None:
     attempt = story.begin(batch)
     manifest = story.verify(attempt)
-    assert story.ask("SELECT attempt_id, manifest FROM verification") == [
-        (attempt.attempt_id, manifest.to_json())
-    ]
+    [(attempt_id, kept, digest)] = story.ask(
+        "SELECT attempt_id, manifest, sha256 FROM verification"
+    )
+    text = manifest.to_json()
+    assert (attempt_id, unpacked(kept)) == (attempt.attempt_id, text)
+    assert digest == sha256(text.encode()).digest()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "why"),
+    [(packed('{"format":"another"}'), "not the one whose hash"), (b"nothing", "can't be read")],
+)
+def test_a_proof_that_was_changed_commits_nothing(
+    story: LedgerStory, batch: BatchId, manifest: bytes, why: str
+) -> None:
+    attempt = story.begin(batch)
+    digest = sha256(story.verify(attempt).to_json().encode()).digest()
+    with story.raw() as hand:
+        hand.execute(
+            "INSERT INTO verification (batch_id, attempt_id, manifest, sha256)"
+            " VALUES (%s, %s, %s, %s)",
+            [batch, attempt.attempt_id, manifest, digest],
+        )
+        hand.execute(
+            "UPDATE batch SET verification_id = (SELECT max(verification_id) FROM verification)"
+        )
+    with pytest.raises(LedgerRefused, match=why):
+        story.ledger.commit(attempt)
+    assert story.status(batch).state is BatchState.VERIFIED
 
 
 def test_the_newest_verification_of_an_attempt_is_what_it_commits(

@@ -11,6 +11,7 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, LedgerRefused
+from tallystick.ledger.look_columns import Shown
 from tests.support.ledger_story import (
     FEED,
     MINUTE,
@@ -65,10 +66,12 @@ def claims(story: LedgerStory, batch_id: BatchId) -> list[tuple[int, int, int]]:
 
 def test_a_snapshot_is_kept_with_every_plan(story: LedgerStory) -> None:
     story.open({0: (3, 9), 4: (0, 1)})
-    ((partitions, starts, highs, retention),) = story.ask(
-        "SELECT partitions, log_start_offsets, high_watermarks, retention_ms FROM broker_snapshot"
+    ((kept, *plain),) = story.ask(
+        "SELECT shown, log_start_sum, high_watermark_sum, last_stable_sum, leaderless_count,"
+        " retention_ms FROM broker_snapshot"
     )
-    assert (partitions, starts, highs, retention) == ([0, 4], [3, 0], [9, 1], 604_800_000)
+    assert Shown.of(kept) == Shown([0, 4], [9, 1], [9, 1], [3, 0], [0, 0], [])
+    assert plain == [3, 10, 10, 0, 604_800_000]
 
 
 def test_the_last_seen_end_only_grows_and_only_for_the_same_topic_id(story: LedgerStory) -> None:
@@ -171,9 +174,10 @@ def test_a_cut_of_a_batch_that_has_committed_meanwhile_changes_nothing(story: Le
         applied = session.apply(
             LogChanges(cuts=[cut(zombie, attempt.batch_id, 0, 5)]), snapshot_of({0: (5, 20)})
         )
+        accounts = session.accounts()
     zombie.ledger.close()
     assert applied.changes.cuts == ()
-    assert applied.accounts.generations[0].frontier == 20
+    assert accounts.generations[0].frontier == 20
     assert not story.ledger.lost(FEED)
 
 

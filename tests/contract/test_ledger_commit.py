@@ -17,7 +17,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, LedgerRefused
-from tallystick.ledger.commits import hole_pieces
+from tallystick.ledger.hole_rows import hole_pieces
 from tests.support.ledger_story import FEED, NO_TIME, TOPIC, LedgerStory, manifest_of
 from tests.support.ledger_waiting import until_somebody_waits
 

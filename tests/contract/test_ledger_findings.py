@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.waivers import Waiver
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import EvidenceChanged, LedgerRefused
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
 

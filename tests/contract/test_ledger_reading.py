@@ -8,11 +8,12 @@ from hashlib import sha256
 
 import pytest
 
-from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, FeedName
 from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tests.support.ledger_story import (
     FEED,

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tallystick.domain.batches.batch import CommittedFile
-from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import LogChanges, LostRange
@@ -17,8 +17,10 @@ from tallystick.domain.report.completeness import Look
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
+from tallystick.ledger.packed_json import packed
 from tallystick.ports.reports import LandedTotals, WindowTotals
 from tests.support.builders import a_range
 from tests.support.ledger_story import FEED, HOUR, NOON, LedgerStory, manifest_of, snapshot_of
@@ -261,11 +263,15 @@ def test_a_report_never_changes(story: LedgerStory) -> None:
         hand.execute("UPDATE report SET document = ''")
 
 
-def test_a_report_of_another_format_is_refused_with_its_number(story: LedgerStory) -> None:
+@pytest.mark.parametrize("document", [packed('{"format": "tallystick-report-9"}'), b"no document"])
+def test_a_report_of_another_format_is_refused_with_its_number(
+    story: LedgerStory, document: bytes
+) -> None:
     with story.raw() as hand:
         hand.execute(
             "INSERT INTO report (feed, taken_at, verdict, document)"
-            " VALUES ('orders', now(), 'UNKNOWN', '{\"format\": \"tallystick-report-9\"}')"
+            " VALUES ('orders', now(), 'UNKNOWN', %s)",
+            [document],
         )
 
     with pytest.raises(LedgerRefused, match="report 1 can't be read"):

@@ -11,15 +11,10 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tallystick.domain.batches.states import (
-    TRANSITIONS,
-    BatchState,
-    FindingState,
-    HoleClass,
-    RangeState,
-    Verdict,
-)
+from tallystick.domain.batches.states import TRANSITIONS, BatchState, HoleClass, RangeState
 from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.ledger.statements import migrations
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, finding_of
@@ -239,14 +234,16 @@ LOSS = "INSERT INTO offset_range (generation_id, offsets, state, loss_code) VALU
 
 @pytest.fixture(scope="module")
 def filled(ledger_server: LedgerServer) -> Iterator[LedgerStory]:
-    """Generation 1: [0, 10) committed, [20, 30) claimed, [40, 50) lost by hand.
+    """Generation 1: [0, 10) committed with a hole, [20, 30) claimed, [40, 50) lost by hand.
 
     One for all tests of this section: what they try is refused, so nothing changes.
     """
     database = ledger_server.fresh()
     story = LedgerStory(ledger_server.dsn(database))
     story.open({0: (0, 1000), 1: (5, 1000)})
-    story.committed((0, 0, 10))
+    attempt = story.begin(story.planned((0, 0, 10)))
+    story.verify(attempt, holes={0: {HoleClass.CONTROL: OffsetRuns.of([(4, 5)])}})
+    story.ledger.commit(attempt)
     story.planned((0, 20, 30))
     story.ledger.record_findings(FEED, [finding_of()])
     with story.raw() as hand:
@@ -379,7 +376,7 @@ def test_the_same_offsets_of_another_generation_are_no_overlap(
         (
             "INSERT INTO verification (batch_id, attempt_id, manifest, sha256)"
             " SELECT batch_id, attempt_id, '{}', '' FROM attempt",
-            "verification_hash",
+            "verification_sha256_check",
         ),
         (
             "UPDATE batch SET state = 'abandoned', abandoned_at = now() WHERE state = 'planned';"
@@ -409,7 +406,10 @@ APPEND_ONLY = (
     "batch_check",
     "report",
 )
-KEPT = ("generation", "batch", "attempt", "offset_range", "hole", "tail_anchor", "finding")
+KEPT = (
+    *("generation", "batch", "attempt", "offset_range", "hole", "folded_holes", "tail_anchor"),
+    "finding",
+)
 
 
 @pytest.mark.parametrize("table", [*APPEND_ONLY, *KEPT])

@@ -36,6 +36,11 @@ pytestmark = pytest.mark.timeout(900)
 
 BY_SUBMIT = {"connection": "spark_submit"}
 HARD_TO_PACK = {"root": ROOT, "replication": 1, "compression_level": 19}
+# A full read in parts of a kilobyte: its thousands of tasks are not done before they are ended.
+READ_IN_CRUMBS = {
+    "spark.sql.files.maxPartitionBytes": "1024",
+    "spark.sql.files.openCostInBytes": "0",
+}
 FEEDS = {
     "landed": a_feed("landed"),
     "mended": a_feed("mended"),
@@ -43,6 +48,7 @@ FEEDS = {
     "stopped": a_feed("stopped", spark=BY_SUBMIT),
     "orphaned": a_feed("orphaned", spark={}, target=HARD_TO_PACK),
     "ended": a_feed("ended", spark={}, target=HARD_TO_PACK),
+    "reread": a_feed("reread", spark={"conf": READ_IN_CRUMBS}),
     "windowed": a_feed("windowed", plan={"until": "window_end"}),
     "misspelled": a_feed("misspelled"),
     "unbound": a_feed("unbound", spark={"connection": "spark_elsewhere"}),
@@ -172,7 +178,7 @@ def test_a_task_that_is_marked_failed_ends_its_driver_and_the_next_run_lands_the
     run = place.start("ingest_stopped")
     until("the driver runs", lambda: len(drivers_of("stopped")) > 1)
     doomed = drivers_of("stopped")
-    mark_failed(place, run)
+    mark_failed(place, run, "batch.land/0")
     _, alive = psutil.wait_procs(doomed, timeout=GONE_SECONDS)
     assert alive == []
     assert run.end() == "failed"
@@ -181,9 +187,9 @@ def test_a_task_that_is_marked_failed_ends_its_driver_and_the_next_run_lands_the
     assert place.rows("stopped") == place.produced("stopped", {0: ENOUGH})
 
 
-def mark_failed(place: AirflowPlace, run: Run) -> None:
-    """Do what a person does who gives the landing of the run's first batch up."""
-    path = f"/dags/{run.dag_id}/dagRuns/{run.run_id}/taskInstances/batch.land/0"
+def mark_failed(place: AirflowPlace, run: Run, task: str) -> None:
+    """Do what a person does who gives a task of the run up."""
+    path = f"/dags/{run.dag_id}/dagRuns/{run.run_id}/taskInstances/{task}"
     place.rest.patch(path, {"new_state": "failed"}, update_mask="new_state")
 
 
@@ -240,12 +246,27 @@ def test_a_task_that_is_marked_failed_ends_its_session_and_the_next_run_lands_th
     server, said = place.spark_connect, place.spark_connect.log.stat().st_size
     run = place.start("ingest_ended")
     doomed = work_for(place, "ended")
-    mark_failed(place, run)
+    mark_failed(place, run, "batch.land/0")
     until("its work has ended", lambda: not works_of(server) & doomed, GONE_SECONDS)
     until("it did not end by itself", lambda: was_interrupted(place, said))
     assert run.end() == "failed"
     land_the_rest(place, "ended")
     assert place.rows("ended") == place.produced("ended", {0: len(SLOW)})
+
+
+def test_a_reconcile_that_is_marked_failed_ends_its_full_read(place: AirflowPlace) -> None:
+    create_topic(place.kafka, "reread")
+    produce(place.kafka, "reread", SLOW)
+    place.start("ingest_reread").succeeds()
+    server = place.spark_connect
+    run = place.start("reconcile_reread")
+    until("the server reads", lambda: works_of(server))
+    mark_failed(place, run, "reconcile")
+    until("its work has ended", lambda: not works_of(server), GONE_SECONDS)
+    assert run.end() == "failed"
+    until("it did not end by itself", lambda: "was killed" in run.log("reconcile"))
+    assert "1 batch(es) read in full" not in run.log("reconcile")
+    until("it has cleared away", lambda: not place.full_reads("reread"), GONE_SECONDS)
 
 
 def test_backfills_in_any_order_twice_and_beside_the_schedule_land_each_offset_once(

@@ -24,8 +24,8 @@ from sandbox.ports import Ports
 from sandbox.service import Home
 from sandbox.services.spark_connect import SparkConnect
 from sandbox.state import State
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import Level
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
@@ -36,6 +36,7 @@ from tallystick.errors import (
 )
 from tallystick.spark.connect_runner import LANDING, ConnectRunner
 from tallystick.spark.connect_server import ConnectServer, session_of
+from tests.support.connect_servers import server_at
 from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
 from tests.support.landed_files import names_below
@@ -58,10 +59,6 @@ with server.session(session_of(attempt, "landing"), {}, reads_kafka=True) as spa
 @pytest.fixture(scope="module")
 def server(spark_connect: str) -> ConnectServer:
     return server_at(spark_connect)
-
-
-def server_at(url: str) -> ConnectServer:
-    return ConnectServer(url, lambda sid: f"{url}/;session_id={sid};user_id=tallystick")
 
 
 @pytest.fixture

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from sandbox import Sandbox
 from sandbox.connections import SPARK_MASTER
+from sandbox.entry.class_archive import class_archive
 from sandbox.services.spark_connect import SparkConnect
 from tallystick.domain.identities import Owner
 from tallystick.domain.offsets.runs import OffsetRuns
@@ -188,3 +190,12 @@ def test_a_feed_is_read_on_a_connect_server(
         *([0, offset] for offset in range(10)),
         *([1, offset] for offset in range(7)),
     ]
+
+
+def test_a_server_maps_the_archive_of_classes(sandbox: Sandbox, spark_connect: str) -> None:
+    archive = class_archive()
+    assert archive is not None
+    assert archive.exists()
+    programs = [Path("/proc", str(each)) for each in sandbox.spark_connect.members()]
+    [java] = [each for each in programs if (each / "exe").resolve().name == "java"]
+    assert str(archive) in (java / "maps").read_text(), spark_connect

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -20,13 +19,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sandbox import Sandbox
-from sandbox.ports import Ports
-from sandbox.service import Home
-from sandbox.services.spark_connect import SparkConnect
-from sandbox.state import State
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ConfigurationError, SparkUnavailable
 from tallystick.spark.connect_runner import ConnectRunner
 from tallystick.spark.connect_server import ConnectServer
@@ -35,11 +30,11 @@ from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
+from tests.support.connect_servers import LONG, ColdServer, Struck, server_at, server_of_its_own
 from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
 from tests.support.whole_way import Way
 
-LONG = timedelta(minutes=5)
 FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 NewWay = Callable[..., Way]
 # It takes seconds to write them.
@@ -52,10 +47,6 @@ HOG = "SELECT size(collect_list(repeat(cast(id AS string), 20000))) FROM range(0
 def server(spark_connect: str, sandbox: Sandbox) -> ConnectServer:
     sandbox.up(only=["spark-connect"])  # whoever was here before may have killed it
     return server_at(spark_connect)
-
-
-def server_at(url: str) -> ConnectServer:
-    return ConnectServer(url, lambda sid: f"{url}/;session_id={sid};user_id=tallystick")
 
 
 @pytest.fixture
@@ -76,26 +67,6 @@ def new_way(kafka: str, hdfs: Any, ledger_dsn: str, server: ConnectServer) -> Ne
         return way
 
     return build
-
-
-@dataclass
-class Struck:
-    """The server; something happens to it when a session is open and is about to work."""
-
-    server: ConnectServer
-    strike: Callable[[], object]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.server, name)
-
-    @contextmanager
-    def session(self, *args: Any, **kwargs: Any) -> Iterator[SparkSession]:
-        with self.server.session(*args, **kwargs) as spark:
-            self.strike()
-            yield spark
-
-    def runner(self) -> ConnectRunner:
-        return ConnectRunner(self, {}, LONG)  # type: ignore[arg-type]
 
 
 def test_two_feeds_land_at_once_on_one_server(new_way: NewWay, server: ConnectServer) -> None:
@@ -258,24 +229,6 @@ def test_a_file_system_that_the_server_does_not_know_is_a_setting(new_way: NewWa
     assert not batch.attempts[0].application_id
 
 
-@contextmanager
-def server_of_its_own(directory: Path, kind: type[SparkConnect], **settings: str) -> Iterator[str]:
-    home = Home(directory, state := State(directory), Ports(state, {}))
-    own = kind(home, "local[2]", settings=settings)
-    try:
-        own.start()
-        yield own.address
-    finally:
-        own.kill()
-
-
-class ColdServer(SparkConnect):
-    """Does no first work, which some settings don't allow."""
-
-    def provision(self) -> None:
-        return
-
-
 class WithoutConnector(ColdServer):
     """Has no --jars."""
 
@@ -289,8 +242,8 @@ def test_a_server_without_the_connector_is_told_before_anything_is_read(
     new_way: NewWay, tmp_path: Path
 ) -> None:
     way = new_way()
-    with server_of_its_own(tmp_path, WithoutConnector) as url:
-        [error] = way.land(ConnectRunner(server_at(url), {}, LONG)).errors
+    with server_of_its_own(tmp_path, WithoutConnector) as own:
+        [error] = way.land(ConnectRunner(server_at(own.address), {}, LONG)).errors
 
     assert isinstance(error, ConfigurationError)
     assert "spark-sql-kafka-0-10" in str(error)

@@ -40,9 +40,9 @@ def planner(kafka: str, hdfs: Any) -> Planner:
 def written(planner: Planner, plan: LandingPlan) -> LandingOrder:
     """The order for a plan that lies beside its output directory."""
     path = f"{planner.directory(plan).removesuffix('/data')}/plan.json"
-    put(planner.webhdfs_url, path, plan.to_json().encode(), "root")
-    uri = f"{planner.hdfs_url}{path}"
-    return LandingOrder("orders", plan.batch_id, plan.attempt_id, uri)
+    text, uri = plan.to_json(), f"{planner.hdfs_url}{path}"
+    put(planner.webhdfs_url, path, text.encode(), "root")
+    return LandingOrder("orders", plan.batch_id, plan.attempt_id, uri, plan_text=text)
 
 
 def runner(place: SparkPlace = PLACE, secrets: dict[str, str] | None = None) -> SubmitRunner:
@@ -151,13 +151,9 @@ def test_a_failure_is_told_in_one_line_and_may_be_tried_again(planner: Planner, 
     produce(kafka, topic, messages(1))
     plan = planner.plan(topic, [packed(topic, {0: (0, 1)})])
     plan = replace(plan, output=plan.output.removesuffix("/data"))  # holds the plan: it exists
-    order = LandingOrder("orders", plan.batch_id, plan.attempt_id, f"{plan.output}/plan.json")
-    put(
-        planner.webhdfs_url,
-        f"{planner.directory(plan)}/plan.json",
-        plan.to_json().encode(),
-        "root",
-    )
+    text, uri = plan.to_json(), f"{plan.output}/plan.json"
+    order = LandingOrder("orders", plan.batch_id, plan.attempt_id, uri, plan_text=text)
+    put(planner.webhdfs_url, f"{planner.directory(plan)}/plan.json", text.encode(), "root")
 
     with pytest.raises(ApplicationFailed) as failed:
         runner().run(order, started=lambda _: None)
@@ -170,7 +166,7 @@ def test_a_failure_is_told_in_one_line_and_may_be_tried_again(planner: Planner, 
 
 
 def test_a_submit_that_never_starts_says_why(planner: Planner, kafka: str) -> None:
-    order = LandingOrder("orders", "b", "a", "hdfs://127.0.0.1:1/plan.json")
+    order = LandingOrder("orders", "b", "a", "hdfs://127.0.0.1:1/plan.json", plan_text="{}")
 
     with pytest.raises(ApplicationFailed, match=r"\(none was started\) failed: .*Master must"):
         runner(replace(PLACE, master="nowhere")).run(order, started=lambda _: None)
@@ -206,7 +202,8 @@ from tallystick.ports.spark_runner import LandingOrder
 from tallystick.spark.submit_runner import SubmitRunner
 from tests.support.spark_place import APPLICATION, PLACE
 runner = SubmitRunner(PLACE, application=APPLICATION, feed_conf={}, kafka_secrets={})
-runner.run(LandingOrder("orders", "b", "a", sys.argv[1]), started=lambda _: print("up", flush=True))
+order = LandingOrder("orders", "b", "a", sys.argv[1], plan_text="")
+runner.run(order, started=lambda _: print("up", flush=True))
 """
 
 

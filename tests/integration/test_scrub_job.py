@@ -35,8 +35,9 @@ def runner() -> SubmitRunner:
 def ordered(hdfs: HdfsPlace, plan: ScrubPlan) -> ScrubOrder:
     """The order for a plan that lies beside its output directory."""
     path = f"{plan.output.removeprefix(hdfs.hdfs_url).removesuffix('/result')}/scrub.json"
-    put(hdfs.webhdfs_url, path, plan.to_json().encode(), hdfs.user)
-    return ScrubOrder("orders", plan.scrub_id, f"{hdfs.hdfs_url}{path}")
+    text = plan.to_json()
+    put(hdfs.webhdfs_url, path, text.encode(), hdfs.user)
+    return ScrubOrder("orders", plan.scrub_id, f"{hdfs.hdfs_url}{path}", plan_text=text)
 
 
 def landed(hdfs: HdfsPlace, path: Path, directory: str, last_offset: int) -> ScrubFile:
@@ -91,7 +92,7 @@ def test_files_in_hdfs_are_read_in_full_and_a_flipped_byte_is_named(
 
 
 def test_a_scrub_that_fails_is_told_in_one_line(hdfs: HdfsPlace) -> None:
-    order = ScrubOrder("orders", "s2", f"{hdfs.hdfs_url}/nowhere/scrub.json")
+    order = ScrubOrder("orders", "s2", f"{hdfs.hdfs_url}/nowhere/scrub.json", plan_text="{}")
 
     with pytest.raises(ScrubFailed) as failed:
         runner().scrub(order)
@@ -108,4 +109,4 @@ def test_a_scrub_that_never_starts_says_why() -> None:
         replace(PLACE, master="nowhere"), application=APPLICATION, feed_conf={}, kafka_secrets={}
     )
     with pytest.raises(ScrubFailed, match=r"\(none was started\) failed: .*Master must"):
-        nowhere.scrub(ScrubOrder("orders", "s3", "hdfs://127.0.0.1:1/scrub.json"))
+        nowhere.scrub(ScrubOrder("orders", "s3", "hdfs://127.0.0.1:1/scrub.json", plan_text="{}"))

@@ -89,8 +89,9 @@ def test_secrets_that_lie_on_the_nodes_let_a_standalone_cluster_land(
     planner = Planner(kafka, hdfs.hdfs_url, hdfs.webhdfs_url)
     plan = planner.plan(topic, [packed(topic, {0: (0, 1)})], kafka_options=access.options)
     path = f"{planner.directory(plan).removesuffix('/data')}/plan.json"
-    put(planner.webhdfs_url, path, plan.to_json().encode(), "root")
-    order = LandingOrder("orders", plan.batch_id, plan.attempt_id, f"{planner.hdfs_url}{path}")
+    text, uri = plan.to_json(), f"{planner.hdfs_url}{path}"
+    put(planner.webhdfs_url, path, text.encode(), "root")
+    order = LandingOrder("orders", plan.batch_id, plan.attempt_id, uri, plan_text=text)
 
     SubmitRunner(place, application=APPLICATION, feed_conf={}, kafka_secrets=access.secrets).run(
         order, started=lambda _: None

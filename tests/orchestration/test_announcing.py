@@ -21,10 +21,11 @@ def told(
     states: Mapping[Any, BatchState],
     *,
     planned: list[str] | None,
-    waiting: list[str] | None,
-    done: list[str],
+    own: list[str],
 ) -> list[int]:
-    """The partitions of which the asset is told; each batch has one."""
+    """The partitions of which the asset is told; each batch has one. `own` are what the ledger says
+    that this run has published.
+    """
     from airflow.sdk.exceptions import AirflowSkipException
 
     from tallystick.orchestration import ingest_tasks
@@ -36,20 +37,18 @@ def told(
                 return SimpleNamespace(plan=plan, state=state)
         return None
 
-    def xcom_pull(*, task_ids: object, key: str = "return_value") -> object:
-        if task_ids == [ingest_tasks.COMMIT_TASK]:
-            return [*done, None]
-        return {
-            (ingest_tasks.FINISH_TASK, ingest_tasks.WAITING): waiting,
-            (ingest_tasks.PLAN_TASK, "return_value"): planned,
-        }[str(task_ids), key]
+    def published_by(feed: str, owner: str) -> list[str]:
+        return own if (feed, owner) == ("orders", "ingest_orders/third") else []
 
-    ledger: Any = SimpleNamespace(committed_batch=committed_batch)
+    def xcom_pull(*, task_ids: str) -> object:
+        return {ingest_tasks.PLAN_TASK: planned}[task_ids]
+
+    ledger: Any = SimpleNamespace(committed_batch=committed_batch, published_by=published_by)
     monkeypatch.setattr(ingest_tasks, "open_ledger", lambda: nullcontext(ledger))
     feed: Any = SimpleNamespace(name="orders")
     event = SimpleNamespace(extra=None)
     context: Any = {
-        "ti": SimpleNamespace(xcom_pull=xcom_pull),
+        "ti": SimpleNamespace(xcom_pull=xcom_pull, dag_id="ingest_orders", run_id="third"),
         "outlet_events": {asset_of("orders"): event},
     }
     try:
@@ -59,12 +58,17 @@ def told(
     return [each["partition"] for each in event.extra["ranges"]]
 
 
-def test_a_batch_whose_task_died_after_it_had_published_is_told(
+def test_what_the_run_has_published_is_told_whichever_try_of_whichever_task_did_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ids = [A.batch_id, B.batch_id]
     states = {A: PUBLISHED, B: PUBLISHED}
-    assert told(monkeypatch, states, planned=ids, waiting=[], done=[A.batch_id]) == [0, 1]
+    assert told(monkeypatch, states, planned=[B.batch_id], own=[A.batch_id, B.batch_id]) == [0, 1]
+
+
+def test_what_it_planned_is_told_though_another_run_has_published_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert told(monkeypatch, {A: PUBLISHED}, planned=[A.batch_id], own=[]) == [0]
 
 
 def test_what_is_committed_only_is_told_by_the_run_that_publishes_it(
@@ -72,9 +76,9 @@ def test_what_is_committed_only_is_told_by_the_run_that_publishes_it(
 ) -> None:
     ids = [A.batch_id, B.batch_id, C.batch_id]
     states = {A: PUBLISHED, B: COMMITTED, D: PUBLISHED}
-    found = told(monkeypatch, states, planned=ids, waiting=[D.batch_id], done=[A.batch_id])
+    found = told(monkeypatch, states, planned=ids, own=[D.batch_id, A.batch_id])
     assert found == [0, 3]
 
 
 def test_nothing_is_told_where_nothing_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(monkeypatch, {}, planned=None, waiting=None, done=[]) == []
+    assert told(monkeypatch, {}, planned=None, own=[]) == []

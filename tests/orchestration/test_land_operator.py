@@ -14,8 +14,8 @@ from tallystick.settings.feed import SparkSettings
 from tests.orchestration.test_connections import CONNECTIONS
 from tests.support.story import a_feed
 
-LAND = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json")
-SEARCH = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/search.json")
+LAND = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json", plan_text="{}")
+SEARCH = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/search.json", plan_text="{}")
 
 
 @pytest.fixture

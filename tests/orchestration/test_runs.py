@@ -6,6 +6,8 @@ from real ones at will.
 
 from __future__ import annotations
 
+import os
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,16 @@ from tallystick.errors import (
     BrokerUnavailable,
     PublishedDataMissing,
     SourceRefused,
+    StorageUnavailable,
 )
+from tallystick.ports.spark_runner import ScrubOrder
 from tallystick.workflows.committing import publishing, verification
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.planning import plan as planning
 from tallystick.workflows.services import Services
 from tests.orchestration.stage import AROUND, LANDED, LEFT_OUT, OTHER, Stage, mapped, run
 from tests.orchestration.test_connections import CONNECTIONS
-from tests.support.scripted_broker import Kind
+from tests.support.scripted_broker import Kind, ScriptedSpark
 
 NOBODY = timedelta(0)
 
@@ -183,10 +187,10 @@ def test_one_batch_that_cannot_be_published_hushes_up_no_other(
     sick = committed_only(stage)[1]
     really = publishing.publish
 
-    def publish(services: Services, batch_id: BatchId) -> str:
+    def publish(services: Services, batch_id: BatchId, owner: Any) -> str:
         if batch_id == sick:
             raise PublishedDataMissing(batch_id, "/landing/_staging/b", "/landing/orders/b")
-        return really(services, batch_id)
+        return really(services, batch_id, owner)
 
     monkeypatch.setattr(publishing, "publish", publish)
     found = run(dags["ingest_orders"])
@@ -325,6 +329,29 @@ def test_reconcile_asks_a_silent_witness_again(
     assert (found.tries["reconcile"], found.tasks["judge"]) == (2, "skipped")
 
 
+def test_a_reconcile_that_is_killed_blames_no_witness_and_is_tried_again(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(dags["ingest_orders"])
+    really, below = ScriptedSpark.scrub, stage.story.directory / "landing"
+    at_work: list[list[Path]] = []
+
+    def killed_once(spark: ScriptedSpark, order: ScrubOrder) -> None:
+        at_work.append(list((below / "_scrub" / "orders").iterdir()))
+        if len(at_work) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        really(spark, order)
+
+    monkeypatch.setattr(ScriptedSpark, "scrub", killed_once)
+    found = run(dags["reconcile_orders"])
+    assert found.state == "success"
+    assert found.tries["reconcile"] == 2
+    # The first read was cleared away, and told nobody of anything.
+    assert [len(each) for each in at_work] == [1, 1]
+    assert [each["finding_count"] for each in found.events] == [0]
+    assert len(list((below / "_reports" / "orders").iterdir())) == 1
+
+
 def harmed(stage: Stage, dags: Any) -> Path:
     """All is landed, one file is gone, and reconcile has found that; the file."""
     run(dags["ingest_orders"])
@@ -355,6 +382,21 @@ def test_a_repair_lands_again_what_is_missing(stage: Stage, dags: Any) -> None:
     again = run(dags["repair_orders"], dry_run=False)
     assert again.state == "success"
     assert again.tasks["settle"] == "success"
+
+
+def test_a_sweep_that_fails_in_a_repair_keeps_no_finding_open(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harmed(stage, dags)
+
+    def silent(_: Services) -> int:
+        raise StorageUnavailable("/landing/_staging", "connection refused")
+
+    monkeypatch.setattr("tallystick.workflows.repairing.closing.sweep", silent)
+    found = run(dags["repair_orders"], dry_run=False)
+    assert (found.state, found.tasks["settle"]) == ("failed", "failed")
+    with stage.services_of(None) as services:  # type: ignore[arg-type]
+        assert not services.ledger.findings(services.feed_name)
 
 
 def test_a_repair_whose_batch_another_owner_has_fails(

@@ -78,6 +78,8 @@ def test_the_spark_connect_server_is_the_sandboxs() -> None:
     connection = json.loads(SERVICES["scheduler"]["environment"]["AIRFLOW_CONN_SPARK_DEFAULT"])
     assert connection["conn_type"] == "spark_connect"
     assert f"--conf=spark.connect.grpc.binding.port={connection['port']}" in command
+    forgets = {f"--conf={key}={each}" for key, each in spark_connect.MEMORY_SETTINGS.items()}
+    assert forgets <= set(command)
 
 
 def test_versions_come_from_the_sandbox_files() -> None:

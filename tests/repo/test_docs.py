@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tallystick import errors
-from tallystick.domain.batches.states import TRANSITIONS, BatchState, HoleClass, RangeState, Verdict
+from tallystick.domain.batches.states import TRANSITIONS, BatchState, HoleClass, RangeState
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import IngestionError
 from tests.support.repository import DOCS, ROOT, sections_of, tracked_files, tracked_modules
 

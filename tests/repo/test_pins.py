@@ -58,6 +58,12 @@ def test_the_connector_is_the_one_of_the_pinned_spark() -> None:
     assert Version(connector) == pinned_version("pyspark")
 
 
+def test_the_server_that_the_documents_start_has_that_connector() -> None:
+    text = (ROOT / "docs" / "spark.md").read_text()
+    named = re.findall(r"spark-sql-kafka-0-10_2\.13:([\d.]*\d)", text)
+    assert [Version(each) for each in named] == [pinned_version("pyspark")]
+
+
 @pytest.mark.parametrize("direct", DIRECT, ids=str)
 def test_every_direct_requirement_is_pinned_as_asked(direct: Requirement) -> None:
     assert pinned_version(direct.name) in direct.specifier

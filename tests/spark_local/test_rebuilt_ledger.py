@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tallystick.domain.batches.paths import BatchPath
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
+from tallystick.domain.verdicts import Verdict
 from tallystick.settings.connections import connection_in
 from tallystick.wiring.reading import read_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from sandbox.stack import Sandbox
 from tallystick.domain.batches.landing import LandingPlan
-from tallystick.domain.batches.states import Verdict
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ApplicationFailed
 from tallystick.spark.submit_runner import SubmitRunner
 from tallystick.workflows.landing.run import RunReport

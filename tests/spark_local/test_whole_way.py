@@ -13,8 +13,9 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import SourceChanged, TopicUnknown, VerificationFailed
 from tallystick.workflows.landing.run import RunReport
 from tests.support.kafka_producers import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tallystick.domain.batches.states import Verdict
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tests.support.kafka_producers import Message, produce
 from tests.support.kafka_topics import create_topic

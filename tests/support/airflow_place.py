@@ -15,7 +15,7 @@ import yaml
 
 from sandbox import Sandbox
 from sandbox.airflow_rest import ENDED, AirflowRest, Task
-from tallystick.domain.batches.paths import STAGING_NAME
+from tallystick.domain.batches.paths import SCRUB_NAME, STAGING_NAME
 from tallystick.domain.identities import FeedName
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.batches import BatchRecord
@@ -138,6 +138,10 @@ class AirflowPlace:
             for plan in plans
             for name in names_below(self._web, f"{plan.root}/{STAGING_NAME}/{plan.batch_id}")
         ]
+
+    def full_reads(self, feed: str) -> list[str]:
+        """Every file that full reads of the feed's files keep now."""
+        return names_below(self._web, f"{ROOT}/{SCRUB_NAME}/{feed}")
 
     def produced(
         self, topic: str, until_offsets: Mapping[int, int], isolation: str = "read_committed"

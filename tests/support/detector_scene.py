@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 
 from sandbox.services.kafka import KafkaCluster
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.kafka_topics import admin, create_topic, wait_until

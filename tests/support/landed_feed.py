@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.ledger_account import account_of

@@ -14,7 +14,7 @@ import psycopg
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.batches.landed import FileSlice, LandedFile
 from tallystick.domain.batches.manifest import AccountedRange, Manifest, TailAnchor
-from tallystick.domain.batches.states import HoleClass, Isolation, Verdict
+from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.deciding.plan import FrozenPlan
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
@@ -24,6 +24,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, OpenedGeneration
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ledger.postgres import PostgresLedger
 
@@ -127,9 +128,9 @@ class LedgerStory:
     ) -> Accounts:
         """Apply changes in a planning session of their own."""
         with self.ledger.planning(self.feed, TOPIC) as session:
-            applied = session.apply(changes, snapshot_of(bounds or {}, topic_id=topic_id))
+            session.apply(changes, snapshot_of(bounds or {}, topic_id=topic_id))
             session.record_findings(findings)
-            return applied.accounts
+            return session.accounts()
 
     def open(self, bounds: Bounds) -> Accounts:
         """Account for these partitions, each from its log start."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from tallystick.domain.batches.states import FindingState, HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.report.coverage_map import MOST_BLOCKS, CoverageBlock, CoverageMap
 from tallystick.domain.report.document import (
     AgePart,
@@ -21,6 +21,7 @@ from tallystick.domain.report.document import (
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.rules.findings import Level
 from tallystick.domain.rules.waivers import shown_digest
+from tallystick.domain.verdicts import FindingState, Verdict
 
 TAKEN_AT = datetime(2026, 11, 8, 12, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -362,6 +362,8 @@ class ScriptedSpark:
         """Attempts whose work was ended, in that order."""
         self.is_heard = True
         """False: the server is silent when an attempt's work is to be ended."""
+        self.longest_orphan = timedelta(0)
+        """Its work dies with the process that started it."""
 
     def interrupt(self, attempt_id: str) -> bool:
         self.interrupted.append(attempt_id)

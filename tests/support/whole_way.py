@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -48,6 +48,11 @@ class SessionRunner:
     after: Hook = lambda plan: None
     told: Callable[[LandingPlan], LandingPlan] = lambda plan: plan
     """What the landing is told instead of the plan: a job that does something else."""
+
+    @property
+    def longest_orphan(self) -> timedelta:
+        """None: the session is this process's."""
+        return timedelta(0)
 
     def interrupt(self, attempt_id: str) -> bool:
         """Nothing: the session is this process's."""

@@ -13,8 +13,8 @@ import psycopg
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, IngestionError
 from tallystick.ports.spark_runner import LandingOrder

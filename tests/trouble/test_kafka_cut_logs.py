@@ -9,8 +9,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import SourceChanged
 from tests.trouble.scene import Before, Scene
 

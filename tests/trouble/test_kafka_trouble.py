@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
 from tests.support.kafka_topics import delete_topic
 from tests.trouble.scene import Before, NewScene, Runner, Scene

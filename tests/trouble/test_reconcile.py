@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import LedgerUnavailable
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore

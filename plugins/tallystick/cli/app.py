@@ -1,13 +1,21 @@
-"""The command line: every command, by name. The workflows are the very same that Airflow runs."""
+"""The command line: every command, by name. The workflows are the very same that Airflow runs.
+
+A command's module is imported when the command is asked for: all of them take longer than a small
+one.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from tallystick import __version__
-from tallystick.cli import feeds, findings, ledger, reconcile, records, repair, report, run
 
 EPILOG = (
     "\b\n"
@@ -20,8 +28,60 @@ EPILOG = (
     "  test [unit|all]              the tests\n"
 )
 
+_COMMANDS: Final = {
+    "feed": ("feeds", "app"),
+    "plan": ("run", "plan"),
+    "land": ("run", "land"),
+    "batches": ("records", "batches"),
+    "files": ("records", "files"),
+    "reconcile": ("reconcile", "reconcile"),
+    "report": ("report", "report"),
+    "complete": ("report", "complete"),
+    "findings": ("findings", "findings"),
+    "explain": ("findings", "explain"),
+    "repair": ("repair", "repair"),
+    "waive": ("findings", "waive"),
+    "kafka-secrets": ("feeds", "kafka_secrets"),
+    "ledger": ("ledger", "app"),
+}
+"""The module of each beside this one, and its name there; in the order in which help shows them."""
+
+
+@cache
+def _command(name: str) -> Any:
+    """The command, or the group of commands; KeyError for one that is none."""
+    module, attribute = _COMMANDS[name]
+    found = getattr(import_module(f"tallystick.cli.{module}"), attribute)
+    around = typer.Typer(rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        around.add_typer(found, name=name)
+    else:
+        around.command(name)(found)
+    return get_group(around).commands[name]
+
+
+class _MadeWhenAsked(Mapping[str, Any]):
+    """All commands by name."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+class _Commands(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _MadeWhenAsked()  # type: ignore[assignment]  # none is added later
+
+
 app = typer.Typer(
     name="tallystick",
+    cls=_Commands,
     help="Kafka to HDFS, exactly once, with proof.",
     epilog=EPILOG,
     no_args_is_help=True,
@@ -48,19 +108,3 @@ def _options(
     ] = False,
 ) -> None:
     """Kafka to HDFS, exactly once, with proof."""
-
-
-app.add_typer(feeds.app, name="feed")
-app.command("plan")(run.plan)
-app.command("land")(run.land)
-app.command("batches")(records.batches)
-app.command("files")(records.files)
-app.command("reconcile")(reconcile.reconcile)
-app.command("report")(report.report)
-app.command("complete")(report.complete)
-app.command("findings")(findings.findings)
-app.command("explain")(findings.explain)
-app.command("repair")(repair.repair)
-app.command("waive")(findings.waive)
-app.command("kafka-secrets")(feeds.kafka_secrets)
-app.add_typer(ledger.app, name="ledger")

@@ -19,12 +19,12 @@ from tallystick.cli.documents import Document, Instant, ShownFinding
 from tallystick.cli.options import FeedArgument, JsonOption, instant_of
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table, to_second
-from tallystick.domain.batches.states import FindingState
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.finding_part import FindingPart, WaiverState, stored_part
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import Waiver
+from tallystick.domain.verdicts import FindingState
 from tallystick.errors import ConfigurationError
 from tallystick.ports.ledger import Ledger
 from tallystick.report.wording import place_text

@@ -22,7 +22,6 @@ from tallystick.cli.options import (
 )
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, to_second
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.completeness import Proof
 from tallystick.domain.report.document import ReportDocument
@@ -31,6 +30,7 @@ from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
 from tallystick.domain.rules.outcomes import Outcome, outcome_of
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.report.wording import grouped, place_text
 from tallystick.workflows.reconciling import reporting

@@ -54,6 +54,7 @@ from tallystick.errors.spark import (
 )
 from tallystick.errors.storage import (
     AttemptNotAsked,
+    AttemptUnfinished,
     FileMissing,
     ManifestMismatch,
     PublishedDataMissing,
@@ -70,6 +71,7 @@ __all__ = [
     "ApplicationOverdue",
     "AttemptFenced",
     "AttemptNotAsked",
+    "AttemptUnfinished",
     "BatchBusy",
     "BatchUnknown",
     "BrokerUnavailable",

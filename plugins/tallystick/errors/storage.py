@@ -80,6 +80,25 @@ class AttemptNotAsked(StorageError):
         )
 
 
+class AttemptUnfinished(StorageError):
+    """An attempt's files are unfinished, and its Spark application may still be writing them."""
+
+    next_step = (
+        "Run again when the application has ended: what it has written is committed then, as far as"
+        " it can be proven. After the time that it may take a run ends it; a Spark Connect server"
+        " must answer for that."
+    )
+    retry = True
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+
+    def sentence(self) -> str:
+        """The directory, and why nobody knows that the application has ended."""
+        path, reason = self.args
+        return f"{path} is unfinished, and may still be written: {reason}."
+
+
 class FileMissing(StorageError):
     """A file or directory is not there."""
 

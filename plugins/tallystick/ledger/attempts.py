@@ -6,6 +6,7 @@ Every change compares the attempt's token with the newest of its batch, on the b
 from __future__ import annotations
 
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 from tallystick.domain.batches.batch import Attempt
@@ -15,6 +16,7 @@ from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken, Owner
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
 from tallystick.ledger.connection import Transaction
+from tallystick.ledger.packed_json import packed
 from tallystick.ledger.rows import attempt_in
 from tallystick.ledger.texts import storable
 
@@ -31,6 +33,12 @@ def read_attempt(transaction: Transaction, attempt_id: AttemptId) -> Attempt | N
     """The attempt as it was begun; None for one that this ledger never saw."""
     row = transaction.row("attempt", attempt_id=attempt_id)
     return attempt_in(row) if row is not None else None
+
+
+def unheard_seconds(transaction: Transaction, attempt_id: AttemptId) -> float | None:
+    """Since the attempt was last heard of; None for one that this ledger never saw."""
+    row = transaction.row("unheard_seconds", attempt_id=attempt_id)
+    return None if row is None else float(row.seconds)
 
 
 def require_newest(transaction: Transaction, attempt: Attempt, batch: Any) -> None:
@@ -122,11 +130,13 @@ def record_verified(transaction: Transaction, attempt: Attempt, manifest: Manife
             f"the manifest is of attempt {manifest.attempt.attempt_id},"
             f" token {manifest.attempt.token}, not of {attempt.attempt_id}, token {attempt.token}",
         )
+    text = manifest.to_json()
     recorded = transaction.one(
         "record_verification",
         batch_id=attempt.batch_id,
         attempt_id=attempt.attempt_id,
-        manifest=manifest.to_json(),
+        manifest=packed(text),
+        digest=sha256(text.encode()).digest(),
     )
     transaction.change(
         "mark_verified",

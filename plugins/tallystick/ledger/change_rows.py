@@ -5,7 +5,8 @@ Performs what `LogChanges` decided, in the order named there; decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import FeedName, GenerationId
@@ -16,8 +17,10 @@ from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, Lo
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import SplitClaims, split_claims
+from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.rows import claims_of, in_utc
 from tallystick.ledger.texts import evidence_json
+from tallystick.ports.planning import Applied
 from tallystick.ports.reports import LookBegun
 
 
@@ -37,8 +40,7 @@ def record_snapshot(
 
 def snapshot_columns(snapshot: BrokerSnapshot, begun: LookBegun) -> dict[str, object]:
     """The snapshot as the columns of its row."""
-    partitions = sorted(snapshot.partitions)
-    bounds = [snapshot.partitions[each] for each in partitions]
+    shown = Shown.in_snapshot(snapshot)
     return {
         "look_number": begun.look_number,
         "begun_at": begun.begun_at,
@@ -48,12 +50,11 @@ def snapshot_columns(snapshot: BrokerSnapshot, begun: LookBegun) -> dict[str, ob
         "topic_id": snapshot.topic_id,
         "is_compacted": snapshot.is_compacted,
         "retention_ms": snapshot.retention_ms,
-        "partitions": partitions,
-        "log_start_offsets": [each.log_start_offset for each in bounds],
-        "high_watermarks": [each.high_watermark for each in bounds],
-        "last_stable_offsets": [each.last_stable_offset for each in bounds],
-        "leader_epochs": [each.leader_epoch for each in bounds],
-        "leaderless": sorted(snapshot.unheard),
+        "shown": shown.packed(),
+        "log_start_sum": sum(shown.log_start_offsets),
+        "last_stable_sum": sum(shown.last_stable_offsets),
+        "high_watermark_sum": sum(shown.high_watermarks),
+        "leaderless_count": len(shown.leaderless),
     }
 
 
@@ -62,13 +63,14 @@ def apply_changes(
     feed: FeedName,
     changes: LogChanges,
     snapshot: BrokerSnapshot | None,
-) -> Sequence[CutClaim]:
+) -> Applied:
     """Cuts, losses, what is due again, ended, then opened generations; then how far logs reach.
 
-    The cuts that took effect: a claim that is gone or committed by now is not among them.
+    Of the cuts those that took effect: a claim that is gone or committed by now is not among them.
     """
     batch_ids, closing_ids = _locked_batches(transaction, feed, changes)
-    transaction.rows("lock_living_generations", feed=feed)
+    if changes.of_known_logs:
+        transaction.rows("lock_living_generations", feed=feed)
     made = cut_claims(transaction, changes.cuts, batch_ids)
     _lose(transaction, changes.lost)
     _ask_again(transaction, [(each.generation_id, each.offsets) for each in changes.due_again])
@@ -79,10 +81,10 @@ def apply_changes(
     if batch_ids:
         transaction.change("abandon_empty_batches", batch_ids=batch_ids)
     transaction.change("abandon_give_ups", feed=feed)
-    _open(transaction, feed, changes)
+    opened = _open(transaction, feed, changes)
     if snapshot:
         see(transaction, feed, snapshot, snapshot.partitions)
-    return made
+    return Applied(replace(changes, cuts=made), opened)
 
 
 def see(
@@ -91,7 +93,7 @@ def see(
     snapshot: BrokerSnapshot,
     partitions: Collection[int],
 ) -> None:
-    """Hand the witnesses of these partitions over; the generations are locked by now."""
+    """Hand the witnesses of these partitions over, where they move."""
     seen = {each: snapshot.partitions[each] for each in partitions}
     transaction.change(
         "see_logs",
@@ -215,11 +217,14 @@ def _end(
         raise LedgerRefused("end_generations", f"not all of {named} belong to feed {feed}")
 
 
-def _open(transaction: Transaction, feed: FeedName, changes: LogChanges) -> None:
+def _open(
+    transaction: Transaction, feed: FeedName, changes: LogChanges
+) -> Mapping[int, GenerationId]:
+    """The new generations' ids, by partition."""
     opened = changes.opened
     if not opened:
-        return
-    transaction.change(
+        return {}
+    rows = transaction.rows(
         "open_generations",
         feed=feed,
         topics=[each.partition.topic for each in opened],
@@ -230,3 +235,4 @@ def _open(transaction: Transaction, feed: FeedName, changes: LogChanges) -> None
         first_offsets=[each.first_offset for each in opened],
         reasons=[each.reason for each in opened],
     )
+    return {row.partition: GenerationId(row.generation_id) for row in rows}

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any, Final
 
 from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.batch import Attempt
-from tallystick.domain.batches.manifest import AccountedRange, Manifest
+from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.states import BatchState, CommitAnswer
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.attempts import fenced, locked_batch, require_newest
 from tallystick.ledger.connection import Transaction
+from tallystick.ledger.hole_rows import enter_holes
 from tallystick.ledger.retractions import retract
-from tallystick.ledger.rows import claims_of, manifest_of
+from tallystick.ledger.rows import claims_of, manifest_of, manifests_of
 
-# One row never grows beyond this, however many holes a compacted topic has.
-RUNS_PER_PIECE: Final = 10_000
 _NAMED_RANGES: Final = 5
 
 
@@ -47,7 +45,7 @@ def commit(transaction: Transaction, attempt: Attempt, kept: Collection[KeptFile
         raise fenced(transaction, attempt)
     _commit_ranges(transaction, manifest, kept)
     _commit_files(transaction, manifest)
-    _commit_holes(transaction, manifest)
+    enter_holes(transaction, manifest)
     _move_anchors(transaction, manifest)
     transaction.change("end_attempt_committed", attempt_id=attempt.attempt_id)
     link(transaction, manifest)
@@ -94,11 +92,19 @@ def _commit_ranges(
 ) -> None:
     batch_id = manifest.plan.batch_id
     ranges = manifest.ranges
-    ids = sorted({each.planned.generation_id for each in ranges})
+    old = {each.batch_id for each in manifest.plan.replaces}
+    replaced = manifests_of(transaction, sorted(old))
+    ids = sorted(
+        {
+            each.planned.generation_id
+            for one in (manifest, *replaced.values())
+            for each in one.ranges
+        }
+    )
     # Before ranges are read for a frontier: a rival that commits beside us is seen, or waits.
     transaction.rows("lock_generations", generation_ids=ids)
     if manifest.plan.is_repair:
-        retract(transaction, manifest, kept)
+        retract(transaction, manifest, replaced, kept)
     changed = transaction.change(
         "commit_ranges",
         batch_id=batch_id,
@@ -162,21 +168,6 @@ def _commit_files(transaction: Transaction, manifest: Manifest) -> None:
     )
 
 
-def _commit_holes(transaction: Transaction, manifest: Manifest) -> None:
-    pieces = [piece for each in manifest.ranges for piece in hole_pieces(each, RUNS_PER_PIECE)]
-    if not pieces:
-        return
-    transaction.change(
-        "commit_holes",
-        batch_id=manifest.plan.batch_id,
-        generation_ids=[each.generation_id for each in pieces],
-        classes=[each.hole_class for each in pieces],
-        positions=[each.position for each in pieces],
-        runs=[each.multirange for each in pieces],
-        hole_counts=[each.hole_count for each in pieces],
-    )
-
-
 def _move_anchors(transaction: Transaction, manifest: Manifest) -> None:
     anchored = [
         (each.planned.generation_id, each.anchor) for each in manifest.ranges if each.anchor
@@ -192,29 +183,3 @@ def _move_anchors(transaction: Transaction, manifest: Manifest) -> None:
         content_hashes=[anchor.content_hash for _, anchor in anchored],
         hash_versions=[anchor.hash_version for _, anchor in anchored],
     )
-
-
-@dataclass(frozen=True, slots=True)
-class HolePiece:
-    """Some of the holes of one class in one range, as PostgreSQL writes a multirange."""
-
-    generation_id: int
-    hole_class: str
-    position: int
-    multirange: str
-    hole_count: int
-
-
-def hole_pieces(accounted: AccountedRange, runs_per_piece: int) -> Iterator[HolePiece]:
-    """The range's holes in pieces of at most so many runs; together they are all of them."""
-    for hole_class, holes in accounted.holes.items():
-        runs = list(holes)
-        for start in range(0, len(runs), runs_per_piece):
-            piece = runs[start : start + runs_per_piece]
-            yield HolePiece(
-                generation_id=accounted.planned.generation_id,
-                hole_class=hole_class.value,
-                position=start // runs_per_piece,
-                multirange="{" + ",".join(f"[{a},{b})" for a, b in piece) + "}",
-                hole_count=sum(b - a for a, b in piece),
-            )

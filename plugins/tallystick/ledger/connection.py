@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import NoneType
 from typing import Any, Final
 
 import psycopg
@@ -76,7 +77,8 @@ class Transaction:
     def _run(self, name: str, parameters: Mapping[str, object]) -> psycopg.Cursor[Any]:
         try:
             # Without parameters psycopg would leave `%%` as it is.
-            return self._connection.execute(statement(name).query, parameters)
+            sent = {key: _as_sent(each) for key, each in parameters.items()}
+            return self._connection.execute(statement(name).query, sent)
         except psycopg.Error as error:
             raise translated(error, name, self.feed, self.partitions) from error
 
@@ -223,6 +225,17 @@ class LedgerConnection:
             found, wanted = schema_found(session), len(migrations())
             if found != wanted:
                 raise SchemaOutOfDate(found, wanted)
+
+
+def _as_sent(value: object) -> object:
+    """The value; numbers in a list as the text of an array, for psycopg writes each by itself.
+
+    Statements cast their arrays.
+    """
+    if not isinstance(value, list) or not {int, NoneType}.issuperset(map(type, value)):
+        return value
+    numbers = ("NULL" if each is None else str(each) for each in value)
+    return f"{{{','.join(numbers)}}}"
 
 
 def schema_found(session: Transaction) -> int:

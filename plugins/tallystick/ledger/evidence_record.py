@@ -16,6 +16,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.registry import codes_with
 from tallystick.domain.rules.rule import Trait
 from tallystick.ledger.connection import LedgerConnection, Transaction
+from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.reading import generations
 from tallystick.ledger.rows import batch_statuses, in_utc
 from tallystick.ports.evidence import SettledRanges, TwiceCommitted
@@ -36,20 +37,22 @@ class PostgresEvidence:
         """What the newest looks at this log, and some before them, showed, oldest first."""
         if not partitions:
             return {}
+        asked = frozenset(partitions)
         found: defaultdict[int, list[PastBounds]] = defaultdict(list)
         with self._connection.reading() as transaction:
             rows = transaction.rows(
                 "past_bounds",
                 feed=feed,
                 topic_id=topic_id,
-                partitions=sorted(partitions),
                 most=_LOOKS,
                 reach=_REACH,
             )
         for row in rows:
-            found[row.partition].append(
-                PastBounds(in_utc(row.looked_at), row.high_watermark, row.last_stable_offset)
-            )
+            shown, looked_at = Shown.of(row.shown), in_utc(row.looked_at)
+            columns = (shown.partitions, shown.high_watermarks, shown.last_stable_offsets)
+            for partition, high_watermark, last_stable in zip(*columns, strict=True):
+                if partition in asked:
+                    found[partition].append(PastBounds(looked_at, high_watermark, last_stable))
         return dict(found)
 
     def tried(self, feed: FeedName) -> Sequence[TriedBatch]:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from tallystick.domain.identities import FeedName
+from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import LedgerConnection, schema_found
 from tallystick.ledger.dsn import ledger_address
+from tallystick.ledger.look_columns import Shown
+from tallystick.ledger.packed_json import unpacked
 
 FORMAT: Final = "tallystick-ledger-lines-1"
 
@@ -34,6 +37,7 @@ TABLES: Final = (
     "file",
     "file_slices",
     "hole",
+    "folded_holes",
     "replaced_file",
     "file_retraction",
     "commit_link",
@@ -47,6 +51,8 @@ TABLES: Final = (
 )
 # A row of these may take megabytes.
 _WIDE: Final = frozenset({"broker_snapshot", "verification", "hole", "report"})
+# What is kept packed comes beside the line, for it is exported as the text that it was.
+_PACKED: Final = {"broker_snapshot": "shown", "verification": "manifest", "report": "document"}
 _ROWS_AT_A_TIME: Final = 1000
 _WIDE_ROWS_AT_A_TIME: Final = 10
 
@@ -62,7 +68,8 @@ class ExportedRow:
 def exported(dsn: str, feed: FeedName | None) -> Iterator[ExportedRow]:
     """Every row of the ledger, or of one feed; a line about the export first, and one at the end.
 
-    Raises LedgerUnavailable, SchemaOutOfDate. Without the last line the export is not whole.
+    Raises LedgerUnavailable, SchemaOutOfDate, LedgerRefused for what can't be unpacked. Without the
+    last line the export is not whole.
     """
     connection = LedgerConnection(ledger_address(dsn))
     try:
@@ -80,10 +87,21 @@ def exported(dsn: str, feed: FeedName | None) -> Iterator[ExportedRow]:
                 parameters = {} if table == "schema_version" else {"feed": feed}
                 for row in transaction.streamed(f"export_{table}", at_a_time, **parameters):
                     count += 1
-                    yield _row(table, row.line)
+                    yield _row(table, _whole(table, row))
             yield _row("end", json.dumps({"rows": count}))
     finally:
         connection.close()
+
+
+def _whole(table: str, row: Any) -> str:
+    column = _PACKED.get(table)
+    if column is None:
+        return str(row.line)
+    try:
+        whole = asdict(Shown.of(row.packed)) if column == "shown" else unpacked(row.packed)
+    except ValueError as error:
+        raise LedgerRefused("export", f"a {column} can't be read: {error}") from error
+    return f"{row.line[:-1]}, {json.dumps(column)}: {json.dumps(whole)}}}"
 
 
 def _row(table: str, content: str) -> ExportedRow:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.evidence import attempts_not_asked
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.waivers import Waiver, evidence_digest, shortened
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import EvidenceChanged, LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import in_utc

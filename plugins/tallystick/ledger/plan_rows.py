@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.deciding.plan import FrozenPlan
-from tallystick.domain.identities import BatchId, FeedName, Owner, PlanId
+from tallystick.domain.identities import BatchId, FeedName, FencingToken, Owner, PlanId
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
@@ -24,17 +26,18 @@ def frozen_plan(transaction: Transaction, plan_id: int, planned_at: datetime) ->
     return FrozenPlan(PlanId(plan_id), planned_at, own, adopted)
 
 
-def make_plan(
+def made_plan(
     transaction: Transaction,
     feed: FeedName,
     plan_id: int,
+    planned_at: datetime,
     window: Window | None,
     batches: Sequence[BatchPlan],
     adopted: Sequence[BatchId],
     *,
     owner: Owner,
     lease: timedelta,
-) -> None:
+) -> FrozenPlan:
     """Enter the batches, claim their ranges, take over the adopted ones; raises ClaimConflict."""
     foreign = [
         each.batch_id
@@ -54,6 +57,24 @@ def make_plan(
             transaction.change(
                 "join_batches", plan_id=plan_id, batch_ids=batch_ids, is_adopted=is_adopted
             )
+    if taken:
+        return frozen_plan(transaction, plan_id, planned_at)
+    new = [_new(each, owner, lease) for each in batches]
+    return FrozenPlan(PlanId(plan_id), planned_at, new, [])
+
+
+def _new(plan: BatchPlan, owner: Owner, lease: timedelta) -> BatchStatus:
+    """A batch as it stands once it is entered."""
+    seconds = lease.total_seconds()
+    return BatchStatus(
+        plan=replace(plan, ranges=tuple(sorted(plan.ranges, key=lambda each: each.offsets))),
+        state=BatchState.PLANNED,
+        newest_token=FencingToken(0),
+        applications=0,
+        committed_by=None,
+        lease_seconds_left=max(0.0, seconds),
+        holder=owner if seconds > 0 else None,
+    )
 
 
 def _is_within(own: Window | None, window: Window | None) -> bool:

@@ -7,7 +7,6 @@ generations, each by id. Batches adopted at the end are taken only where nobody 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tallystick.domain.batches.batch import BatchPlan
@@ -21,7 +20,7 @@ from tallystick.errors import ConfigurationError
 from tallystick.ledger.change_rows import apply_changes, begun_look, record_snapshot
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
-from tallystick.ledger.plan_rows import frozen_plan, make_plan
+from tallystick.ledger.plan_rows import frozen_plan, made_plan
 from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
 from tallystick.ports.planning import Applied
 from tallystick.ports.reports import LookBegun
@@ -103,8 +102,7 @@ class PostgresPlanningSession:
             self._snapshot_id = record_snapshot(
                 self._transaction, self._feed, snapshot, self._begun
             )
-        made = apply_changes(self._transaction, self._feed, changes, snapshot)
-        return Applied(self.accounts(), replace(changes, cuts=made))
+        return apply_changes(self._transaction, self._feed, changes, snapshot)
 
     def record_findings(self, findings: Sequence[Finding]) -> None:
         """Keep findings with this very transaction."""
@@ -132,14 +130,14 @@ class PostgresPlanningSession:
             snapshot_id=self._snapshot_id,
             planned_at=self._begun.begun_at,
         )
-        make_plan(
+        return made_plan(
             self._transaction,
             self._feed,
             plan.plan_id,
+            self._begun.begun_at,
             window,
             batches,
             adopted,
             owner=owner,
             lease=lease,
         )
-        return frozen_plan(self._transaction, plan.plan_id, self._begun.begun_at)

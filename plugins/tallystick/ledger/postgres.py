@@ -23,6 +23,7 @@ from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.evidence_record import PostgresEvidence
 from tallystick.ledger.findings_record import PostgresFindings
+from tallystick.ledger.hole_rows import fold_holes
 from tallystick.ledger.planning_session import (
     PostgresPlanningSession,
     read_accounts,
@@ -77,6 +78,11 @@ class PostgresLedger(
         """The attempt as it was begun."""
         with self._connection.reading() as transaction:
             return attempts.read_attempt(transaction, attempt_id)
+
+    def unheard_seconds(self, attempt_id: AttemptId) -> float | None:
+        """Since the attempt was last heard of, by the ledger's clock."""
+        with self._connection.reading() as transaction:
+            return attempts.unheard_seconds(transaction, attempt_id)
 
     def begin_attempt(
         self, batch_id: BatchId, *, attempt_id: AttemptId, owner: Owner, lease: timedelta
@@ -138,10 +144,15 @@ class PostgresLedger(
         with self._connection.reading() as transaction:
             return publishing.unpublished(transaction, feed)
 
-    def mark_published(self, batch_id: BatchId) -> None:
+    def mark_published(self, batch_id: BatchId, owner: Owner | None = None) -> None:
         """The batch is shown to readers."""
         with self._connection.writing() as transaction:
-            publishing.mark_published(transaction, batch_id)
+            publishing.mark_published(transaction, batch_id, owner)
+
+    def published_by(self, feed: FeedName, owner: Owner) -> Sequence[BatchId]:
+        """What this owner has published."""
+        with self._connection.reading() as transaction:
+            return publishing.published_by(transaction, feed, owner)
 
     def dead_attempts(self, feed: FeedName) -> Sequence[DeadAttempt]:
         """Attempts whose staging directories may be swept."""
@@ -216,11 +227,16 @@ class PostgresLedger(
     def fold(self, feed: FeedName) -> int:
         """How many ranges now stand for several: contiguous, published, below their frontier.
 
-        Offsets, counts and proofs stay as they are; the history only takes fewer rows.
+        Offsets, counts and proofs stay as they are; the history only takes fewer rows. Then a part
+        of the holes of old batches is folded, too.
         """
         with self._connection.writing() as transaction:
             transaction.rows("lock_generations_of", feed=feed)
-            return transaction.change("fold_ranges", feed=feed)
+            folded = transaction.change("fold_ranges", feed=feed)
+        with self._connection.writing() as transaction:
+            transaction.rows("lock_generations_of", feed=feed)
+            fold_holes(transaction, feed)
+        return folded
 
     def close(self) -> None:
         """Give the connection back; the next use opens another."""

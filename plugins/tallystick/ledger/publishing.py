@@ -9,14 +9,14 @@ from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.finding_codes import FindingCode
-from tallystick.domain.identities import AttemptId, BatchId, FeedName
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rules.registry import codes_with
 from tallystick.domain.rules.rule import Trait
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.rows import attempt_in, in_utc, manifest_of
+from tallystick.ledger.rows import attempt_in, in_utc, manifest_of, manifest_text
 from tallystick.ports.attempts import DeadAttempt
 from tallystick.ports.batches import CommittedBatch
 
@@ -32,15 +32,21 @@ def unpublished(transaction: Transaction, feed: FeedName) -> list[CommittedBatch
     return [_committed(row) for row in transaction.rows("unpublished", feed=feed)]
 
 
-def mark_published(transaction: Transaction, batch_id: BatchId) -> None:
+def mark_published(transaction: Transaction, batch_id: BatchId, owner: Owner | None) -> None:
     """The batch is shown to readers; a second call changes nothing."""
-    if transaction.change("mark_published", batch_id=batch_id):
+    if transaction.change("mark_published", batch_id=batch_id, owner=owner):
         return
     batch = transaction.row("batch", batch_id=batch_id)
     if batch is None:
         raise BatchUnknown(batch_id)
     if batch.state != BatchState.PUBLISHED.value:
         raise LedgerRefused("mark_published", f"batch {batch_id} is {batch.state}, not committed")
+
+
+def published_by(transaction: Transaction, feed: FeedName, owner: Owner) -> list[BatchId]:
+    """What this owner has published, in all its tries."""
+    rows = transaction.rows("published_by", feed=feed, owner=owner)
+    return [BatchId(row.batch_id) for row in rows]
 
 
 def dead_attempts(transaction: Transaction, feed: FeedName) -> list[DeadAttempt]:
@@ -132,7 +138,7 @@ def mark_swept(transaction: Transaction, attempt_id: AttemptId) -> None:
 def _committed(row: Any) -> CommittedBatch:
     return CommittedBatch(
         manifest=manifest_of(row),
-        manifest_text=row.manifest,
+        manifest_text=manifest_text(row),
         attempt_id=AttemptId(row.committed_by),
         state=BatchState(row.state),
     )

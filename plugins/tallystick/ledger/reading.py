@@ -137,13 +137,16 @@ def _landed_file(row: Any) -> LandedFile:
     held = zip(
         row.partitions or (),
         row.first_offsets or (),
-        row.last_offsets or (),
-        row.record_counts or (),
+        row.spans or (),
+        row.hole_counts or (),
         strict=True,
     )
     return LandedFile(
         name=row.name,
         length_bytes=row.length_bytes,
         checksum=row.checksum,
-        slices=tuple(FileSlice(*each) for each in held),
+        slices=tuple(
+            FileSlice(partition, first, first + span - 1, span - holes)
+            for partition, first, span, holes in held
+        ),
     )

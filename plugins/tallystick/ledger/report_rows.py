@@ -16,6 +16,8 @@ from tallystick.domain.report.document import ReportDocument
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.change_rows import begun_look, see, snapshot_columns
 from tallystick.ledger.connection import LedgerConnection, Transaction
+from tallystick.ledger.look_columns import Shown
+from tallystick.ledger.packed_json import packed, unpacked
 from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import storable
 from tallystick.ports.reports import (
@@ -112,13 +114,14 @@ class PostgresReports:
             row = transaction.row("newest_bounds", feed=feed)
         if row is None:
             return None
+        shown = Shown.of(row.shown)
         return ShownBounds(
             looked_at=in_utc(row.looked_at),
             topic_id=row.topic_id,
             retention_ms=row.retention_ms,
-            log_start_offsets=dict(zip(row.partitions, row.log_start_offsets, strict=True)),
-            last_stable_offsets=dict(zip(row.partitions, row.last_stable_offsets, strict=True)),
-            high_watermarks=dict(zip(row.partitions, row.high_watermarks, strict=True)),
+            log_start_offsets=shown.by_partition(shown.log_start_offsets),
+            last_stable_offsets=shown.by_partition(shown.last_stable_offsets),
+            high_watermarks=shown.by_partition(shown.high_watermarks),
         )
 
     def landed_totals(
@@ -179,7 +182,7 @@ class PostgresReports:
                 taken_at=document.taken_at,
                 verdict=document.verdict.value,
                 complete_up_to=document.complete_up_to,
-                document=storable(document.to_json()),
+                document=packed(storable(document.to_json())),
             )
         return int(stored.report_id)
 
@@ -190,19 +193,20 @@ class PostgresReports:
         if row is None:
             return None
         try:
-            return ReportDocument.from_json(row.document)
+            return ReportDocument.from_json(unpacked(row.document))
         except ValueError as error:
             reason = f"report {row.report_id} can't be read: {error}"
             raise LedgerRefused("newest_report", reason) from error
 
 
 def _look(row: Any) -> Look:
+    shown = Shown.of(row.shown)
     return Look(
         looked_at=in_utc(row.looked_at),
         topic_id=row.topic_id,
-        partitions=array("q", row.partitions),
-        high_watermarks=array("q", row.high_watermarks),
-        leaderless=frozenset(row.leaderless),
+        partitions=array("q", shown.partitions),
+        high_watermarks=array("q", shown.high_watermarks),
+        leaderless=frozenset(shown.leaderless),
         doubt=row.doubt or doubt_of_clock(row.taken_at, row.recorded_at),
     )
 

@@ -17,14 +17,21 @@ from tallystick.domain.rules.findings import FindingCode
 from tallystick.ledger import reading
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
-from tallystick.ledger.rows import claims_of, manifests_of
+from tallystick.ledger.hole_rows import unfold_holes
+from tallystick.ledger.rows import claims_of
 
 _Held = Mapping[GenerationId, Sequence[OffsetRange]]
 
 
-def retract(transaction: Transaction, repair: Manifest, kept: Collection[KeptFiles]) -> None:
+def retract(
+    transaction: Transaction,
+    repair: Manifest,
+    replaced: Mapping[BatchId, Manifest],
+    kept: Collection[KeptFiles],
+) -> None:
     """The committed ranges, holes and files that the repair replaces give way, but for remainders.
 
+    `replaced` are the proofs of the batches that it takes files of, whose logs are locked.
     Rows of these files that the repair does not claim are lost from here on: their file is gone,
     and the broker has them no more. Each such loss is a finding from the same instant on, and names
     those of the `kept` files that may hold the rows. Raises LedgerRefused when another repair was
@@ -34,6 +41,7 @@ def retract(transaction: Transaction, repair: Manifest, kept: Collection[KeptFil
     claimed = _by_generation(
         (each.generation_id, each.offsets) for each in claims_of(transaction, [batch_id])
     )
+    unfold_holes(transaction, replaced.values())
     lost = _not_replaced(transaction, batch_id)
     taken = {
         generation_id: (*claimed.get(generation_id, ()), *lost.get(generation_id, ()))
@@ -41,7 +49,7 @@ def retract(transaction: Transaction, repair: Manifest, kept: Collection[KeptFil
     }
     _take(transaction, batch_id, taken)
     _enter_lost(transaction, batch_id, lost)
-    _tell_lost(transaction, repair, lost, kept)
+    _tell_lost(transaction, repair, replaced, lost, kept)
     transaction.change("retract_files", batch_id=batch_id)
 
 
@@ -157,14 +165,18 @@ def _enter_lost(transaction: Transaction, batch_id: BatchId, lost: _Held) -> Non
 
 
 def _tell_lost(
-    transaction: Transaction, repair: Manifest, lost: _Held, kept: Collection[KeptFiles]
+    transaction: Transaction,
+    repair: Manifest,
+    replaced: Mapping[BatchId, Manifest],
+    lost: _Held,
+    kept: Collection[KeptFiles],
 ) -> None:
     """One finding for each run of rows that the replaced files held, and the repair does not.
 
     What the log's cleaner has removed is a hole of the repair, and no lost range.
     """
     gone = [(generation_id, each) for generation_id, ranges in lost.items() for each in ranges]
-    gone += _cleaned(transaction, repair)
+    gone += _cleaned(repair, replaced)
     if not gone:
         return
     feed = repair.plan.feed
@@ -181,8 +193,9 @@ def _tell_lost(
     record_findings(transaction, feed, found)
 
 
-def _cleaned(transaction: Transaction, repair: Manifest) -> list[tuple[GenerationId, OffsetRange]]:
-    replaced = manifests_of(transaction, sorted({each.batch_id for each in repair.plan.replaces}))
+def _cleaned(
+    repair: Manifest, replaced: Mapping[BatchId, Manifest]
+) -> list[tuple[GenerationId, OffsetRange]]:
     ids = {each.planned.offsets.partition: each.planned.generation_id for each in repair.ranges}
     return [
         (ids[each.partition], OffsetRange(each.partition, from_offset, until_offset))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
 from tallystick.domain.batches.batch import (
     Attempt,
@@ -30,6 +31,9 @@ from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import Claim
+from tallystick.ledger.packed_json import unpacked
+
+_STATES: Final = {each.value: each for each in GenerationState}
 
 
 def in_utc(instant: datetime) -> datetime:
@@ -46,19 +50,14 @@ def generation_account(row: Any) -> GenerationAccount:
         if row.hash_version == record_hash.VERSION
         else None
     )
-    beyond = tuple(
-        OffsetRange(partition, from_offset, until_offset)
-        for from_offset, until_offset in zip(
-            row.from_offsets or (), row.until_offsets or (), strict=True
-        )
-    )
+    beyond, unreadable = _tail(partition, row) if row.from_offsets else ((), ())
     return GenerationAccount(
         generation_id=GenerationId(row.generation_id),
         partition=partition,
         cluster_id=row.cluster_id,
         topic_id=row.topic_id,
         ordinal=row.ordinal,
-        state=GenerationState(row.state),
+        state=_STATES[row.state],
         first_offset=row.first_offset,
         frontier=row.frontier,
         beyond=beyond,
@@ -66,12 +65,18 @@ def generation_account(row: Any) -> GenerationAccount:
         anchor=anchor,
         read_until=row.read_until,
         seen_epoch=row.seen_epoch,
-        unreadable=tuple(
-            offsets
-            for offsets, is_unreadable in zip(beyond, row.are_unreadable or (), strict=True)
-            if is_unreadable
-        ),
+        unreadable=unreadable,
     )
+
+
+def _tail(
+    partition: TopicPartition, row: Any
+) -> tuple[tuple[OffsetRange, ...], tuple[OffsetRange, ...]]:
+    """The ranges beyond the frontier, and those of them that are unreadable."""
+    bounds = zip(row.from_offsets, row.until_offsets, strict=True)
+    beyond = tuple(OffsetRange(partition, *each) for each in bounds)
+    told = zip(beyond, row.are_unreadable, strict=True)
+    return beyond, tuple(offsets for offsets, is_unreadable in told if is_unreadable)
 
 
 def claims_of(transaction: Transaction, batch_ids: Sequence[str]) -> list[Claim]:
@@ -92,9 +97,20 @@ def claims_of(transaction: Transaction, batch_ids: Sequence[str]) -> list[Claim]
 def manifest_of(row: Any) -> Manifest:
     """The proof in a row; raises LedgerRefused when it can't be read."""
     try:
-        return Manifest.from_json(row.manifest)
+        return Manifest.from_json(manifest_text(row))
     except ValueError as error:
         raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
+
+
+def manifest_text(row: Any) -> str:
+    """The very text of the proof in a row; raises LedgerRefused when it is not the one verified."""
+    try:
+        text = unpacked(row.manifest)
+    except ValueError as error:
+        raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
+    if sha256(text.encode()).digest() != row.sha256:
+        raise LedgerRefused("verification", "a manifest is not the one whose hash is on record")
+    return text
 
 
 def manifests_of(transaction: Transaction, batch_ids: Sequence[str]) -> dict[BatchId, Manifest]:

@@ -120,20 +120,20 @@ COMMENT ON TYPE public.verdict IS 'What is said of an interval, from harmless to
 
 -- are_slices(integer[], bigint[], bigint[], bigint[]), FUNCTION
 
-CREATE FUNCTION public.are_slices(partitions integer[], first_offsets bigint[], last_offsets bigint[], record_counts bigint[]) RETURNS boolean
+CREATE FUNCTION public.are_slices(partitions integer[], first_offsets bigint[], spans bigint[], hole_counts bigint[]) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     AS $$
   SELECT count(*) > 0
-     AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.record_count >= 1
-                           AND s.last_offset - s.first_offset + 1 >= s.record_count, false))
+     AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
+                           AND s.span > s.hole_count, false))
      AND partitions = array_agg(DISTINCT s.partition ORDER BY s.partition)
-    FROM unnest(partitions, first_offsets, last_offsets, record_counts)
-         AS s(partition, first_offset, last_offset, record_count)
+    FROM unnest(partitions, first_offsets, spans, hole_counts)
+         AS s(partition, first_offset, span, hole_count)
 $$;
 
--- FUNCTION are_slices(partitions integer[], first_offsets bigint[], last_offsets bigint[], record_counts bigint[]), COMMENT
+-- FUNCTION are_slices(partitions integer[], first_offsets bigint[], spans bigint[], hole_counts bigint[]), COMMENT
 
-COMMENT ON FUNCTION public.are_slices(partitions integer[], first_offsets bigint[], last_offsets bigint[], record_counts bigint[]) IS 'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
+COMMENT ON FUNCTION public.are_slices(partitions integer[], first_offsets bigint[], spans bigint[], hole_counts bigint[]) IS 'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
 
 -- guard_anchor(), FUNCTION
 
@@ -351,6 +351,34 @@ END $$;
 -- FUNCTION guard_folding(), COMMENT
 
 COMMENT ON FUNCTION public.guard_folding() IS 'A committed range may only be removed by the statement that enters one which holds all its offsets.';
+
+-- guard_folding_of_holes(), FUNCTION
+
+CREATE FUNCTION public.guard_folding_of_holes() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  gone record;
+BEGIN
+  SELECT * INTO gone
+    FROM (SELECT o.generation_id, o.class, bool_or(o.retracted_by IS NOT NULL) AS is_retracted,
+                 range_agg(o.runs) AS runs, sum(o.hole_count) AS hole_count
+            FROM old_rows o GROUP BY o.generation_id, o.class) removed
+   WHERE removed.is_retracted
+      OR NOT coalesce((SELECT removed.runs <@ range_agg(h.runs) FROM hole h
+                        WHERE h.generation_id = removed.generation_id AND h.class = removed.class
+                          AND h.retracted_by IS NULL AND h.runs && removed.runs), false)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'DELETE refused: % holes of generation % would be forgotten',
+      gone.hole_count, gone.generation_id USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_folding_of_holes(), COMMENT
+
+COMMENT ON FUNCTION public.guard_folding_of_holes() IS 'Holes may only be removed by the statement that enters the same ones in other rows.';
 
 -- guard_frontier(), FUNCTION
 
@@ -776,6 +804,7 @@ CREATE TABLE public.batch (
     planned_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     committed_at timestamp with time zone,
     published_at timestamp with time zone,
+    published_by text,
     abandoned_at timestamp with time zone,
     CONSTRAINT batch_abandoned_at CHECK (((state = 'abandoned'::public.batch_state) = (abandoned_at IS NOT NULL))),
     CONSTRAINT batch_batch_id_check CHECK ((batch_id ~ '^[0-9a-f]{16,32}$'::text)),
@@ -808,6 +837,10 @@ COMMENT ON COLUMN public.batch.newest_token IS '0 before the first attempt; a sm
 -- COLUMN batch.lease_until, COMMENT
 
 COMMENT ON COLUMN public.batch.lease_until IS 'By this database''s clock. Only adoption and politeness rest on it; correctness rests on the token.';
+
+-- COLUMN batch.published_by, COMMENT
+
+COMMENT ON COLUMN public.batch.published_by IS 'The run that has published it; null for what a rebuild has entered.';
 
 -- batch_batch_number_seq, SEQUENCE
 
@@ -888,21 +921,20 @@ CREATE TABLE public.broker_snapshot (
     topic_id text NOT NULL,
     is_compacted boolean NOT NULL,
     retention_ms bigint,
-    partitions integer[] NOT NULL,
-    log_start_offsets bigint[] NOT NULL,
-    high_watermarks bigint[] NOT NULL,
-    last_stable_offsets bigint[] NOT NULL,
-    leader_epochs integer[] NOT NULL,
-    leaderless integer[] DEFAULT '{}'::integer[] NOT NULL,
+    shown bytea NOT NULL,
+    log_start_sum bigint NOT NULL,
+    last_stable_sum bigint NOT NULL,
+    high_watermark_sum bigint NOT NULL,
+    leaderless_count integer NOT NULL,
     doubt text,
     CONSTRAINT broker_snapshot_doubt_check CHECK ((doubt <> ''::text)),
-    CONSTRAINT broker_snapshot_same_length CHECK (((cardinality(log_start_offsets) = cardinality(partitions)) AND (cardinality(high_watermarks) = cardinality(partitions)) AND (cardinality(last_stable_offsets) = cardinality(partitions)) AND (cardinality(leader_epochs) = cardinality(partitions))))
+    CONSTRAINT broker_snapshot_leaderless_count_check CHECK ((leaderless_count >= 0))
 );
+ALTER TABLE ONLY public.broker_snapshot ALTER COLUMN shown SET STORAGE EXTERNAL;
 
 -- TABLE broker_snapshot, COMMENT
 
-COMMENT ON TABLE public.broker_snapshot IS 'What the broker said before each plan and to each reconcile; one row per snapshot, one array
-element per partition.';
+COMMENT ON TABLE public.broker_snapshot IS 'What the broker said before each plan and to each reconcile; one row per snapshot.';
 
 -- COLUMN broker_snapshot.look_number, COMMENT
 
@@ -920,9 +952,17 @@ COMMENT ON COLUMN public.broker_snapshot.begun_at IS 'Before the broker was aske
 
 COMMENT ON COLUMN public.broker_snapshot.looked_at IS 'The instant up to which the look may prove something: the earlier one of both clocks.';
 
--- COLUMN broker_snapshot.leaderless, COMMENT
+-- COLUMN broker_snapshot.shown, COMMENT
 
-COMMENT ON COLUMN public.broker_snapshot.leaderless IS 'Partitions that could not be asked: their absence from the others says nothing.';
+COMMENT ON COLUMN public.broker_snapshot.shown IS 'What it said of each partition, packed (ledger/look_columns.py): a tenth of what arrays take.';
+
+-- COLUMN broker_snapshot.high_watermark_sum, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.high_watermark_sum IS 'Of all partitions, as the other sums are: reports add looks up without unpacking them.';
+
+-- COLUMN broker_snapshot.leaderless_count, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.leaderless_count IS 'Partitions that could not be asked: their absence from the others says nothing.';
 
 -- COLUMN broker_snapshot.doubt, COMMENT
 
@@ -1078,14 +1118,23 @@ CREATE TABLE public.file_slices (
     name text NOT NULL,
     partitions integer[] NOT NULL,
     first_offsets bigint[] NOT NULL,
-    last_offsets bigint[] NOT NULL,
-    record_counts bigint[] NOT NULL,
-    CONSTRAINT file_slices_are_slices CHECK (public.are_slices(partitions, first_offsets, last_offsets, record_counts))
+    spans bigint[] NOT NULL,
+    hole_counts bigint[] NOT NULL,
+    CONSTRAINT file_slices_are_slices CHECK (public.are_slices(partitions, first_offsets, spans, hole_counts))
 );
 
 -- TABLE file_slices, COMMENT
 
-COMMENT ON TABLE public.file_slices IS 'What a file holds, one array element for each partition: a row for each would be ten times as large.';
+COMMENT ON TABLE public.file_slices IS 'What a file holds, one array element for each partition: a row for each would be ten times as large.
+Small numbers leave little when the server compresses them.';
+
+-- COLUMN file_slices.spans, COMMENT
+
+COMMENT ON COLUMN public.file_slices.spans IS 'From the first offset to the last one, both included.';
+
+-- COLUMN file_slices.hole_counts, COMMENT
+
+COMMENT ON COLUMN public.file_slices.hole_counts IS 'How many offsets between them have no row.';
 
 -- file_slice, VIEW
 
@@ -1094,10 +1143,10 @@ CREATE VIEW public.file_slice AS
     f.name,
     s.partition,
     s.first_offset,
-    s.last_offset,
-    s.record_count
+    ((s.first_offset + s.span) - 1) AS last_offset,
+    (s.span - s.hole_count) AS record_count
    FROM (public.file_slices f
-     CROSS JOIN LATERAL UNNEST(f.partitions, f.first_offsets, f.last_offsets, f.record_counts) s(partition, first_offset, last_offset, record_count));
+     CROSS JOIN LATERAL UNNEST(f.partitions, f.first_offsets, f.spans, f.hole_counts) s(partition, first_offset, span, hole_count));
 
 -- VIEW file_slice, COMMENT
 
@@ -1160,6 +1209,19 @@ ALTER TABLE public.finding ALTER COLUMN finding_id ADD GENERATED ALWAYS AS IDENT
     CACHE 1
 );
 
+-- folded_holes, TABLE
+
+CREATE TABLE public.folded_holes (
+    batch_id text NOT NULL,
+    class public.hole_class NOT NULL,
+    hole_count bigint NOT NULL,
+    CONSTRAINT folded_holes_hole_count_check CHECK ((hole_count >= 0))
+);
+
+-- TABLE folded_holes, COMMENT
+
+COMMENT ON TABLE public.folded_holes IS 'How many holes of a batch, of all its logs, stand in rows that are folded over several batches.';
+
 -- offset_range, TABLE
 
 CREATE TABLE public.offset_range (
@@ -1217,7 +1279,7 @@ WITH (fillfactor='70');
 
 -- TABLE tail_anchor, COMMENT
 
-COMMENT ON TABLE public.tail_anchor IS 'The last landed record of a generation: every plan reads it again and compares.';
+COMMENT ON TABLE public.tail_anchor IS 'The last landed record of a generation: a plan reads it again and compares, before it claims more.';
 
 -- COLUMN tail_anchor.hash_version, COMMENT
 
@@ -1252,7 +1314,7 @@ CREATE VIEW public.generation_account AS
             array_agg(upper(r.offsets) ORDER BY (lower(r.offsets))) AS until_offsets,
             array_agg((r.state = 'unreadable'::public.range_state) ORDER BY (lower(r.offsets))) AS are_unreadable
            FROM public.offset_range r
-          WHERE ((r.generation_id = g.generation_id) AND (r.state = ANY (ARRAY['claimed'::public.range_state, 'committed'::public.range_state, 'lost'::public.range_state, 'unreadable'::public.range_state])) AND (NOT r.replaces) AND (upper(r.offsets) > g.frontier))) tail);
+          WHERE ((r.generation_id = g.generation_id) AND (r.state = ANY (ARRAY['claimed'::public.range_state, 'committed'::public.range_state, 'lost'::public.range_state, 'unreadable'::public.range_state])) AND (NOT COALESCE(r.replaces, false)) AND (upper(r.offsets) > g.frontier))) tail);
 
 -- VIEW generation_account, COMMENT
 
@@ -1272,13 +1334,14 @@ ALTER TABLE public.generation ALTER COLUMN generation_id ADD GENERATED ALWAYS AS
 -- hole, TABLE
 
 CREATE TABLE public.hole (
-    batch_id text NOT NULL,
+    batch_id text,
     generation_id bigint NOT NULL,
     class public.hole_class NOT NULL,
     "position" integer NOT NULL,
     runs int8multirange NOT NULL,
     hole_count bigint NOT NULL,
     retracted_by text,
+    reach int8range GENERATED ALWAYS AS (range_merge(runs)) STORED,
     CONSTRAINT hole_hole_count_check CHECK ((hole_count >= 1)),
     CONSTRAINT hole_position_check CHECK (("position" >= 0)),
     CONSTRAINT hole_runs_check CHECK ((NOT isempty(runs)))
@@ -1289,10 +1352,18 @@ CREATE TABLE public.hole (
 COMMENT ON TABLE public.hole IS 'Offsets of committed ranges without a visible record, by cause, in pieces of bounded size.
 Only rows that no repair has retracted count.';
 
+-- COLUMN hole.batch_id, COMMENT
+
+COMMENT ON COLUMN public.hole.batch_id IS 'Null for holes of several batches, folded into one row; each batch''s own stand in its proof.';
+
 -- COLUMN hole.retracted_by, COMMENT
 
 COMMENT ON COLUMN public.hole.retracted_by IS 'The repair that holds some of these offsets now; null while they count. What it left is a row of
 its own.';
+
+-- COLUMN hole.reach, COMMENT
+
+COMMENT ON COLUMN public.hole.reach IS 'From the first hole to the end of the last: what is asked of all rows reads no long list of runs.';
 
 -- offset_range_range_id_seq, SEQUENCE
 
@@ -1373,13 +1444,18 @@ CREATE TABLE public.report (
     taken_at timestamp with time zone NOT NULL,
     verdict public.verdict NOT NULL,
     complete_up_to timestamp with time zone,
-    document text NOT NULL,
+    document bytea NOT NULL,
     recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
+ALTER TABLE ONLY public.report ALTER COLUMN document SET STORAGE EXTERNAL;
 
 -- TABLE report, COMMENT
 
 COMMENT ON TABLE public.report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
+
+-- COLUMN report.document, COMMENT
+
+COMMENT ON COLUMN public.report.document IS 'JSON, packed as manifests are.';
 
 -- report_report_id_seq, SEQUENCE
 
@@ -1422,15 +1498,24 @@ CREATE TABLE public.verification (
     verification_id bigint NOT NULL,
     batch_id text NOT NULL,
     attempt_id text NOT NULL,
-    manifest text NOT NULL,
+    manifest bytea NOT NULL,
     sha256 bytea NOT NULL,
     verified_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT verification_hash CHECK ((sha256 = sha256(convert_to(manifest, 'UTF8'::name))))
+    CONSTRAINT verification_sha256_check CHECK ((octet_length(sha256) = 32))
 );
+ALTER TABLE ONLY public.verification ALTER COLUMN manifest SET STORAGE EXTERNAL;
 
 -- TABLE verification, COMMENT
 
 COMMENT ON TABLE public.verification IS 'The proof of an attempt: the manifest''s very text, and its hash.';
+
+-- COLUMN verification.manifest, COMMENT
+
+COMMENT ON COLUMN public.verification.manifest IS 'The text, packed (ledger/packed_json.py): a fifth of what this server''s own compression leaves.';
+
+-- COLUMN verification.sha256, COMMENT
+
+COMMENT ON COLUMN public.verification.sha256 IS 'Of the text before it was packed; whoever unpacks it compares.';
 
 -- verification_verification_id_seq, SEQUENCE
 
@@ -1567,6 +1652,11 @@ ALTER TABLE ONLY public.file_slices
 ALTER TABLE ONLY public.finding
     ADD CONSTRAINT finding_pkey PRIMARY KEY (finding_id);
 
+-- folded_holes folded_holes_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.folded_holes
+    ADD CONSTRAINT folded_holes_pkey PRIMARY KEY (batch_id, class);
+
 -- generation generation_ordinal_once, CONSTRAINT
 
 ALTER TABLE ONLY public.generation
@@ -1582,10 +1672,10 @@ ALTER TABLE ONLY public.generation
 ALTER TABLE ONLY public.hole
     ADD CONSTRAINT hole_counts_once EXCLUDE USING gist (generation_id WITH =, runs WITH &&) WHERE ((retracted_by IS NULL));
 
--- hole hole_pkey, CONSTRAINT
+-- hole hole_piece_once, CONSTRAINT
 
 ALTER TABLE ONLY public.hole
-    ADD CONSTRAINT hole_pkey PRIMARY KEY (batch_id, generation_id, class, "position");
+    ADD CONSTRAINT hole_piece_once UNIQUE (batch_id, generation_id, class, "position");
 
 -- offset_range offset_range_no_overlap, CONSTRAINT
 
@@ -1673,6 +1763,10 @@ CREATE INDEX attempt_unswept ON public.attempt USING btree (batch_id) WHERE (swe
 -- batch_by_feed, INDEX
 
 CREATE INDEX batch_by_feed ON public.batch USING btree (feed, batch_number);
+
+-- batch_by_publisher, INDEX
+
+CREATE INDEX batch_by_publisher ON public.batch USING btree (published_by) WHERE (published_by IS NOT NULL);
 
 -- batch_check_newest, INDEX
 
@@ -1802,6 +1896,10 @@ CREATE TRIGGER finding_guard BEFORE UPDATE ON public.finding FOR EACH ROW EXECUT
 
 CREATE TRIGGER finding_kept BEFORE DELETE OR TRUNCATE ON public.finding FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
 
+-- folded_holes folded_holes_kept, TRIGGER
+
+CREATE TRIGGER folded_holes_kept BEFORE DELETE OR TRUNCATE ON public.folded_holes FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
 -- generation generation_frontier_covered, TRIGGER
 
 CREATE TRIGGER generation_frontier_covered AFTER UPDATE ON public.generation REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_frontier();
@@ -1818,13 +1916,17 @@ CREATE TRIGGER generation_kept BEFORE DELETE OR TRUNCATE ON public.generation FO
 
 CREATE TRIGGER generation_second_life BEFORE INSERT ON public.generation FOR EACH ROW EXECUTE FUNCTION public.guard_second_life();
 
+-- hole hole_folded, TRIGGER
+
+CREATE TRIGGER hole_folded AFTER DELETE ON public.hole REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_folding_of_holes();
+
 -- hole hole_guard, TRIGGER
 
 CREATE TRIGGER hole_guard BEFORE UPDATE ON public.hole FOR EACH ROW EXECUTE FUNCTION public.guard_hole();
 
 -- hole hole_kept, TRIGGER
 
-CREATE TRIGGER hole_kept BEFORE DELETE OR TRUNCATE ON public.hole FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+CREATE TRIGGER hole_kept BEFORE TRUNCATE ON public.hole FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
 
 -- offset_range offset_range_folded, TRIGGER
 
@@ -1956,6 +2058,11 @@ ALTER TABLE ONLY public.file_retraction
 
 ALTER TABLE ONLY public.file_slices
     ADD CONSTRAINT file_slices_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file(batch_id, name);
+
+-- folded_holes folded_holes_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.folded_holes
+    ADD CONSTRAINT folded_holes_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
 
 -- generation generation_feed_fkey, FK CONSTRAINT
 

@@ -33,7 +33,7 @@ class CommitOperator(BaseOperator):
 
     def execute(self, context: Context) -> str:
         """The batch's id, once readers find it in its directory."""
-        return ingest_tasks.commit_and_publish(self.feed, self.batch_id, self.attempt)
+        return ingest_tasks.commit_and_publish(self.feed, context, self.batch_id, self.attempt)
 
 
 def batch_tasks(feed: Feed) -> Any:

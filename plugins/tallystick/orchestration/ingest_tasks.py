@@ -38,10 +38,8 @@ log = logging.getLogger(__name__)
 
 FINISH_TASK: Final = "finish"
 PLAN_TASK: Final = "plan"
-COMMIT_TASK: Final = "batch.commit_and_publish"
 ANNOUNCE_TASK: Final = "announce"
 CHECK_TASK: Final = "check"
-WAITING: Final = "waiting"
 PLANNED_AT: Final = "planned_at"
 
 
@@ -57,12 +55,10 @@ def finish(feed: Feed, context: Context) -> None:
         raise DownstreamTasksSkipped(tasks=[ANNOUNCE_TASK, CHECK_TASK])
     with in_airflow_terms(), open_ledger() as ledger:
         waiting = ledger.unpublished(FeedName(feed.name))
-    # Pushed before the first is published: one that fails must not hush up the others.
-    context["ti"].xcom_push(WAITING, [str(each.plan.batch_id) for each in waiting])
     log.info("%d batches of earlier runs were left to publish.", len(waiting))
     if waiting:
         with in_airflow_terms(), services_of(feed) as services:
-            publishing.finish(services)
+            publishing.finish(services, owner_of(context))
 
 
 def plan(feed: Feed, context: Context) -> list[str]:
@@ -92,7 +88,9 @@ def plan(feed: Feed, context: Context) -> list[str]:
     return batches[:MOST_BATCHES]
 
 
-def commit_and_publish(feed: Feed, batch_id: str, attempt: dict[str, Any] | None) -> str:
+def commit_and_publish(
+    feed: Feed, context: Context, batch_id: str, attempt: dict[str, Any] | None
+) -> str:
     """The batch's id, once what the attempt has written is proven and readers find it.
 
     Without an attempt nothing was landed, and what was committed before is published.
@@ -107,23 +105,21 @@ def commit_and_publish(feed: Feed, batch_id: str, attempt: dict[str, Any] | None
             verification.verify_and_commit(services, Attempt(**attempt))
         if services.ledger.committed_batch(BatchId(batch_id)) is None:
             raise AirflowSkipException(f"Batch {batch_id} was given up: nothing to publish.")
-        publishing.publish(services, BatchId(batch_id))
+        publishing.publish(services, BatchId(batch_id), owner_of(context))
     return batch_id
 
 
 def announce(feed: Feed, context: Context) -> None:
     """Tell the asset what this run has published, for earlier runs too; skipped when that is
     nothing.
+
+    The ledger says it, whichever try of whichever task did it, and died. What the run has planned
+    and another one has published is told by both.
     """
-    ti = context["ti"]
-    # Asked for by a list: a single task's single answer would come without one.
-    own = [each for each in ti.xcom_pull(task_ids=[COMMIT_TASK]) if each]
-    earlier = ti.xcom_pull(task_ids=FINISH_TASK, key=WAITING) or ()
-    # A task that died after it had published says nothing; the ledger does.
-    planned = ti.xcom_pull(task_ids=PLAN_TASK) or ()
-    told = dict.fromkeys([*earlier, *own, *planned])
+    planned = context["ti"].xcom_pull(task_ids=PLAN_TASK) or ()
     with in_airflow_terms(), open_ledger() as ledger:
-        found = [ledger.committed_batch(BatchId(each)) for each in told]
+        own = ledger.published_by(FeedName(feed.name), owner_of(context))
+        found = [ledger.committed_batch(BatchId(each)) for each in dict.fromkeys([*own, *planned])]
     published = [each.plan for each in found if each and each.state is BatchState.PUBLISHED]
     if not published:
         raise AirflowSkipException("This run has published nothing.")

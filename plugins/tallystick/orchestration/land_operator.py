@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -87,6 +88,17 @@ class _OperatorRunner:
 
     def __init__(self, operator: LandOperator, context: Context) -> None:
         self._operator, self._context = operator, context
+
+    @property
+    def longest_orphan(self) -> timedelta:
+        """Nothing in client mode; in cluster mode as long as an application may take."""
+        from tallystick.spark.submit_runner import longest_orphan
+        from tallystick.wiring import spark_place
+
+        feed = self._operator.feed
+        return longest_orphan(
+            spark_place(feed, airflow_connection), feed.spark.max_application_time
+        )
 
     def interrupt(self, attempt_id: str) -> bool:
         """Nothing: in client mode an application has died with the task that started it."""

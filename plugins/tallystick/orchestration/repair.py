@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tallystick.domain.identities import BatchId
 from tallystick.domain.plain_json import from_plain, to_plain
-from tallystick.errors import ConfigurationError, IngestionError
+from tallystick.errors import ConfigurationError
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
@@ -103,7 +103,7 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
             return []
         # What can't be published may be what is to be repaired; settle tries again, and tells.
         with noted([]):
-            publishing.finish(services)
+            publishing.finish(services, owner_of(context))
         begun = repairing.begin_repair(services, numbers, owner_of(context))
     context["ti"].xcom_push(key=_STEPS, value=to_plain(begun.plan.in_storage))
     return [str(each.batch_id) for each in begun.batches]
@@ -115,27 +115,20 @@ def settle_repair(feed: Feed, context: Context) -> None:
     Without a repair that was begun nothing is changed: it was refused, or only asked about.
     """
     from tallystick.domain.repair.plan import StorageSteps
-    from tallystick.workflows.asking.sweeping import sweep
-    from tallystick.workflows.committing import publishing
-    from tallystick.workflows.landing.run import noted
-    from tallystick.workflows.repairing.closing import close_mended
+    from tallystick.workflows.repairing.closing import settle
     from tallystick.workflows.repairing.left_undone import still_unfinished
 
     _require_begun(feed, context)
     with in_airflow_terms(), services_of(feed) as services:
-        troubles: list[IngestionError] = []
-        with noted(troubles):
-            publishing.finish(services)
-        sweep(services)
         plain = context["ti"].xcom_pull(task_ids=_BEGIN, key=_STEPS)
         steps = from_plain(StorageSteps, plain)
-        done = close_mended(services, numbers_of(context["params"]), steps)
+        done = settle(services, numbers_of(context["params"]), steps, owner_of(context))
         log.info(
             "%d stray files were moved to quarantine, %d findings are closed.",
             len(done.quarantined),
             len(done.closed),
         )
-        for trouble in (*troubles, *done.troubles):
+        for trouble in done.troubles:
             raise trouble
         batches = [BatchId(each) for each in context["ti"].xcom_pull(task_ids=_BEGIN) or ()]
         left = [] if failed_tasks(context) else list(still_unfinished(services, batches))

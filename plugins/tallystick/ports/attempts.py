@@ -43,6 +43,14 @@ class AttemptsRecord(Protocol):
         """The attempt as it was begun; None for one that this ledger never saw."""
         ...
 
+    def unheard_seconds(self, attempt_id: AttemptId) -> float | None:
+        """By the ledger's clock, since the attempt was last heard of: since its end, since a newer
+        one of its batch began, or since its lease ran out; negative while the lease runs.
+
+        None for one that this ledger never saw.
+        """
+        ...
+
     def begin_attempt(
         self, batch_id: BatchId, *, attempt_id: AttemptId, owner: Owner, lease: timedelta
     ) -> Attempt | None:

@@ -12,7 +12,7 @@ from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, Wai
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import AccountedRange, Manifest
 from tallystick.domain.batches.states import BatchState
-from tallystick.domain.identities import AttemptId, BatchId, FeedName
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,12 @@ class BatchesRecord(Protocol):
         """Batches that are committed and not published, in the order of their commits."""
         ...
 
-    def mark_published(self, batch_id: BatchId) -> None:
-        """Committed -> published; a second call changes nothing."""
+    def mark_published(self, batch_id: BatchId, owner: Owner | None = None) -> None:
+        """Committed -> published, by this run; a second call changes nothing."""
+        ...
+
+    def published_by(self, feed: FeedName, owner: Owner) -> Sequence[BatchId]:
+        """The feed's batches that this owner has published, in all its tries."""
         ...
 
     def batches_over(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:

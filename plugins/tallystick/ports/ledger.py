@@ -46,7 +46,8 @@ class Ledger(
     def fold(self, feed: FeedName) -> int:
         """How many ranges now stand for several: contiguous, published, below their frontier.
 
-        Offsets, counts and proofs stay as they are; the history only takes fewer rows.
+        Offsets, counts and proofs stay as they are; the history only takes fewer rows. Then a part
+        of the holes of old batches is folded, too.
         """
         ...
 

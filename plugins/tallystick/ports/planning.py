@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.deciding.plan import FrozenPlan
-from tallystick.domain.identities import BatchId, FeedName, Owner
+from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
 from tallystick.domain.rules.findings import Finding
@@ -21,9 +21,10 @@ from tallystick.domain.window import Window
 class Applied:
     """What became of the changes that a plan asked for."""
 
-    accounts: Accounts
     changes: LogChanges
     """Those that took effect: a claim that was committed meanwhile is not cut."""
+    opened: Mapping[int, GenerationId]
+    """By partition: the ids that opened generations were given."""
 
 
 class PlanningSession(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Protocol
 
 from tallystick.ports.progress import Told, unheard
@@ -18,6 +19,8 @@ class LandingOrder:
     attempt_id: str
     plan_uri: str
     """Full URI of plan.json in the attempt's staging directory."""
+    plan_text: str = field(kw_only=True, repr=False)
+    """What is written there."""
     told: Told = field(default=unheard, compare=False, repr=False)
     """Hears how far the landing has come, as far as the engine says."""
 
@@ -30,6 +33,8 @@ class ScrubOrder:
     scrub_id: str
     plan_uri: str
     """Full URI of scrub.json."""
+    plan_text: str = field(kw_only=True, repr=False)
+    """What is written there."""
     told: Told = field(default=unheard, compare=False, repr=False)
     """Hears how far it has come, as far as the engine says."""
 
@@ -43,6 +48,14 @@ class SparkRunner(Protocol):
     SparkRefused where it refuses the connection, and ConfigurationError where something that the
     connection names is not there.
     """
+
+    @property
+    def longest_orphan(self) -> timedelta:
+        """How long an application may go on when the process that started it has died, at most.
+
+        Zero where it dies with that process.
+        """
+        ...
 
     def interrupt(self, attempt_id: str) -> bool:
         """End whatever an attempt still does, whoever started it; nothing where nothing runs.

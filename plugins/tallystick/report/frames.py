@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.plain_json import to_plain
 from tallystick.domain.report.document import (
     AgePart,
@@ -19,6 +19,7 @@ from tallystick.domain.report.document import (
     ReportDocument,
 )
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.verdicts import Verdict
 
 WORST_FIRST = tuple(reversed(Verdict))
 

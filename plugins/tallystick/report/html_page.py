@@ -18,9 +18,10 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.report.document import PartitionPart, ReportDocument
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.verdicts import Verdict
 from tallystick.report.frames import Report
 from tallystick.report.plain_text import compared_lines
 from tallystick.report.safe_text import script_json, visible_lines

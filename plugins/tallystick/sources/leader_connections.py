@@ -11,13 +11,14 @@ import ssl
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kafka import errors as kafka_errors
 from kafka.protocol.metadata import MetadataRequest
 
 from tallystick.errors import BrokerUnavailable, SourceRefused
 from tallystick.sources.broker_answers import NO_ERROR, AskAgain, SecondsLeft, raise_for_code
+from tallystick.sources.bulk_metadata import DescribeTopic
 from tallystick.sources.client_properties import ClientProperties
 from tallystick.sources.wire_client import open_client
 
@@ -34,8 +35,7 @@ _REFUSALS: Final = (
 _TALKATIVE: Final = ("kafka.cluster", "kafka.net", "kafka.protocol")
 
 
-@dataclass(frozen=True, slots=True)
-class Leader:
+class Leader(NamedTuple):
     """Who leads a partition, and since which term."""
 
     node_id: int
@@ -83,22 +83,17 @@ class LeaderConnections:
 
         Never makes the topic. AskAgain where the broker doesn't know it.
         """
-        request = MetadataRequest(
-            min_version=10,
-            max_version=12,
-            topics=[MetadataRequest.MetadataRequestTopic(name=topic)],
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
-        )
         node_id = self._node(rather_not_by)
         told_by = self._address(node_id)
-        answer = self.send(node_id, request, left)
-        (found,) = answer.topics
-        # Read before the client does: it blanks the epochs of a topic that was made anew.
+        answer = self.send(node_id, DescribeTopic(topic), left)
+        found = answer.topic
+        told = zip(
+            found.partitions, found.error_codes, found.leader_ids, found.leader_epochs, strict=True
+        )
         leaders = {
-            each.partition_index: Leader(each.leader_id, each.leader_epoch)
-            for each in found.partitions
-            if each.leader_id >= 0 and each.error_code == NO_ERROR
+            partition: Leader(leader_id, epoch)
+            for partition, code, leader_id, epoch in told
+            if leader_id >= 0 and code == NO_ERROR
         }
         self._opened().cluster.update_metadata(answer)  # makes the brokers' addresses known
         self.check(found.error_code, topic, f"metadata of topic {topic!r}")
@@ -108,7 +103,7 @@ class LeaderConnections:
         known = self._known[topic] = TopicMetadata(
             cluster_id=answer.cluster_id,
             topic_id=urlsafe_b64encode(found.topic_id.bytes).decode().rstrip("="),
-            partitions=tuple(sorted(each.partition_index for each in found.partitions)),
+            partitions=tuple(sorted(found.partitions)),
             leaders=leaders,
             told_by=told_by,
         )

@@ -46,7 +46,8 @@ _SETTINGS: Final[Mapping[str, object]] = {
     "receive.message.max.bytes": 2**31 - 1,
     "queued.min.messages": 1,
     "queued.max.messages.kbytes": 1024,
-    "fetch.queue.backoff.ms": 5,
+    # As long does the next slice of a partition wait, at most.
+    "fetch.queue.backoff.ms": 1,
     # How long the end of a log is waited for.
     "fetch.wait.max.ms": 20,
     "socket.connection.setup.timeout.ms": 5_000,

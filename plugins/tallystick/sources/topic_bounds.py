@@ -5,13 +5,12 @@ Says what the brokers say, or that they can't say it; never takes a short answer
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from kafka.protocol.admin import DescribeConfigsRequest
-from kafka.protocol.consumer import ListOffsetsRequest
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.snapshot import PartitionBounds
@@ -25,16 +24,18 @@ from tallystick.sources.broker_answers import (
     SecondsLeft,
     patiently,
 )
+from tallystick.sources.bulk_offsets import ListedOffsets, ListOffsets
 from tallystick.sources.leader_connections import Leader, LeaderConnections, TopicMetadata
 
 LEVELS: Final[Mapping[Isolation, int]] = {
     Isolation.READ_UNCOMMITTED: 0,
     Isolation.READ_COMMITTED: 1,
 }
-NO_REPLICA: Final = -1
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _NEWEST: Final = -3
+_Led = Mapping[int, Mapping[int, int]]
+"""By broker: the partitions that it leads, with the epochs of its leaderships."""
 _TOPIC_RESOURCE: Final = 2
 _BROKER_RESOURCE: Final = 4
 _POLICY: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
@@ -92,7 +93,8 @@ class TopicBounds:
 
         def question(left: SecondsLeft) -> Mapping[int, int]:
             leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
-            return self._offsets(topic, leaders, timestamp_ms, Isolation.READ_UNCOMMITTED, left)
+            led = _by_node(leaders)
+            return self._offsets(topic, led, timestamp_ms, Isolation.READ_UNCOMMITTED, left)
 
         found = patiently(question, seconds=self._patience_seconds)
         return {each: None if at < 0 else at for each, at in found.items()}
@@ -106,8 +108,13 @@ class TopicBounds:
 
         def question(left: SecondsLeft) -> Mapping[int, int]:
             leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
-            found = self._listed(topic, leaders, _NEWEST, Isolation.READ_UNCOMMITTED, left)
-            return {each: int(part.timestamp) for each, part in found.items()}
+            found: dict[int, int] = {}
+            listed = self._listed(
+                topic, _by_node(leaders), _NEWEST, Isolation.READ_UNCOMMITTED, left
+            )
+            for each in listed:
+                found.update(zip(each.partitions, each.timestamps, strict=True))
+            return found
 
         return patiently(question, seconds=self._patience_seconds)
 
@@ -121,7 +128,9 @@ class TopicBounds:
 
         def question(left: SecondsLeft) -> Mapping[int, int]:
             leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
-            return self._offsets(topic, leaders, _EARLIEST, Isolation.READ_UNCOMMITTED, left)
+            return self._offsets(
+                topic, _by_node(leaders), _EARLIEST, Isolation.READ_UNCOMMITTED, left
+            )
 
         return patiently(question, seconds=self._patience_seconds)
 
@@ -148,9 +157,10 @@ class TopicBounds:
         """
         before = self._whole(self._connections.described(topic, left), topic, all_led)
         committed, uncommitted = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
-        start = self._offsets(topic, before.leaders, _EARLIEST, uncommitted, left)
-        stable = self._offsets(topic, before.leaders, _LATEST, committed, left, all_tell=all_led)
-        high = self._offsets(topic, before.leaders, _LATEST, uncommitted, left, all_tell=all_led)
+        led = _by_node(before.leaders)
+        start = self._offsets(topic, led, _EARLIEST, uncommitted, left)
+        stable = self._offsets(topic, led, _LATEST, committed, left, all_tell=all_led)
+        high = self._offsets(topic, led, _LATEST, uncommitted, left, all_tell=all_led)
         again = self._connections.described(topic, left, rather_not_by=before.told_by)
         after = self._whole(again, topic, all_led)
         if (before.topic_id, before.partitions) != (after.topic_id, after.partitions):
@@ -160,20 +170,20 @@ class TopicBounds:
                 f" ids {before.topic_id} and {after.topic_id}"
             )
         found: dict[int, PartitionBounds] = {}
-        for each in stable.keys() & high.keys():
-            leader = before.leaders[each]
-            ends = max(start[each], stable[each]), high[each]
-            if ends[0] > ends[1]:
-                raise self._connections.again(f"the bounds of {topic}-{each} are out of order")
-            found[each] = PartitionBounds(
-                log_start_offset=start[each],
-                high_watermark=high[each],
-                last_stable_offset=ends[0],
-                leader_epoch=leader.epoch if leader.epoch >= 0 else None,
+        for each in sorted(stable.keys() & high.keys()):
+            first, until, epoch = start[each], high[each], before.leaders[each].epoch
+            bounds = PartitionBounds(
+                log_start_offset=first,
+                high_watermark=until,
+                last_stable_offset=max(first, stable[each]),
+                leader_epoch=epoch if epoch >= 0 else None,
             )
+            if bounds.last_stable_offset > until:
+                raise self._connections.again(f"the bounds of {topic}-{each} are out of order")
+            found[each] = bounds
         if not found:
             raise self._connections.again(f"no leader of {topic!r} can tell how far it may be read")
-        return after, dict(sorted(found.items()))
+        return after, found
 
     def _whole(self, metadata: TopicMetadata, topic: str, all_led: bool) -> TopicMetadata:
         """The metadata, if it lists partitions 0 to n-1, each with a leader, or at least one with
@@ -195,7 +205,7 @@ class TopicBounds:
     def _offsets(
         self,
         topic: str,
-        leaders: Mapping[int, Leader],
+        led: _Led,
         timestamp: int,
         isolation: Isolation,
         left: SecondsLeft,
@@ -203,58 +213,53 @@ class TopicBounds:
         all_tell: bool = True,
     ) -> dict[int, int]:
         """One offset of each partition, from its leader; -1 where a timestamp finds none."""
-        found = self._listed(topic, leaders, timestamp, isolation, left, all_tell=all_tell)
-        return {each: int(part.offset) for each, part in found.items()}
+        found: dict[int, int] = {}
+        for each in self._listed(topic, led, timestamp, isolation, left, all_tell=all_tell):
+            found.update(zip(each.partitions, each.offsets, strict=True))
+        return found
 
     def _listed(
         self,
         topic: str,
-        leaders: Mapping[int, Leader],
+        led: _Led,
         timestamp: int,
         isolation: Isolation,
         left: SecondsLeft,
         *,
         all_tell: bool = True,
-    ) -> dict[int, Any]:
-        """What each partition's leader answers to ListOffsets.
+    ) -> Iterator[ListedOffsets]:
+        """What the partitions' leaders answer to ListOffsets, by broker.
 
         A new leader can't tell how far its log may be read before its replicas have caught up, for
         minutes where they are too few (KIP-207, KIP-966). It is left out unless all have to tell.
         """
-        asked = ListOffsetsRequest.ListOffsetsTopic
-        by_node: dict[int, list[Any]] = {}
-        for partition, leader in leaders.items():
-            by_node.setdefault(leader.node_id, []).append(
-                asked.ListOffsetsPartition(
-                    partition_index=partition,
-                    current_leader_epoch=leader.epoch,
-                    timestamp=timestamp,
-                )
-            )
-        found: dict[int, Any] = {}
+        missing = {each for epochs in led.values() for each in epochs}
         behind: set[int] = set()
-        for node_id, partitions in by_node.items():
-            request = ListOffsetsRequest(
-                max_version=7,
-                replica_id=NO_REPLICA,
-                isolation_level=LEVELS[isolation],
-                topics=[asked(name=topic, partitions=partitions)],
-            )
-            answer = self._connections.send(node_id, request, left)
-            for each in (part for answered in answer.topics for part in answered.partitions):
-                place = f"{topic}-{each.partition_index}"
-                if each.error_code == OFFSET_NOT_AVAILABLE:
-                    behind.add(each.partition_index)
-                    continue
-                self._connections.check(each.error_code, topic, f"offsets of {place}")
-                found[each.partition_index] = each
+        for node_id, epochs in led.items():
+            request = ListOffsets(topic, epochs, timestamp, LEVELS[isolation])
+            answer: ListedOffsets = self._connections.send(node_id, request, left)
+            if any(answer.error_codes):
+                silent = self._behind(topic, answer)
+                behind |= silent
+                answer = answer.without(silent)
+            missing.difference_update(answer.partitions)
+            yield answer
         if behind and all_tell:
             reason = f"the new leaders of {_some(sorted(behind))} of {topic!r} have not caught up"
             raise AskAgain(PartitionsLeaderless(self._connections.servers, reason))
-        missing = sorted(leaders.keys() - found.keys() - behind)
-        if missing:
-            raise self._connections.again(f"no offsets came for {_some(missing)} of {topic!r}")
-        return found
+        if missing - behind:
+            reason = f"no offsets came for {_some(sorted(missing - behind))} of {topic!r}"
+            raise self._connections.again(reason)
+
+    def _behind(self, topic: str, answer: ListedOffsets) -> set[int]:
+        """The partitions whose leaders can't tell yet; raises for another error."""
+        behind = set()
+        for partition, code in zip(answer.partitions, answer.error_codes, strict=True):
+            if code == OFFSET_NOT_AVAILABLE:
+                behind.add(partition)
+            else:
+                self._connections.check(code, topic, f"offsets of {topic}-{partition}")
+        return behind
 
     def _policy(self, topic: str, left: SecondsLeft) -> TopicPolicy:
         request = _configs_of(_TOPIC_RESOURCE, topic, *_POLICY)
@@ -279,6 +284,13 @@ class TopicBounds:
         values = {each.name: each.value for each in answer.configs}
         found = values.get(_LONGEST_TRANSACTION)
         return timedelta(milliseconds=int(found)) if found else None
+
+
+def _by_node(leaders: Mapping[int, Leader]) -> _Led:
+    found: dict[int, dict[int, int]] = {}
+    for partition, (node_id, epoch) in leaders.items():
+        found.setdefault(node_id, {})[partition] = epoch
+    return found
 
 
 def _configs_of(kind: int, name: str, *keys: str) -> DescribeConfigsRequest:

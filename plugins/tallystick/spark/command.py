@@ -16,7 +16,18 @@ from tallystick.spark.place import SparkPlace
 
 JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
+SHORT_LIVED_CONSUMERS: Final[Mapping[str, str]] = {
+    # The source keeps a partition's consumer, and all records of its last poll, for whoever goes
+    # on reading there: for five minutes by default, and of every partition. Nobody does, beyond the
+    # slices that follow one another within a landing.
+    "spark.kafka.consumer.cache.timeout": "1s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "1s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "1s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "1s",
+}
+"""What Spark needs to forget a partition that it has read; it holds for all of a JVM's sessions."""
 DEFAULTS: Final[Mapping[str, str]] = {
+    **SHORT_LIVED_CONSUMERS,
     # A port that is taken would be retried one by one, each with a warning.
     "spark.ui.port": "0",
     "spark.ui.showConsoleProgress": "false",

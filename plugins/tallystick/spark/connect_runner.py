@@ -19,7 +19,6 @@ from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
-    ConfigurationError,
     IngestionError,
     ScrubFailed,
 )
@@ -30,6 +29,7 @@ from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
 from tallystick.spark.connect_progress import Tasks, tasks_counted
 from tallystick.spark.connect_server import ConnectServer, OpenSession, session_of
+from tallystick.spark.known_row import require_own_functions
 from tallystick.spark.landing import land
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 
@@ -41,7 +41,8 @@ logger = logging.getLogger(__name__)
 LANDING: Final = "landing"
 SEARCH: Final = "search"
 SCRUB: Final = "scrub"
-_NO_SUCH_PLACE: Final = ("No FileSystem for scheme", "UnknownHostException")
+# spark.connect.execute.manager.detachedTimeout is five minutes; it is looked at twice a minute.
+_DETACHED: Final = timedelta(minutes=6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,11 @@ class ConnectRunner:
     server: ConnectServer
     feed_conf: Mapping[str, str]
     longest: timedelta
+
+    @property
+    def longest_orphan(self) -> timedelta:
+        """Until the server itself ends what nobody listens to."""
+        return _DETACHED
 
     def interrupt(self, attempt_id: str) -> bool:
         """End the attempt's sessions, whoever opened them; False once nobody answers."""
@@ -62,9 +68,9 @@ class ConnectRunner:
         session_id = session_of(order.attempt_id, LANDING)
         with (
             _failing(ApplicationFailed, order.batch_id, session_id),
-            self._working(session_id, f"batch {order.batch_id}") as (spark, _),
+            self._working(session_id, f"batch {order.batch_id}", order.plan_uri) as (spark, _),
         ):
-            plan = LandingPlan.from_json(_text(spark, order.plan_uri))
+            plan = LandingPlan.from_json(order.plan_text)
             offsets = sum(each.span for each in plan.ranges)
             # From here on a failure counts against the batch: nothing that the server lacks does.
             started(f"connect:{session_id}")
@@ -77,10 +83,10 @@ class ConnectRunner:
         A server that dies is blamed on no record: it may be others' work that killed it. A search
         that hung goes on behind the read that it hung at, in the same session.
         """
-        session_id = session_of(order.attempt_id, SEARCH)
+        session_id, work = session_of(order.attempt_id, SEARCH), f"batch {order.batch_id}"
         with (
             _failing(ApplicationFailed, order.batch_id, session_id),
-            self._working(session_id, f"batch {order.batch_id}", is_opened_again=True) as working,
+            self._working(session_id, work, order.plan_uri, is_opened_again=True) as working,
         ):
             spark, deadline = working
 
@@ -88,7 +94,7 @@ class ConnectRunner:
                 deadline.expect(LONGEST_READ)
                 noted(note)
 
-            plan = searching.plan_of(_text(spark, order.plan_uri))
+            plan = searching.plan_of(order.plan_text)
             found = searching.search(
                 spark,
                 plan,
@@ -99,15 +105,16 @@ class ConnectRunner:
 
     def scrub(self, order: ScrubOrder) -> None:
         """Return when the result is written; raises ScrubFailed, and else as `run` does."""
-        session_id = session_of(order.scrub_id, SCRUB)
+        session_id, work = session_of(order.scrub_id, SCRUB), f"scrub {order.scrub_id}"
         with (
             _failing(ScrubFailed, order.scrub_id, session_id),
-            self._working(session_id, f"scrub {order.scrub_id}", reads_kafka=False) as (spark, _),
+            self._working(session_id, work, order.plan_uri, reads_kafka=False) as (spark, _),
         ):
-            plan = ScrubPlan.from_json(_text(spark, order.plan_uri))
+            plan = ScrubPlan.from_json(order.plan_text)
             size = sum(each.length_bytes for each in plan.files)
             with tasks_counted(spark, partial(_tell_scrubbed, order.told, size)):
                 found = scrubbing.scrub(spark, plan, is_no_file=is_lost)
+            require_own_functions(spark)
             scrubbing.write_result(spark, plan, found)
 
     @contextmanager
@@ -115,6 +122,7 @@ class ConnectRunner:
         self,
         session_id: str,
         work: str,
+        plan_uri: str,
         *,
         reads_kafka: bool = True,
         is_opened_again: bool = False,
@@ -133,6 +141,7 @@ class ConnectRunner:
                     session_id,
                     self.feed_conf,
                     reads_kafka=reads_kafka,
+                    reaches=plan_uri,
                     opened=sessions.append,
                     is_opened_again=is_opened_again,
                 ) as spark:
@@ -169,17 +178,3 @@ def _failing(kind: type[ApplicationFailed], what: str, session_id: str) -> Itera
         raise
     except Exception as error:
         raise kind(what, f"connect:{session_id}", failure_of(error)) from error
-
-
-def _text(spark: SparkSession, uri: str) -> str:
-    """The plan, read where Spark will write; ConfigurationError where the server can't go there."""
-    try:
-        row = spark.read.text(uri, wholetext=True).head()
-    except Exception as error:
-        if not any(each in str(error) for each in _NO_SUCH_PLACE):
-            raise
-        logger.warning("%s can't be read by the server: %s", uri, failure_of(error))
-        accepted = "one that the Spark Connect server knows and reaches"
-        raise ConfigurationError("the target's file system", uri, accepted) from error
-    assert row is not None  # a whole text is one row
-    return str(row[0])

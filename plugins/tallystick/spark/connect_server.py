@@ -13,12 +13,15 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.errors import ConfigurationError
+from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import has_ended, server_error
+from tallystick.spark.without_pandas import pandas_left_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +35,7 @@ _ENDING_SECONDS: Final = 10.0
 _MOMENT_SECONDS: Final = 0.5
 """Until a request that was interrupted is in a state in which it can be closed."""
 _NO_SOURCE: Final = ("DATA_SOURCE_NOT_FOUND", "Failed to find data source: kafka")
+_NO_SUCH_PLACE: Final = ("No FileSystem for scheme", "UnknownHostException")
 _CONNECTOR: Final = "Kafka's connector (spark-sql-kafka-0-10), by the server's --jars or --packages"
 
 
@@ -39,6 +43,7 @@ _CONNECTOR: Final = "Kafka's connector (spark-sql-kafka-0-10), by the server's -
 class OpenSession:
     """A session, and what ends it from another thread."""
 
+    session_id: str
     spark: SparkSession
     close: Callable[[], None]
     """End all its requests at once, and refuse every later one."""
@@ -67,21 +72,23 @@ class ConnectServer:
         conf: Mapping[str, str],
         *,
         reads_kafka: bool,
+        reaches: str | None = None,
         opened: Callable[[OpenSession], None] = lambda _: None,
         is_opened_again: bool = False,
     ) -> Iterator[SparkSession]:
         """The session with this id; it ends with the block, and its id is used up.
 
-        `opened` hears of it before the server is asked anything. One that is opened again keeps its
-        id. Raises SparkUnavailable where nobody answers or the session is lost, SparkRefused where
-        the token or the certificate is refused, and ConfigurationError for what the server lacks,
-        or for a property that a session can't set.
+        `reaches` is the URI of a file that the server must see. `opened` hears of the session
+        before the server is asked anything. One that is opened again keeps its id. Raises
+        SparkUnavailable where nobody answers or the session is lost, SparkRefused where the token
+        or the certificate is refused, and ConfigurationError for what the server lacks, or for a
+        property that a session can't set.
         """
         session = self._opened(session_id, _TRIES)
         is_idle = False
         try:
             opened(session)
-            self._prepare(session.spark, conf, reads_kafka=reads_kafka)
+            self._prepare(session.spark, conf, reads_kafka=reads_kafka, reaches=reaches)
             yield session.spark
             is_idle = True
         except Exception as error:
@@ -90,24 +97,30 @@ class ConnectServer:
                 raise
             raise told from error
         finally:
-            session.close()
-            self._end(session_id, is_idle=is_idle, is_used_up=not is_opened_again)
+            is_used_up = not is_opened_again
+            # Work that goes on is ended by another client: this one's may be closed already.
+            if not (is_idle and self._ended(session, is_idle=True, is_used_up=is_used_up)):
+                session.close()
+                self._end(session_id, is_used_up=is_used_up)
 
     def end_session(self, session_id: str) -> bool:
         """End what the session with this id does; its id is used up. False: nobody has answered.
 
         Raises nothing: an attempt that can't be interrupted can commit nothing either.
         """
-        return self._end(session_id, is_idle=False, is_used_up=True)
+        return self._end(session_id, is_used_up=True)
 
-    def _end(self, session_id: str, *, is_idle: bool, is_used_up: bool) -> bool:
-        if is_idle and not is_used_up:
-            return True
+    def _end(self, session_id: str, *, is_used_up: bool) -> bool:
+        """End what the session does, by a client of its own."""
         try:
             session = self._opened(session_id, 1)
         except Exception as error:  # noqa: BLE001 - an address that the client can't read
             logger.warning("%s: session %s is not ended: %s", self.master, session_id, error)
             return False
+        return self._ended(session, is_idle=False, is_used_up=is_used_up)
+
+    def _ended(self, session: OpenSession, *, is_idle: bool, is_used_up: bool) -> bool:
+        """False: nobody has answered. The client is closed in any case."""
         late = threading.Timer(_ENDING_SECONDS, session.close)
         late.daemon = True
         late.start()
@@ -120,7 +133,7 @@ class ConnectServer:
             if has_ended(error):
                 return True
             why = server_error(self.master, error) or error
-            logger.info("%s: session %s is not ended: %s", self.master, session_id, why)
+            logger.info("%s: session %s is not ended: %s", self.master, session.session_id, why)
             return False
         else:
             return True
@@ -129,10 +142,11 @@ class ConnectServer:
             session.close()
 
     def _opened(self, session_id: str, tries: int) -> OpenSession:
-        # Half a second of imports, for those alone who land by a server.
-        from pyspark.sql.connect.client.core import DefaultChannelBuilder
-        from pyspark.sql.connect.client.retries import DefaultPolicy
-        from pyspark.sql.connect.session import SparkSession as ConnectSession
+        # A long import, for those alone who land by a server.
+        with pandas_left_out():
+            from pyspark.sql.connect.client.core import DefaultChannelBuilder
+            from pyspark.sql.connect.client.retries import DefaultPolicy
+            from pyspark.sql.connect.session import SparkSession as ConnectSession
 
         class Builder(DefaultChannelBuilder):
             """Shows the channel that it has built: the client closes its own only after waiting."""
@@ -153,22 +167,38 @@ class ConnectServer:
             # Each client would stay in memory as long as this process lives.
             atexit.unregister(spark.client._cleanup_ml)
 
-        return OpenSession(spark, close)
+        return OpenSession(session_id, spark, close)
 
-    def _prepare(self, spark: SparkSession, conf: Mapping[str, str], *, reads_kafka: bool) -> None:
+    def _prepare(
+        self,
+        spark: SparkSession,
+        conf: Mapping[str, str],
+        *,
+        reads_kafka: bool,
+        reaches: str | None,
+    ) -> None:
         """Set the properties; raise ConfigurationError for the first thing that is wrong."""
         import pyspark
 
         where = f"Spark Connect server {self.master}"
-        version, ours = spark.version, ".".join(pyspark.__version__.split(".")[:2])
+        # All at once: each answer takes the server longer than the way there and back.
+        with ThreadPoolExecutor(4, thread_name_prefix="session") as pool:
+            told_version = pool.submit(lambda: spark.version)
+            told_speculation = pool.submit(spark.conf.get, "spark.speculation", "false")
+            connector = pool.submit(_has_connector, spark) if reads_kafka else None
+            sees = pool.submit(_sees, spark, reaches) if reaches else None
+        version, ours = told_version.result(), ".".join(pyspark.__version__.split(".")[:2])
         if version.split(".")[:2] != ours.split("."):
             raise ConfigurationError("version of Spark", version, f"{ours}.x, as here", where=where)
-        speculation = spark.conf.get("spark.speculation", "false")
+        speculation = told_speculation.result()
         if speculation != "false":
             accepted = "false: two copies of one task may both write"
             raise ConfigurationError("spark.speculation", speculation, accepted, where=where)
-        if reads_kafka and not _has_connector(spark):
+        if connector and not connector.result():
             raise ConfigurationError("the data source kafka", None, _CONNECTOR, where=where)
+        if sees and not sees.result():
+            accepted = "one that the Spark Connect server knows and reaches"
+            raise ConfigurationError("the target's file system", reaches, accepted)
         for key, value in conf.items():
             if key == "spark.speculation":
                 continue  # a feed may only say what is required
@@ -201,4 +231,16 @@ def _has_connector(spark: SparkSession) -> bool:
     except Exception as error:
         if not any(each in str(error) for each in _NO_SOURCE):
             raise
+        return False
+
+
+def _sees(spark: SparkSession, uri: str) -> bool:
+    """False where the server does not know the URI's file system, or can't reach it."""
+    try:
+        # Analysed only: the file is looked for, and not read.
+        return bool(spark.read.text(uri).schema)
+    except Exception as error:
+        if not any(each in str(error) for each in _NO_SUCH_PLACE):
+            raise
+        logger.warning("%s can't be read by the server: %s", uri, failure_of(error))
         return False

@@ -48,7 +48,7 @@ _HASH_SUMS: Final = (
     "sum(shiftrightunsigned(low_half, 32)) AS third",
     "sum(low_half & 4294967295L) AS fourth",
 )
-_AGGREGATES: Final = (
+AGGREGATES: Final = (
     "count(*) AS record_count",
     "count(if(offset IS NULL, NULL, partition)) AS placed_count",
     "min(offset) AS first_offset",
@@ -193,7 +193,7 @@ def _taken_by_slice(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums
     rows = rows.selectExpr("file", "shift", "partition", "offset", *HALVES)
     names = names_by_hash(files)
     found = FileSums()
-    sums = [expr(each) for each in (*_AGGREGATES, *_SHIFTS)]
+    sums = [expr(each) for each in (*AGGREGATES, *_SHIFTS)]
     for row in rows.groupBy("file", "partition").agg(*sums).collect():
         name = names[row["file"]]
         is_one_run = row["least_shift"] == row["largest_shift"]

@@ -42,6 +42,11 @@ SCRUB_APPLICATION: Final = "scrub.py"
 SEARCH_APPLICATION: Final = "search.py"
 
 
+def longest_orphan(place: SparkPlace, longest: timedelta) -> timedelta:
+    """How long a driver may outlive its spark-submit; `longest` is what an application may take."""
+    return timedelta(0) if place.deploy_mode == "client" else longest
+
+
 def _ignored(_: str) -> None:
     return None
 
@@ -73,6 +78,11 @@ class SubmitRunner:
         self._feed_conf = feed_conf
         self._kafka_secrets = kafka_secrets
         self._longest = longest
+
+    @property
+    def longest_orphan(self) -> timedelta:
+        """Nothing in client mode; in cluster mode as long as an application may take."""
+        return longest_orphan(self._place, self._longest)
 
     def interrupt(self, attempt_id: str) -> bool:
         """Nothing: in client mode an application has died with the process that started it."""

@@ -14,6 +14,7 @@ from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.storage.parquet_file import CONTENT, COORDINATES, EXPECTED, LandedParquet
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
+from tallystick.storage.run_table import numbers_of
 
 BYTES_AT_A_TIME: Final = 16 << 20
 _PER_MILLISECOND: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
@@ -77,7 +78,7 @@ def _place(file: LandedParquet, partition: int, offset: int) -> tuple[int, int] 
             continue
         before = 0
         for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
-            partitions, offsets = (batch.column(name).to_numpy() for name in COORDINATES)
+            partitions, offsets = (numbers_of(batch.column(name)) for name in COORDINATES)
             rows = np.flatnonzero((partitions == partition) & (offsets == offset))
             if len(rows):
                 return row_group, before + int(rows[0])

@@ -7,7 +7,7 @@ only the pages that hold them, where the file says which these are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,11 @@ from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.storage.landed_record import milliseconds, opened, rows_at_a_time
 from tallystick.storage.parquet_file import COORDINATES, LandedParquet
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
+from tallystick.storage.run_table import numbers_of
 
-_COLUMNS: Final = (*COORDINATES, "timestamp", "timestamp_type", "key", "value", "headers")
+_PLAIN: Final = (*COORDINATES, "timestamp_type", "key", "value")
+_COLUMNS: Final = (*_PLAIN, "timestamp", "headers")
+_Headers: TypeAlias = Sequence[Sequence[Mapping[str, Any]] | None]
 
 
 def landed_slices(
@@ -43,9 +46,10 @@ def landed_slices(
         cut = file.by_pages(row_group, _COLUMNS, runs) if by_pages else None
         if cut is None:
             for batch in _whole(file, row_group, runs):
-                yield from _records(file.path, {name: batch.column(name) for name in _COLUMNS})
+                columns = {name: batch.column(name) for name in _COLUMNS}
+                yield from _records(file.path, columns, columns["headers"].to_pylist())
         else:
-            yield from _records(file.path, {**cut, "headers": _headers(cut)})
+            yield from _records(file.path, cut, _headers(cut))
 
 
 def _runs(
@@ -65,7 +69,7 @@ def _runs(
         by_partition.setdefault(each.partition.partition, []).append(each)
     found, before = [], 0
     for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
-        partitions, offsets = (batch.column(name).to_numpy() for name in COORDINATES)
+        partitions, offsets = (numbers_of(batch.column(name)) for name in COORDINATES)
         for number, theirs in by_partition.items():
             rows = np.flatnonzero(partitions == number)
             held = offsets[rows]
@@ -94,22 +98,23 @@ def _whole(
         before = until
 
 
-def _headers(columns: Mapping[str, Any]) -> Any:
+def _headers(columns: Mapping[str, Any]) -> _Headers:
     """Names and values put together again: their pages begin at different rows."""
     [names, values] = [columns[each] for each in columns if each.startswith("headers.")]
-    return pa.array(
-        [
-            None if keys is None else [{**a, **b} for a, b in zip(keys, contents, strict=True)]
-            for keys, contents in zip(names.to_pylist(), values.to_pylist(), strict=True)
-        ],
-        pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
-    )
+    return [
+        None if keys is None else [{**a, **b} for a, b in zip(keys, contents, strict=True)]
+        for keys, contents in zip(names.to_pylist(), values.to_pylist(), strict=True)
+    ]
 
 
-def _records(path: str, columns: Mapping[str, Any]) -> Iterator[tuple[int, SeenRecord]]:
+def _records(
+    path: str, columns: Mapping[str, Any], all_headers: _Headers
+) -> Iterator[tuple[int, SeenRecord]]:
     times = milliseconds(path, columns["timestamp"])
-    values = (times if name == "timestamp" else columns[name].to_pylist() for name in _COLUMNS)
-    for partition, offset, time, kind, key, value, headers in zip(*values, strict=True):
+    partitions, offsets, kinds, keys, values = (columns[name].to_pylist() for name in _PLAIN)
+    for partition, offset, time, kind, key, value, headers in zip(
+        partitions, offsets, times, kinds, keys, values, all_headers, strict=True
+    ):
         yield (
             partition,
             SeenRecord.of(

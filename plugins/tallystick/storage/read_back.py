@@ -19,7 +19,14 @@ from tallystick.domain.batches.stored_file import is_read
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
-from tallystick.storage.run_table import Numbers, RunTable, SliceTable, runs_in, swept
+from tallystick.storage.run_table import (
+    Numbers,
+    RunTable,
+    SliceTable,
+    numbers_of,
+    runs_in,
+    swept,
+)
 
 THREADS: Final = 4
 ROWS_AT_A_TIME: Final = 1 << 18
@@ -142,5 +149,5 @@ def _numbers(path: str, batch: pa.RecordBatch, name: str) -> Numbers:
     column = batch.column(name)
     if column.null_count:
         raise ManifestMismatch(path, EXPECTED, f"rows without {name}")
-    numbers: Numbers = column.to_numpy(zero_copy_only=True)
+    numbers: Numbers = numbers_of(column)
     return numbers

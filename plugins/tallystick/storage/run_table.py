@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,12 @@ from tallystick.domain.offsets.runs import OffsetRuns
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+
+def numbers_of(column: Any) -> Any:
+    """An Arrow array of integers as it lies in memory; raises ArrowException for a null."""
+    # `to_numpy` imports pandas, which takes longer than reading a small batch back.
+    return np.from_dlpack(column)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,8 +6,11 @@ whatever it would have shown was proven by others before, or will be by the next
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import attrgetter
 
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.states import Isolation
@@ -18,6 +21,7 @@ from tallystick.domain.rules.c3_evidence import ComparedSlice
 from tallystick.ports.scrubs import TakenSample
 from tallystick.ports.second_reader import SecondReader
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.readers_tree import ask_all, asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +38,12 @@ def compared_slices(
 ) -> Sequence[ComparedSlice]:
     """Each slice as both sides have it. Where they differ, the file is read once more, plainly.
 
-    Raises SourceError, StorageError.
+    Broker and storage are asked at the same time. Raises SourceError, StorageError.
     """
-    reads = reader.read(slices, place.isolation)
-    found = _judged(services, reads, _rows(services, place, slices, by_pages=True))
+    with ThreadPoolExecutor(1, thread_name_prefix="landed-rows") as pool:
+        rows = pool.submit(_rows, services, place, slices, by_pages=True)
+        reads = reader.read(slices, place.isolation)
+        found = _judged(services, reads, rows.result())
     differing = [each.read.asked for each in found if each.differences]
     if not differing:
         return found
@@ -60,8 +66,14 @@ def _judged(
     A policy that was `compact` in some look may have been so when the record went.
     """
     found = []
+    offsets = {number: [each.offset for each in theirs] for number, theirs in rows.items()}
     for each in reads:
-        landed = rows.get(each.asked.partition.partition, ())
+        number = each.asked.partition.partition
+        first, until = (
+            bisect_left(offsets.get(number, ()), offset)
+            for offset in (each.asked.from_offset, each.asked.until_offset)
+        )
+        landed = rows.get(number, ())[first:until]
         read = without_untimed(each, landed)
         told = differences(read, landed, is_compacted=False)
         if any(one.served is None for one in told):
@@ -77,9 +89,9 @@ def _judged(
 def _rows(
     services: Services, place: LandedRows, slices: Sequence[OffsetRange], *, by_pages: bool
 ) -> Mapping[int, Sequence[SeenRecord]]:
-    """The landed rows of the slices, by partition."""
-    rows: dict[int, list[SeenRecord]] = {}
-    for file in place.files:
+    """The landed rows of the slices, by partition, and there by offset."""
+
+    def rows_of(file: LandedFile) -> list[tuple[int, SeenRecord]]:
         held = [
             each
             for each in slices
@@ -88,11 +100,18 @@ def _rows(
                 for one in file.slices
             )
         ]
-        if held:
-            for partition, record in services.store.landed_slices(
-                place.directory, file.name, held, by_pages=by_pages
-            ):
+        if not held:
+            return []
+        directory, store = place.directory, services.store
+        return list(store.landed_slices(directory, file.name, held, by_pages=by_pages))
+
+    rows: dict[int, list[SeenRecord]] = {}
+    with asking() as pool:
+        for of_file in ask_all(pool, rows_of, place.files):
+            for partition, record in of_file:
                 rows.setdefault(partition, []).append(record)
+    for theirs in rows.values():
+        theirs.sort(key=attrgetter("offset"))
     return rows
 
 

@@ -12,8 +12,8 @@ from html import unescape
 
 import pytest
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.report.document import FORMAT, ComparedPart, ReportDocument
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.report.faces import face_of
 from tallystick.report.frames import Report
 from tests.support.report_documents import a_document, a_finding, a_partition

@@ -14,8 +14,8 @@ from html.parser import HTMLParser
 import pytest
 from plotly.offline import get_plotlyjs
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.report.document import ComparedPart, NormalPart, ReportDocument
+from tallystick.domain.verdicts import Verdict
 from tallystick.report.faces import FACES, face_of
 from tallystick.report.safe_text import visible
 from tests.support.report_documents import a_document, a_finding, a_partition

@@ -38,6 +38,10 @@ class ScriptedAirflow(AirflowRest):
     def wait_for_dag(self, dag_id: str, seconds: float = 0) -> None:
         assert dag_id in self._lives
 
+    def due_interval(self, dag_id: str) -> tuple[datetime, datetime] | None:
+        assert dag_id in self._lives
+        return None
+
     def trigger(
         self,
         dag_id: str,

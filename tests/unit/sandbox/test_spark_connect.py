@@ -9,11 +9,12 @@ import pytest
 
 from sandbox.connections import SPARK_MASTER, airflow_connections
 from sandbox.errors import ServiceFailed
-from sandbox.services.spark_connect import SparkConnect
+from sandbox.services.spark_connect import MEMORY_SETTINGS, SparkConnect
 from sandbox.stack import USUAL_PORTS, Sandbox
 from tallystick.settings.connection_kinds import SparkConnection
 from tallystick.settings.connections import connection_in
 from tallystick.settings.spark_connect import SparkConnectConnection
+from tallystick.spark.command import SHORT_LIVED_CONSUMERS
 
 
 @pytest.fixture
@@ -30,6 +31,13 @@ def test_feeds_land_by_the_server_unless_they_name_spark_submit(stack: Sandbox) 
     server = SparkConnectConnection.of(connection_in(environ, "spark_default"))
     assert server.address == stack.spark_connect.address
     assert SparkConnection.of(connection_in(environ, "spark_submit")).master == SPARK_MASTER
+
+
+def test_the_server_forgets_what_it_has_read_as_soon_as_spark_submit_does(stack: Sandbox) -> None:
+    command = stack.spark_connect.command()
+
+    assert SHORT_LIVED_CONSUMERS.items() <= MEMORY_SETTINGS.items()
+    assert {f"{key}={value}" for key, value in MEMORY_SETTINGS.items()} <= set(command)
 
 
 def test_a_server_does_its_first_work_once_and_a_new_one_again(

@@ -97,3 +97,10 @@ def test_the_user_that_writes_is_told_to_hadoop() -> None:
     place = replace(YARN, hadoop_user="etl")
 
     assert command(place).environment() == {"HADOOP_USER_NAME": "etl"}
+
+
+def test_partitions_that_were_read_are_not_kept_in_memory_unless_somebody_says_so() -> None:
+    kept = "spark.kafka.consumer.fetchedData.cache.timeout"
+
+    assert landing_conf(LOCAL, {})[kept] == "1s"
+    assert landing_conf(LOCAL, {kept: "1m"})[kept] == "1m"

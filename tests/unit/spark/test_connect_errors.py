@@ -59,6 +59,7 @@ GONE = [
     ("UNAVAILABLE", HANDSHAKE + "Socket closed"),
     ("UNAVAILABLE", "errors resolving h:15002: Domain name not found"),
     ("RESOURCE_EXHAUSTED", "too many streams"),
+    ("UNKNOWN", "Application error processing RPC"),
     ("CANCELLED", "Channel closed!"),
 ]
 

@@ -24,7 +24,7 @@ def test_a_missing_jar_is_told_by_its_name_and_nothing_is_started(tmp_path: Path
     missing = (str(tmp_path / "connector.jar"), f"{tmp_path}/*.jar", "file:/no/such.jar", "a.jar")
     place = SparkPlace("local[1]", jars=missing, spark_submit="/bin/false")
     runner = SubmitRunner(place, application=tmp_path, feed_conf={}, kafka_secrets={})
-    order = LandingOrder("orders", "b" * 32, "a" * 32, "hdfs://nn/plan.json")
+    order = LandingOrder("orders", "b" * 32, "a" * 32, "hdfs://nn/plan.json", plan_text="{}")
 
     with pytest.raises(ConfigurationError, match="extra jars is") as told:
         runner.run(order, started=lambda _: pytest.fail("it began"))

@@ -31,6 +31,7 @@ class Requests:
 
     answers: list[Exception | None] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    clients: int = 0
 
     def interruptAll(self) -> None:
         self._ask("interrupt")
@@ -54,8 +55,13 @@ def server_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Requests], ConnectSe
     monkeypatch.setattr(connect_server, "_MOMENT_SECONDS", 0)
 
     def build(requests: Requests) -> ConnectServer:
-        session = OpenSession(cast("Any", requests), lambda: None)
-        monkeypatch.setattr(ConnectServer, "_opened", lambda *_: session)
+        session = OpenSession(SESSION, cast("Any", requests), lambda: None)
+
+        def opened(*_: object) -> OpenSession:
+            requests.clients += 1
+            return session
+
+        monkeypatch.setattr(ConnectServer, "_opened", opened)
         monkeypatch.setattr(ConnectServer, "_prepare", lambda *_, **__: None)
         return ConnectServer("sc://h:15002", str)
 
@@ -116,6 +122,19 @@ def test_work_that_went_well_has_nothing_left_to_interrupt(
             raise AWAY
 
     assert requests.asked == asked
+    assert requests.clients == (2 if fails else 1)
+
+
+def test_a_session_whose_own_client_can_not_release_it_is_ended_by_another(
+    server_of: Build,
+) -> None:
+    requests = Requests([ValueError("closed channel"), ValueError("closed channel")])
+
+    with server_of(requests).session(SESSION, {}, reads_kafka=False):
+        pass
+
+    assert requests.asked == ["release", "release", "interrupt", "release"]
+    assert requests.clients == 2
 
 
 def test_a_silent_server_is_asked_for_one_of_an_attempt_s_two_sessions(server_of: Build) -> None:

@@ -15,7 +15,7 @@ from tallystick.spark import submit_runner
 from tallystick.spark.command import SparkPlace
 from tallystick.spark.submit_runner import SubmitRunner
 
-ORDER = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json")
+ORDER = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json", plan_text="{}")
 
 
 def runner(tmp_path: Path, script: str, *, longest: float) -> SubmitRunner:
@@ -64,7 +64,7 @@ def test_a_search_and_a_scrub_that_hang_are_ended_too(tmp_path: Path) -> None:
     with pytest.raises(ApplicationOverdue, match="batch batch1"):
         hanging.search(ORDER, noted=lambda _: None)
     with pytest.raises(ApplicationOverdue, match="scrub scrub1"):
-        hanging.scrub(ScrubOrder("orders", "scrub1", "hdfs://nn/scrub.json"))
+        hanging.scrub(ScrubOrder("orders", "scrub1", "hdfs://nn/scrub.json", plan_text="{}"))
 
 
 NOTE = "echo 'tallystick: note {}'; sleep 1"

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tallystick.domain.batches.batch import Attempt
-from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tallystick.cli import run
 from tallystick.domain.batches.batch import Attempt
-from tallystick.domain.batches.states import BatchState, RangeState, Verdict
+from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.planning.log_changes import CutClaim, LogChanges
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BrokerUnavailable
 from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.landing.land import land_batch
@@ -37,6 +41,7 @@ from tests.support.dying_attempts import (
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
+from tests.support.unreadable_store import unreadable
 
 
 class Silent:
@@ -270,3 +275,23 @@ def test_a_cut_of_which_nobody_holds_anything_names_no_files(story: Story) -> No
         log.cut(5)
 
     assert kept_in(next_run(story)) == set()
+
+
+def test_a_batch_that_a_dry_run_foresees_is_shown_without_an_id(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is committed: the end that one attempt can't prove may lie in the other's files."""
+    story.broker.logs[0].append(Kind.CONTROL, 1)
+    halved(story)
+    expire(story, 21)
+    report = dry_run(unreadable(story, SECOND), None)
+    monkeypatch.setattr(run, "watched", lambda *_: nullcontext())
+    monkeypatch.setattr(run, "dry_run", lambda *_: report)
+    stage: Any = SimpleNamespace(feed=lambda name: name)
+
+    document: Any = run._planned(stage, "orders", None).document
+
+    assert [each.batch for each in document.adopted] == [None]
+    assert [each.offsets for each in document.adopted] == [report.adopted[0].span]
+    told = str([each.evidence for each in report.findings])
+    assert f"{FIRST}" not in told

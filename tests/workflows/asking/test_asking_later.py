@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan
-from tallystick.domain.batches.states import RangeState, Verdict
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.planning.log_changes import CutClaim, LogChanges
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import StorageRefused
 from tallystick.workflows.asking import ask as asking
 from tallystick.workflows.landing.land import land_batch

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tallystick.domain.batches.batch import Attempt
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import StorageUnavailable
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.sweeping import sweep

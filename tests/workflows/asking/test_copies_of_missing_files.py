@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import StorageRefused
 from tallystick.ports.file_store import FileStore, StoredEntry
 from tallystick.workflows.asking.sweeping import sweep

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import RangeState, Verdict
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.log_changes import CutClaim, LogChanges
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed

@@ -11,8 +11,9 @@ import pytest
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.paths import StagingPath
-from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import AttemptFenced, SourceChanged
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.asking.sweeping import sweep

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import AttemptNotAsked, BrokerUnavailable, StorageRefused
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.land import land_batch

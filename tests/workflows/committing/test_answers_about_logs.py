@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tallystick.domain.batches.log_answer import LogAnswer
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BrokerUnavailable, VerificationFailed
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch

@@ -37,10 +37,10 @@ def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     return Story(ledger_databases(), tmp_path, broker)
 
 
-def committed(services: Services) -> BatchId:
+def committed(services: Services, attempt_id: AttemptId = FIRST) -> BatchId:
     """A batch that is committed and lies in staging."""
     batch_id = plan_feed(services, None, OWNER).batches[0].batch_id
-    attempt = land_batch(services, batch_id, FIRST, OWNER)
+    attempt = land_batch(services, batch_id, attempt_id, OWNER)
     assert attempt
     verify_and_commit(services, attempt)
     return batch_id
@@ -203,6 +203,24 @@ def test_a_batch_that_is_nowhere_holds_up_no_other(story: Story) -> None:
     with pytest.raises(PublishedDataMissing, match=first.batch_id):
         finish(services)
     assert story.published_offsets() == {1: list(range(10))}
+
+
+def test_what_a_try_has_published_before_it_failed_is_known_to_be_its_runs(story: Story) -> None:
+    first = committed(story.services())
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    second = committed(story.services(), AttemptId("2" * 16))
+    data = story.directory / f"landing/_staging/{second}"
+    away = data.with_name("away")
+    data.rename(away)
+    with pytest.raises(PublishedDataMissing):
+        finish(story.services(), OWNER)
+    away.rename(data)
+
+    finish(story.services(), OWNER)
+
+    assert story.services().ledger.published_by(FEED, OWNER) == [first, second]
+    assert story.services().ledger.published_by(FEED, OTHER) == []
 
 
 def test_a_batch_without_a_row_needs_nothing_but_its_manifest(story: Story) -> None:

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 import pytest
 
 from tallystick.domain.batches.batch import Attempt
-from tallystick.domain.batches.states import Isolation, Verdict
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.second_read import NO_TIMESTAMP, SeenRecord, SliceRead
 from tallystick.domain.rules.findings import FindingCode, Level
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import VerificationFailed
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot, EpochEnd
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import (
     ApplicationFailed,

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tallystick.domain.batches.states import Isolation, Verdict
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import SAME, LogCheck
@@ -19,6 +19,7 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.second_read import SliceRead
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BrokerUnavailable, VerificationFailed
 from tallystick.workflows.committing import proving
 from tallystick.workflows.committing.publishing import publish

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.verdicts import Verdict
 from tallystick.settings.feed import SparkSettings
 from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.landing.run import land_feed

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import AnotherCluster, BrokerUnavailable, SourceRefused
 from tallystick.workflows.committing.publishing import publish

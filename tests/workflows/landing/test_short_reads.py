@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tallystick.domain.batches.landing import LandingPlan
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import VerificationFailed
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.checking import check

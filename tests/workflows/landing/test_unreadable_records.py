@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tallystick.domain.batches.landing import LandingPlan
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import ApplicationFailed, RecordsUnreadable
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.landing.run import RunReport, land_feed

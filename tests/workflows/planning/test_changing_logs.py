@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from secrets import token_hex
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
+from tallystick.domain.logs.snapshot import RecordEvidence
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import VerificationFailed, WindowMissing
 from tallystick.workflows.landing.checking import require_clean
@@ -140,6 +141,62 @@ def test_a_log_that_was_cut_and_grew_again_is_noticed_by_its_anchor(story: Story
     assert [each.partition for each in found] == [0]
     assert found[0].verdict is Verdict.PROVEN_LOSS
     assert story.published_offsets()[0] == list(range(10))
+
+
+def test_a_log_that_was_cut_and_has_its_old_end_again_is_noticed_by_its_epoch(
+    story: Story,
+) -> None:
+    land(story)
+    story.broker.logs[0].cut(6)
+    story.broker.logs[0].append(Kind.RECORD, 4, value=b"others")
+    report = land(story)
+    assert {(each.code, each.partition) for each in report.findings} == {
+        (FindingCode.OVERWRITTEN, 0)
+    }
+
+
+def test_the_last_landed_record_is_read_again_where_a_log_has_something_new(story: Story) -> None:
+    land(story)
+    asked: list[dict[int, int]] = []
+    records_at = story.broker.records_at
+
+    def noted(topic: str, offsets: Mapping[int, int]) -> Mapping[int, RecordEvidence]:
+        asked.append(dict(offsets))
+        return records_at(topic, offsets)
+
+    story.broker.records_at = noted  # type: ignore[method-assign]
+    # One log of those at rest is asked for all of them.
+    plan_feed(story.services(), None, OWNER)
+    assert asked == [{0: 9}]
+    story.broker.logs[1].append(Kind.RECORD, 1)
+    plan_feed(story.services(), None, OWNER)
+    assert asked[1:] == [{0: 9, 1: 9}]
+
+
+def test_a_plan_keeps_what_it_saw_of_logs_at_rest_too(story: Story) -> None:
+    land(story)
+    story.broker.logs[1].log_start_offset = 4
+    plan_feed(story.services(), None, OWNER)
+    looked = story.services().ledger.newest_bounds(FEED)
+    assert looked
+    assert looked.log_start_offsets == {0: 0, 1: 4}
+    assert looked.high_watermarks == {0: 10, 1: 10}
+
+
+def test_a_record_that_another_took_the_place_of_in_one_term_is_noticed_before_more_is_planned(
+    story: Story,
+) -> None:
+    """No broker does this: a record changes, the log's end and its leadership term do not."""
+    land(story)
+    story.broker.logs[1].entries[9].value = b"another"
+    assert plan_feed(story.services(), None, OWNER).findings == ()
+    assert (FindingCode.OVERWRITTEN, 1) in {
+        (each.code, each.partition) for each in reconcile(story.services()).findings
+    }
+    story.broker.logs[1].append(Kind.RECORD, 1)
+    report = plan_feed(story.services(), None, OWNER)
+    assert (FindingCode.OVERWRITTEN, 1) in {(each.code, each.partition) for each in report.findings}
+    assert report.batches == []
 
 
 def test_a_compacted_anchor_is_no_alarm(story: Story) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile

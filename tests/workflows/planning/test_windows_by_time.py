@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tallystick.domain.batches.manifest import Manifest
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed

@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from tallystick.domain.batches.batch import Attempt
-from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import LedgerBehind
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch

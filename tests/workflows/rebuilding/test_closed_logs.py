@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.landed_feed import land

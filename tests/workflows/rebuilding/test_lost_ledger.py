@@ -12,8 +12,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.rebuilding.rebuild_report import NOT_IN_MANIFESTS
 from tallystick.workflows.reconciling.reconciliation import reconcile

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import LedgerBehind
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile

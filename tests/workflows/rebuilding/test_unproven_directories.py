@@ -9,8 +9,8 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair

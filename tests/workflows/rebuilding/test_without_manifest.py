@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import LedgerBehind
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run

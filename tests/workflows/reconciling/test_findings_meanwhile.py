@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Level
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.workflows.committing.taking_over import take_over
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
@@ -152,3 +152,32 @@ def test_files_that_a_run_takes_over_while_a_reconcile_looks_are_not_lost(
 
     assert store.is_taken
     assert Verdict.PROVEN_LOSS not in {each.verdict for each in report.findings}
+
+
+class RunBesideEachLook:
+    """A broker; before each answer a run has landed five more records, and retention took them."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._story.broker, name)
+
+    def snapshot(self, topic: str) -> Any:
+        log = self._story.broker.logs[0]
+        log.append(Kind.RECORD, 5)
+        land_feed(self._story.services(), None, OWNER)
+        log.log_start_offset = len(log.entries)
+        return self._story.broker.snapshot(topic)
+
+
+def test_what_runs_have_landed_beside_each_look_is_not_lost(story: Story) -> None:
+    services = story.services()
+
+    report = reconcile(replace(services, broker=RunBesideEachLook(story)))  # type: ignore[arg-type]
+
+    assert {each.verdict for each in report.findings} == {Verdict.UNKNOWN}
+    [told] = report.findings
+    assert "a run was at work on this log" in told.cause
+    assert reconcile(services).verdict is Verdict.PROVEN_OK
+    assert standing(story) == []

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rules.findings import Level
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import StorageUnavailable
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling import payload_check

@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import StorageUnavailable
 from tallystick.workflows.committing.publishing import publish

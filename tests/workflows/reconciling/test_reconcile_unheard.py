@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import (
     BrokerUnavailable,
     IngestionError,

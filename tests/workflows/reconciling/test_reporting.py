@@ -11,11 +11,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.held_back import held_back_by
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BrokerUnavailable, LedgerUnavailable
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling import reporting

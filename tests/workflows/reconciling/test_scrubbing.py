@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tallystick.domain.batches.paths import ScrubPath
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rows.scrub import ReadFile, ScrubResult
 from tallystick.domain.rules.findings import Finding, Level
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ConfigurationError, ScrubFailed, StorageUnavailable
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.workflows.landing.run import land_feed

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode, Level
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile

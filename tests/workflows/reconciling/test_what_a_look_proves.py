@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.completeness import Completeness, Proof
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import StorageUnavailable
 from tallystick.ports.file_store import FileStore
 from tallystick.workflows.landing.run import land_feed

@@ -9,10 +9,10 @@ from secrets import token_hex
 
 import pytest
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.rules.run_news import open_beside
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.checking import require_clean

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.completeness import Completeness, Proof
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile

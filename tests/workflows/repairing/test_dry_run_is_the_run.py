@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tallystick.domain.batches.batch import WaitingBatch
-from tallystick.domain.batches.states import BatchState, FindingState
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
+from tallystick.domain.verdicts import FindingState
 from tallystick.errors import LedgerBehind
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed

@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import PublishedDataMissing, VerificationFailed
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch

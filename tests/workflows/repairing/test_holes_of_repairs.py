@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.exporting import exported
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport

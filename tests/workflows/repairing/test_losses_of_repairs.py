@@ -8,10 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import Owner
 from tallystick.domain.report.completeness import Proof
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile

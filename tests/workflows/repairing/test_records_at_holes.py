@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
+from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import Kind, Log

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.repair.landing_again import LATER
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ClaimConflict, RepairRefused
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tallystick.domain.batches.paths import MANIFEST_NAME
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.repair.finishing import NOT_WRITTEN
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.findings import StoredFinding

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode, Level
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import StorageRefused
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed

@@ -11,9 +11,9 @@ from secrets import token_hex
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ConfigurationError, StorageRefused
 from tallystick.settings.feed import Feed
 from tallystick.workflows.landing.run import land_feed

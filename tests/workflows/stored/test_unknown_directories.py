@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import LedgerBehind
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile

@@ -5,7 +5,6 @@ One table, three times: here, in the ledger's schema, in docs/design.md; a test 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -87,35 +86,3 @@ class Isolation(StrEnum):
 
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
-
-
-class FindingState(StrEnum):
-    """What became of a finding."""
-
-    OPEN = "open"
-    SUPERSEDED = "superseded"
-    """The same trouble has another verdict now."""
-    REMEDIED = "remedied"
-    WAIVED = "waived"
-
-
-class Verdict(StrEnum):
-    """What reconciliation says of an interval, from harmless to worst."""
-
-    PROVEN_OK = "PROVEN_OK"
-    BENIGN_HOLE = "BENIGN_HOLE"
-    WAIVED = "WAIVED"
-    SUSPECTED = "SUSPECTED"
-    UNKNOWN = "UNKNOWN"
-    PROVEN_DUP = "PROVEN_DUP"
-    PROVEN_LOSS = "PROVEN_LOSS"
-
-    @property
-    def severity(self) -> int:
-        """The greater, the worse: the order in which the verdicts are declared."""
-        return list(Verdict).index(self)
-
-    @classmethod
-    def worst_of(cls, verdicts: Iterable[Verdict]) -> Verdict:
-        """The verdict that weighs most, of one or more."""
-        return max(verdicts, key=lambda each: each.severity)

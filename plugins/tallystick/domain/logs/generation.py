@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tallystick.domain.batches.manifest import TailAnchor
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, frontier_of
+from tallystick.domain.verdicts import Verdict
 
 
 class GenerationState(StrEnum):

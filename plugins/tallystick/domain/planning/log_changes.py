@@ -111,6 +111,11 @@ class LogChanges:
     """Unreadable offsets that a person has asked for again."""
 
     @property
+    def of_known_logs(self) -> bool:
+        """True where offsets or states of generations change that the ledger has already."""
+        return bool(self.closed or self.stopped or self.lost or self.cuts or self.due_again)
+
+    @property
     def in_danger(self) -> frozenset[BatchId]:
         """The batches that lose claims because nobody can read these offsets again."""
         return frozenset(each.batch_id for each in self.cuts if each.code in NOT_IN_THE_LOG)

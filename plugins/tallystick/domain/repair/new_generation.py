@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, offset_range
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)

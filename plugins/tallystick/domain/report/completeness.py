@@ -24,10 +24,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.rules.rule import Trait
+from tallystick.domain.verdicts import Verdict
 
 # Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
 CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import Look
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Trait
+from tallystick.domain.verdicts import Verdict
 
 MOST_COLUMNS: Final = 120
 MOST_BLOCKS: Final = 128

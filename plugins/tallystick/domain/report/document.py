@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.verdicts import Verdict
 
 FORMAT: Final = "tallystick-report-1"
 # Of one partition; their number and offsets are whole beside them.

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.plain_json import to_plain
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import shown_digest
+from tallystick.domain.verdicts import FindingState, Verdict
 
 
 class WaiverState(StrEnum):

@@ -14,12 +14,12 @@ from hashlib import sha256
 from typing import Final
 
 from tallystick.domain.batches.paths import MANIFEST_NAME
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stored_file import UnknownDirectories, UnknownFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 A10: Final = Rule(
     code=FindingCode.LEDGER_BEHIND,

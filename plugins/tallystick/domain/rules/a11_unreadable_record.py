@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
@@ -17,6 +16,7 @@ from tallystick.domain.rules.evidence import of_kept
 from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
 from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 A11: Final = Rule(
     code=FindingCode.UNREADABLE_RECORD,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
@@ -17,6 +16,7 @@ from tallystick.domain.planning.log_changes import OpenedGeneration
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, NOT_MENDED, lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 A1: Final = Rule(
     code=FindingCode.EXPIRED,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
 from tallystick.domain.rules.cut_log import cut_finding
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 A3: Final = Rule(
     code=FindingCode.TRUNCATED,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import Sameness
@@ -19,6 +18,7 @@ from tallystick.domain.rules.cut_log import cut_finding
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 A4: Final = Rule(
     code=FindingCode.OVERWRITTEN,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
@@ -16,6 +15,7 @@ from tallystick.domain.planning.log_changes import EndedGeneration, Observation
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 A5: Final = Rule(
     code=FindingCode.TOPIC_RECREATED,

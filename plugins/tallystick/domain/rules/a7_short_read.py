@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.evidence import batch_in, of_batch
 from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 A7: Final = Rule(
     code=FindingCode.SHORT_READ,

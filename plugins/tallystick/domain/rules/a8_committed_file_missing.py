@@ -13,7 +13,6 @@ from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landed import LandedFile
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount
@@ -31,6 +30,7 @@ from tallystick.domain.rules.file_findings import (
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
+from tallystick.domain.verdicts import Verdict
 
 A8: Final = Rule(
     code=FindingCode.COMMITTED_FILE_MISSING,

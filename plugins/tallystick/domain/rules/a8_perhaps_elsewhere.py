@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tallystick.domain.batches.batch import BatchPlan
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stray_file import StrayFile, generation_in
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.a8_committed_file_missing import A8
 from tallystick.domain.rules.evidence import of_path_not_asked
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)

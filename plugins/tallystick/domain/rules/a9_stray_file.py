@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rows.scrub import BoundedRuns
 from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.verdicts import Verdict
 
 A9: Final = Rule(
     code=FindingCode.STRAY_FILE,

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange, overlaps_in
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.verdicts import Verdict
 
 B1: Final = Rule(
     code=FindingCode.LEDGER_OVERLAP,

@@ -11,7 +11,6 @@ from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.paths import BatchPath
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import BatchId
@@ -23,6 +22,7 @@ from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.file_findings import BatchRows, FileRows
 from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind
+from tallystick.domain.verdicts import Verdict
 
 B2: Final = Rule(
     code=FindingCode.LANDED_TWICE,

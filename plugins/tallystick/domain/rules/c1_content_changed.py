@@ -12,7 +12,6 @@ from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landed import LandedFile
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.offsets.runs import OffsetRuns
@@ -27,6 +26,7 @@ from tallystick.domain.rules.file_findings import (
 )
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
+from tallystick.domain.verdicts import Verdict
 
 C1: Final = Rule(
     code=FindingCode.CONTENT_CHANGED,

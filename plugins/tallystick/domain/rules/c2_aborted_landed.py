@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.evidence import of_file
 from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.verdicts import Verdict
 
 C2: Final = Rule(
     code=FindingCode.ABORTED_LANDED,

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.replacing import spans_of
 from tallystick.domain.batches.standing_batch import StandingBatch
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range
@@ -26,6 +25,7 @@ from tallystick.domain.rules.c3_rows_differ import (
 )
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import Verdict
 
 
 def ranges_to_read(

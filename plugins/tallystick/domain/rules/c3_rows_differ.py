@@ -16,7 +16,6 @@ from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.replacing import spans_of
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
@@ -29,6 +28,7 @@ from tallystick.domain.rules.c3_evidence import (
 from tallystick.domain.rules.evidence import batch_in, file_in, of_file
 from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
+from tallystick.domain.verdicts import Verdict
 
 C3: Final = Rule(
     code=FindingCode.ROWS_DIFFER,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import UNKNOWN
@@ -18,6 +17,7 @@ from tallystick.domain.rules.evidence import kept_in, of_kept
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import look_in_kept
 from tallystick.domain.rules.rule import Rule, Trait
+from tallystick.domain.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import BoundedRuns
 from tallystick.domain.rules.evidence import of_file
 from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Rule
+from tallystick.domain.verdicts import Verdict
 
 _OF_BATCH: Final = "rows of batch "
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode as FindingCode
 from tallystick.domain.finding_codes import Level as Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.rule import Rule, Trait
+from tallystick.domain.verdicts import Verdict
 
 _FORESEEN: Final = "foreseen"
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from tallystick.domain.batches.states import RangeState, Verdict
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.finding_codes import FindingCode
+from tallystick.domain.identities import is_foreseen
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import (
@@ -26,6 +27,7 @@ from tallystick.domain.rules.a8_committed_file_missing import lost_rows
 from tallystick.domain.rules.a11_unreadable_record import given_up
 from tallystick.domain.rules.evidence import of_attempts_not_asked, of_batch, of_kept
 from tallystick.domain.rules.findings import Finding, foreseen
+from tallystick.domain.verdicts import Verdict
 
 _Loss = Callable[[str, GenerationAccount, OffsetRange, Mapping[str, object] | None], Finding]
 _LOSSES: Final[Mapping[FindingCode, _Loss]] = {
@@ -112,4 +114,5 @@ def _not_lost(feed: str, account: GenerationAccount, gone: LostRange) -> Finding
 
 
 def _claim_evidence(cut: CutClaim) -> Mapping[str, object]:
-    return {**of_batch(cut.batch_id), **of_kept(cut.kept)}
+    batch = {} if is_foreseen(cut.batch_id) else of_batch(cut.batch_id)
+    return {**batch, **of_kept(cut.kept)}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.evidence import kept_in
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Rule
+from tallystick.domain.verdicts import Verdict
 
 ACCEPT: Final = "Two people may accept it: ./tallystick waive --help"
 NOT_MENDED: Final = (

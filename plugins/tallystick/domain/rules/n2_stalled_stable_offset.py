@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from tallystick.domain.batches.states import Isolation, Verdict
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.outlook import Outlook
@@ -17,6 +17,7 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds, Pas
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 N2: Final = Rule(
     code=FindingCode.STALLED_STABLE_OFFSET,

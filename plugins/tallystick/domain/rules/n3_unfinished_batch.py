@@ -13,12 +13,13 @@ from typing import Final
 
 from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
 from tallystick.domain.batches.paths import MANIFEST_NAME
-from tallystick.domain.batches.states import BatchState, Verdict
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.verdicts import Verdict
 
 N3: Final = Rule(
     code=FindingCode.UNFINISHED_BATCH,

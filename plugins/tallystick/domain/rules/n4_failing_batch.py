@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from tallystick.domain.batches.batch import TriedBatch
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.verdicts import Verdict
 
 N4: Final = Rule(
     code=FindingCode.FAILING_BATCH,

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-from tallystick.domain.batches.states import Isolation, Verdict
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 N5: Final = Rule(
     code=FindingCode.NO_RUN,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from enum import Enum
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.rule import Rule, Trait
+from tallystick.domain.verdicts import Verdict
 
 
 class Outcome(Enum):

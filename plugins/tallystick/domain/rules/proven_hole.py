@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tallystick.domain.batches.states import HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Rule
+from tallystick.domain.verdicts import Verdict
 
 NOTHING_TO_DO: Final = "Nothing: this is as it should be."
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.verdicts import Verdict
 
 
 class RuleClass(StrEnum):

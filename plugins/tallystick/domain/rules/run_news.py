@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from tallystick.domain.batches.states import FindingState
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.c3_rows_differ import is_refusal
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.verdicts import FindingState
 
 
 def told_by_run(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from tallystick.domain.batches.states import FindingState
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.waivers import Waiver, shown_digest
+from tallystick.domain.verdicts import FindingState
 
 
 @dataclass(frozen=True, slots=True)

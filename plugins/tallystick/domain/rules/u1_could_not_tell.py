@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
@@ -14,6 +13,7 @@ from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.evidence import of_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
+from tallystick.domain.verdicts import Verdict
 
 U1: Final = Rule(
     code=FindingCode.COULD_NOT_TELL,

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_could_not_tell import U1
+from tallystick.domain.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)

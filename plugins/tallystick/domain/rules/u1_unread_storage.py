@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.paths import MANIFEST_NAME
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.finding_codes import Level
@@ -19,6 +18,7 @@ from tallystick.domain.rules.evidence import path_in
 from tallystick.domain.rules.file_findings import FileRows, finding_at_path, findings_of_file
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_could_not_tell import U1
+from tallystick.domain.verdicts import Verdict
 
 
 def unread_file(plan: BatchPlan, file: LandedFile, path: str, now: StoredFile) -> Iterator[Finding]:

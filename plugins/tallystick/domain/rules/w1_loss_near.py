@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.outlook import Outlook, TimeToLoss, bytes_behind, time_to_loss
@@ -19,6 +18,7 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 W1: Final = Rule(
     code=FindingCode.LOSS_NEAR,

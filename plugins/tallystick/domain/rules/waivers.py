@@ -18,7 +18,6 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.evidence import (
     NOT_ASKED,
     NULL_IF_NOT_ASKED,
@@ -26,6 +25,7 @@ from tallystick.domain.rules.evidence import (
     path_not_asked,
 )
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import Verdict
 
 # When it was seen, for how long or how often it has been so, who the log says it was, if it can be
 # asked, and in which words a witness refused to tell: a later look changes these by itself.

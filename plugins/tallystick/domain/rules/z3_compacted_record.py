@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.proven_hole import HoleCount, proven_hole
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.verdicts import Verdict
 
 Z3: Final = Rule(
     code=FindingCode.COMPACTED_RECORD,

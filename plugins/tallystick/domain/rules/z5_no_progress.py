@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tallystick.domain.batches.states import Isolation, Verdict
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.verdicts import Verdict
 
 Z5: Final = Rule(
     code=FindingCode.NO_PROGRESS,

@@ -10,6 +10,16 @@ SELECT b.batch_id, b.feed, b.state::text AS state, b.newest_token, b.committed_b
 -- One attempt.
 SELECT attempt_id, batch_id, token, owner, outcome FROM attempt WHERE attempt_id = :attempt_id;
 
+-- name: unheard_seconds
+-- For how long nobody has heard of an attempt: since its end, since a newer one began, or since its
+-- lease ran out.
+SELECT extract(epoch FROM clock_timestamp()
+         - coalesce(a.ended_at, newer.started_at, b.lease_until, b.abandoned_at,
+                    a.started_at))::float8 AS seconds
+  FROM attempt a JOIN batch b USING (batch_id)
+  LEFT JOIN attempt newer ON newer.batch_id = a.batch_id AND newer.token = a.token + 1
+ WHERE a.attempt_id = :attempt_id;
+
 -- name: make_attempt
 -- Enter an attempt under the next token of its batch.
 INSERT INTO attempt (attempt_id, batch_id, token, owner)
@@ -50,9 +60,9 @@ UPDATE batch SET holder = NULL, lease_until = NULL
                 AND a.batch_id = :batch_id AND a.token = :token);
 
 -- name: record_verification
--- Keep the manifest's very text.
+-- Keep the manifest's very text, packed, and its hash.
 INSERT INTO verification (batch_id, attempt_id, manifest, sha256)
-VALUES (:batch_id, :attempt_id, :manifest, sha256(convert_to(:manifest, 'UTF8')))
+VALUES (:batch_id, :attempt_id, :manifest, :digest)
 RETURNING verification_id;
 
 -- name: mark_verified

@@ -119,10 +119,11 @@ SELECT :batch_id, name, length_bytes, checksum, record_count
 
 -- name: commit_slices
 -- What each file holds of each partition.
-INSERT INTO file_slices (batch_id, name, partitions, first_offsets, last_offsets, record_counts)
+INSERT INTO file_slices (batch_id, name, partitions, first_offsets, spans, hole_counts)
 SELECT :batch_id, name, array_agg(partition ORDER BY partition),
-       array_agg(first_offset ORDER BY partition), array_agg(last_offset ORDER BY partition),
-       array_agg(record_count ORDER BY partition)
+       array_agg(first_offset ORDER BY partition),
+       array_agg(last_offset - first_offset + 1 ORDER BY partition),
+       array_agg(last_offset - first_offset + 1 - record_count ORDER BY partition)
   FROM unnest(:names::text[], :partitions::integer[], :first_offsets::bigint[],
               :last_offsets::bigint[], :record_counts::bigint[])
        AS landed(name, partition, first_offset, last_offset, record_count)

@@ -1,5 +1,5 @@
 -- name: past_bounds
--- What looks at one life of the topic showed of some partitions, oldest first: the newest ones, and
+-- What looks at one life of the topic showed, oldest first: the newest ones, and
 -- the first of every hour for some time before, however many there were since.
 WITH known AS (
        SELECT snapshot_id, look_number, looked_at FROM broker_snapshot
@@ -9,12 +9,9 @@ WITH known AS (
        SELECT DISTINCT ON (date_trunc('hour', looked_at)) snapshot_id FROM known
         WHERE looked_at > (SELECT max(looked_at) FROM known) - :reach::interval
         ORDER BY date_trunc('hour', looked_at), look_number)
-SELECT s.looked_at, shown.partition, shown.high_watermark, shown.last_stable_offset
+SELECT s.looked_at, s.shown
   FROM broker_snapshot s
- CROSS JOIN LATERAL unnest(s.partitions, s.high_watermarks, s.last_stable_offsets)
-       AS shown(partition, high_watermark, last_stable_offset)
  WHERE s.snapshot_id IN (SELECT snapshot_id FROM newest UNION SELECT snapshot_id FROM hourly)
-   AND shown.partition = ANY(:partitions::integer[])
  ORDER BY s.looked_at, s.look_number;
 
 -- name: has_overlap_constraint

@@ -15,8 +15,8 @@ SELECT row_to_json(t)::text AS line FROM generation t
  ORDER BY generation_id;
 
 -- name: export_broker_snapshot
--- What the broker said, look after look.
-SELECT row_to_json(t)::text AS line FROM broker_snapshot t
+-- What the broker said, look after look; what it said of each partition is packed.
+SELECT (to_jsonb(t) - 'shown')::text AS line, t.shown AS packed FROM broker_snapshot t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY snapshot_id;
 
@@ -45,8 +45,9 @@ SELECT row_to_json(t)::text AS line FROM attempt t JOIN batch b USING (batch_id)
  ORDER BY b.batch_number, t.token;
 
 -- name: export_verification
--- Proofs, in the order in which they were kept.
-SELECT row_to_json(t)::text AS line FROM verification t JOIN batch b USING (batch_id)
+-- Proofs, in the order in which they were kept; the manifest is packed.
+SELECT (to_jsonb(t) - 'manifest')::text AS line, t.manifest AS packed
+  FROM verification t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
  ORDER BY t.verification_id;
 
@@ -75,10 +76,17 @@ SELECT row_to_json(t)::text AS line FROM file_slices t JOIN batch b USING (batch
  ORDER BY b.commit_number, t.name COLLATE "C";
 
 -- name: export_hole
--- Offsets without a visible record, by batch, log, class and piece.
-SELECT row_to_json(t)::text AS line FROM hole t JOIN batch b USING (batch_id)
+-- Offsets without a visible record, by batch, log, class and piece; folded ones last.
+SELECT row_to_json(t)::text AS line
+  FROM hole t JOIN generation g USING (generation_id) LEFT JOIN batch b USING (batch_id)
+ WHERE :feed::text IS NULL OR g.feed = :feed
+ ORDER BY b.commit_number, t.generation_id, t.class, t.position, lower(t.runs);
+
+-- name: export_folded_holes
+-- How many holes of each batch are folded, in the order of the commits.
+SELECT row_to_json(t)::text AS line FROM folded_holes t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
- ORDER BY b.commit_number, t.generation_id, t.class, t.position;
+ ORDER BY b.commit_number, t.class;
 
 -- name: export_replaced_file
 -- What each repair was planned to replace.
@@ -123,8 +131,8 @@ SELECT row_to_json(t)::text AS line FROM file_fingerprint t JOIN batch b USING (
  ORDER BY b.commit_number, t.name COLLATE "C", t.partition, t.hash_version;
 
 -- name: export_report
--- Reports, in the order in which they were kept.
-SELECT row_to_json(t)::text AS line FROM report t
+-- Reports, in the order in which they were kept; the document is packed.
+SELECT (to_jsonb(t) - 'document')::text AS line, t.document AS packed FROM report t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY report_id;
 

@@ -29,3 +29,70 @@ WITH settled AS (
 INSERT INTO offset_range (generation_id, offsets, state, record_count, hole_count)
 SELECT generation_id, run_offsets, 'committed', sum(record_count), sum(hole_count)
   FROM folded GROUP BY generation_id, run_offsets;
+
+-- name: fold_holes
+-- Replace the holes of batches that were committed weeks ago by one row for each log and class, or a
+-- few where there are many; no more than so many logs and classes at once. What each batch had stands
+-- in its proof. Batches of holes alone keep theirs: the second reader finds them by these.
+WITH old AS (
+       SELECT h.batch_id, h.generation_id, h.class, h.position, h.runs
+         FROM batch b JOIN hole h USING (batch_id)
+        WHERE b.feed = :feed AND b.state = 'published' AND b.record_count > 0
+          AND b.committed_at < date_trunc('week', clock_timestamp() - :kept::interval)
+          AND h.retracted_by IS NULL),
+     chosen AS (
+       SELECT generation_id, class FROM old GROUP BY generation_id, class HAVING count(*) > 1
+        ORDER BY count(*) DESC, generation_id, class LIMIT :most),
+     placed AS (
+       SELECT old.*, sum(n.runs) OVER (PARTITION BY generation_id, class ORDER BY lower(old.runs))
+                     / :runs_per_piece AS piece
+         FROM old JOIN chosen USING (generation_id, class)
+        CROSS JOIN LATERAL (SELECT count(*)::integer AS runs FROM unnest(old.runs)) n),
+     gone AS (
+       DELETE FROM hole h USING placed p
+        WHERE (h.batch_id, h.generation_id, h.class, h.position)
+            = (p.batch_id, p.generation_id, p.class, p.position)
+    RETURNING h.batch_id, h.generation_id, h.class, p.piece, h.runs, h.hole_count),
+     counted AS (
+       INSERT INTO folded_holes AS f (batch_id, class, hole_count)
+       SELECT batch_id, class, sum(hole_count) FROM gone GROUP BY batch_id, class
+           ON CONFLICT (batch_id, class) DO UPDATE SET hole_count = f.hole_count + excluded.hole_count)
+INSERT INTO hole (generation_id, class, position, runs, hole_count)
+SELECT generation_id, class, 0, range_agg(runs), sum(hole_count)
+  FROM gone GROUP BY generation_id, class, piece;
+
+-- name: unfold_holes
+-- Give batches their own rows again for those of these holes that are folded.
+WITH own AS (
+       SELECT batch_id, generation_id, class::hole_class AS class, runs::int8multirange AS runs
+         FROM unnest(:batch_ids::text[], :generation_ids::bigint[], :classes::text[], :runs::text[])
+              AS own(batch_id, generation_id, class, runs)),
+     folded AS (
+       DELETE FROM hole h
+        USING (SELECT generation_id, class, range_agg(runs) AS runs FROM own
+                GROUP BY generation_id, class) taken
+        WHERE h.batch_id IS NULL AND h.retracted_by IS NULL
+          AND h.generation_id = taken.generation_id AND h.class = taken.class
+          AND h.runs && taken.runs
+    RETURNING h.generation_id, h.class, h.runs, h.runs - taken.runs AS others),
+     again AS (
+       SELECT own.batch_id, generation_id, class, own.runs * folded.runs AS runs
+         FROM own JOIN folded USING (generation_id, class) WHERE own.runs && folded.runs
+        UNION ALL
+       SELECT NULL, generation_id, class, others FROM folded WHERE NOT isempty(others)),
+     numbered AS (
+       SELECT batch_id, generation_id, class, runs,
+              coalesce((SELECT max(h.position) + 1 FROM hole h
+                         WHERE (h.batch_id, h.generation_id, h.class)
+                             = (again.batch_id, again.generation_id, again.class)), 0)
+              + row_number() OVER (PARTITION BY batch_id, generation_id, class ORDER BY lower(runs))
+              - 1 AS position,
+              (SELECT sum(upper(run) - lower(run)) FROM unnest(runs) AS run)::bigint AS hole_count
+         FROM again),
+     counted AS (
+       UPDATE folded_holes f SET hole_count = f.hole_count - mine.hole_count
+         FROM (SELECT batch_id, class, sum(hole_count) AS hole_count FROM numbered
+                GROUP BY batch_id, class) mine
+        WHERE f.batch_id = mine.batch_id AND f.class = mine.class)
+INSERT INTO hole (batch_id, generation_id, class, position, runs, hole_count)
+SELECT batch_id, generation_id, class, position, runs, hole_count FROM numbered;

@@ -70,11 +70,10 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
 -- Keep what the broker said, before anything is decided on it.
 INSERT INTO broker_snapshot
   (feed, look_number, begun_at, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms,
-   partitions, log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless)
+   shown, log_start_sum, last_stable_sum, high_watermark_sum, leaderless_count)
 VALUES
   (:feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted,
-   :retention_ms, :partitions::integer[], :log_start_offsets::bigint[], :high_watermarks::bigint[],
-   :last_stable_offsets::bigint[], :leader_epochs::integer[], :leaderless::integer[])
+   :retention_ms, :shown, :log_start_sum, :last_stable_sum, :high_watermark_sum, :leaderless_count)
 RETURNING snapshot_id;
 
 -- name: lock_batches_to_change
@@ -193,20 +192,27 @@ SELECT :feed, topic, partition, cluster_id, topic_id, ordinal, first_offset, fir
   FROM unnest(:topics::text[], :partitions::integer[], :cluster_ids::text[], :topic_ids::text[],
               :ordinals::integer[], :first_offsets::bigint[], :reasons::text[])
        AS opened(topic, partition, cluster_id, topic_id, ordinal, first_offset, reason)
- ORDER BY partition;
+ ORDER BY partition
+RETURNING generation_id, partition;
 
 -- name: see_logs
 -- Hand the witness over: how far each log reaches, and in which leader epoch. For open generations of
--- the very same topic; the caller has asked the witness of before.
+-- the very same topic; the caller has asked the witness of before. Locked in the order everybody
+-- locks: by id.
 UPDATE generation g
-   SET last_seen_until = greatest(g.last_seen_until, seen.high_watermark),
-       seen_epoch = seen.leader_epoch
-  FROM unnest(:partitions::integer[], :high_watermarks::bigint[], :leader_epochs::integer[])
-       AS seen(partition, high_watermark, leader_epoch)
- WHERE g.feed = :feed AND g.state = 'open' AND g.topic_id = :topic_id
-   AND g.cluster_id = :cluster_id AND g.partition = seen.partition
-   AND (g.last_seen_until < seen.high_watermark
-        OR g.seen_epoch IS DISTINCT FROM seen.leader_epoch);
+   SET last_seen_until = greatest(g.last_seen_until, moved.high_watermark),
+       seen_epoch = moved.leader_epoch
+  FROM (SELECT known.generation_id, seen.high_watermark, seen.leader_epoch
+          FROM unnest(:partitions::integer[], :high_watermarks::bigint[], :leader_epochs::integer[])
+               AS seen(partition, high_watermark, leader_epoch)
+          JOIN generation known USING (partition)
+         WHERE known.feed = :feed AND known.state = 'open' AND known.topic_id = :topic_id
+           AND known.cluster_id = :cluster_id
+           AND (known.last_seen_until < seen.high_watermark
+                OR known.seen_epoch IS DISTINCT FROM seen.leader_epoch)
+         ORDER BY known.generation_id
+           FOR NO KEY UPDATE OF known) moved
+ WHERE g.generation_id = moved.generation_id;
 
 -- name: try_planning_lock
 -- The planning lock, if nobody plans at this moment.

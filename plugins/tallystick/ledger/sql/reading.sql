@@ -37,28 +37,32 @@ SELECT b.batch_id, v.manifest, v.sha256
 
 -- name: committed_manifests
 -- The feed's committed proofs, in the order of their commits.
-SELECT v.manifest
+SELECT v.manifest, v.sha256
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
  ORDER BY b.commit_number;
 
 -- name: committed_batch
 -- A batch after its commit, with its proof.
-SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest
+SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL;
 
 -- name: unpublished
 -- The feed's batches that are committed and not published, in the order of their commits.
-SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest
+SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.state = 'committed'
  ORDER BY b.commit_number;
 
 -- name: mark_published
 -- committed -> published, once.
-UPDATE batch SET state = 'published', published_at = clock_timestamp()
+UPDATE batch SET state = 'published', published_at = clock_timestamp(), published_by = :owner
  WHERE batch_id = :batch_id AND state = 'committed';
+
+-- name: published_by
+-- The feed's batches that a run has published, in all its tries.
+SELECT batch_id FROM batch WHERE feed = :feed AND published_by = :owner ORDER BY batch_number;
 
 -- name: dead_attempts
 -- Attempts that can never commit any more, or are published, and whose directories are not swept.
@@ -195,7 +199,7 @@ UPDATE attempt SET swept_at = clock_timestamp()
 -- name: files
 -- All committed files of the feed but the retracted ones, in the order of commit, then by name.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, f.name, f.length_bytes, f.checksum,
-       held.partitions, held.first_offsets, held.last_offsets, held.record_counts
+       held.partitions, held.first_offsets, held.spans, held.hole_counts
   FROM batch b JOIN file f USING (batch_id) LEFT JOIN file_slices held USING (batch_id, name)
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
    AND NOT EXISTS (SELECT FROM file_retraction gone

@@ -2,12 +2,10 @@
 -- Keep what the broker said to a reconcile; a feed that was never planned has no row to keep it under.
 INSERT INTO broker_snapshot
   (feed, look_number, begun_at, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms,
-   partitions, log_start_offsets, high_watermarks, last_stable_offsets, leader_epochs, leaderless,
-   doubt)
+   shown, log_start_sum, last_stable_sum, high_watermark_sum, leaderless_count, doubt)
 SELECT f.feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted,
-       :retention_ms, :partitions::integer[], :log_start_offsets::bigint[],
-       :high_watermarks::bigint[], :last_stable_offsets::bigint[], :leader_epochs::integer[],
-       :leaderless::integer[], :doubt::text
+       :retention_ms, :shown, :log_start_sum, :last_stable_sum, :high_watermark_sum,
+       :leaderless_count, :doubt::text
   FROM feed f WHERE f.feed = :feed;
 
 -- name: look_places
@@ -15,28 +13,20 @@ SELECT f.feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_i
 SELECT snapshot_id, looked_at FROM broker_snapshot WHERE feed = :feed ORDER BY look_number;
 
 -- name: looks
--- The high watermarks of these looks; the partitions of each ascend.
-SELECT snapshot_id, looked_at, taken_at, recorded_at, topic_id, partitions, high_watermarks,
-       leaderless, doubt
+-- What these looks showed.
+SELECT snapshot_id, looked_at, taken_at, recorded_at, topic_id, shown, doubt
   FROM broker_snapshot WHERE snapshot_id = ANY(:snapshot_ids::bigint[]);
 
 -- name: look_sums
 -- The offsets that these looks showed, all partitions together.
-SELECT s.snapshot_id, s.topic_id, s.recorded_at, cardinality(s.leaderless) AS leaderless,
-       shown.log_start, shown.last_stable, shown.high_watermark
-  FROM broker_snapshot s
- CROSS JOIN LATERAL (
-       SELECT coalesce(sum(log_start), 0)::bigint AS log_start,
-              coalesce(sum(last_stable), 0)::bigint AS last_stable,
-              coalesce(sum(high_watermark), 0)::bigint AS high_watermark
-         FROM unnest(s.log_start_offsets, s.last_stable_offsets, s.high_watermarks)
-              AS one(log_start, last_stable, high_watermark)) shown
- WHERE s.snapshot_id = ANY(:snapshot_ids::bigint[]);
+SELECT snapshot_id, topic_id, recorded_at, leaderless_count AS leaderless,
+       log_start_sum AS log_start, last_stable_sum AS last_stable,
+       high_watermark_sum AS high_watermark
+  FROM broker_snapshot WHERE snapshot_id = ANY(:snapshot_ids::bigint[]);
 
 -- name: newest_bounds
 -- All that the newest look showed.
-SELECT looked_at, topic_id, retention_ms, partitions, log_start_offsets, last_stable_offsets,
-       high_watermarks
+SELECT looked_at, topic_id, retention_ms, shown
   FROM broker_snapshot WHERE feed = :feed ORDER BY look_number DESC LIMIT 1;
 
 -- name: log_totals
@@ -68,10 +58,18 @@ WITH placed AS (
          FROM batch b JOIN plan p USING (plan_id)
          LEFT JOIN broker_snapshot s USING (snapshot_id)
         WHERE b.feed = :feed AND b.committed_by IS NOT NULL)
-SELECT h.generation_id, stretch, h.class::text AS hole_class, sum(h.hole_count)::bigint AS hole_count
-  FROM hole h JOIN placed USING (batch_id)
- WHERE h.retracted_by IS NULL
- GROUP BY GROUPING SETS ((h.generation_id, h.class), (stretch, h.class));
+SELECT h.generation_id, NULL::integer AS stretch, h.class::text AS hole_class,
+       sum(h.hole_count)::bigint AS hole_count
+  FROM hole h JOIN generation g USING (generation_id)
+ WHERE g.feed = :feed AND h.retracted_by IS NULL
+ GROUP BY h.generation_id, h.class
+ UNION ALL
+SELECT NULL, stretch, class::text, sum(hole_count)::bigint
+  FROM placed
+  JOIN (SELECT batch_id, class, hole_count FROM hole WHERE retracted_by IS NULL
+         UNION ALL
+        SELECT batch_id, class, hole_count FROM folded_holes) own USING (batch_id)
+ GROUP BY stretch, class;
 
 -- name: window_totals
 -- What was landed for the windows that begin between the edges, without files that were retracted;

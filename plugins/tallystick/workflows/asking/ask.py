@@ -37,7 +37,7 @@ def ask_attempts(
     Raises LedgerBehind when the storage holds what would be lost, in batches that this ledger has
     never heard of.
     """
-    asking = Round(services, danger, Unanswered(services))
+    asking = Round(services, danger, Unanswered(services, ends_orphans=True))
     asking.require_none_forgotten()
     return asking.ask(_InLedger(services, danger, owner), before)
 

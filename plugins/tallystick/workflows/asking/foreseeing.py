@@ -16,7 +16,7 @@ from tallystick.domain.attempts.asked import Asked, Unasked
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
-from tallystick.domain.identities import BatchId, FencingToken, Owner
+from tallystick.domain.identities import BatchId, FencingToken, Owner, foreseen_batch
 from tallystick.domain.planning.accounts_after import accounts_after, accounts_after_commit
 from tallystick.domain.planning.claiming_again import claim_again
 from tallystick.domain.planning.danger import InDanger, danger_in
@@ -144,8 +144,7 @@ class _InAccounts:
         if claim is None:
             return None
         freed = accounts_after(self._accounts, LogChanges(cuts=claim.cuts))
-        # It has no id before it is claimed: any that no other batch has will do.
-        batch_id = BatchId(f"{free.old.batch_id}/{free.staging.attempt_id}")
+        batch_id = foreseen_batch(free.old.batch_id, free.staging.attempt_id)
         plan = replace(free.old, batch_id=batch_id, ranges=claim.ranges)
         batch = BatchStatus(plan, BatchState.PLANNED, FencingToken(0), 0, None, 0.0, None)
         self._accounts = replace(freed, unfinished=[*freed.unfinished, batch])

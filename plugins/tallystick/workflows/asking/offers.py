@@ -75,6 +75,7 @@ def offers_of(
     others: list[Offer] = []
     for each in staged:
         with unanswered.noting(each):
+            unanswered.require_ended(each)
             # A proof from before a second reader saw rows that differ proves them no more.
             is_refused = bool(refused_before(plan.batch_id, {each.attempt_id}, standing))
             manifest = None if is_refused else proven_manifest(services, each)

@@ -165,17 +165,17 @@ def _put_away(
         is_over=is_over,
         is_copied=lambda: not known.copies.missing(staging.batch_id, at_risk),
     )
-    if fate is not Fate.KEPT:
-        # Or it may write anew what is put away.
-        known.interrupt(staging.attempt_id)
     match fate:
         case Fate.DELETED:
+            known.interrupt(staging.attempt_id)  # or it may write anew what is deleted
             services.store.delete(str(staging))
             log.info("Swept %s.", staging)
         case Fate.KEPT:
             log.info("%s is kept: no commit holds yet what it may hold.", staging)
         case Fate.QUARANTINED:
             place = quarantine_directory(services, str(staging), quarantined_at(services, staging))
+            # Afterwards: what Spark ends, it clears away, with all that its tasks have finished.
+            known.interrupt(staging.attempt_id)
             log.warning(
                 "%s is kept in %s: it may hold the only copy of %s.",
                 staging,

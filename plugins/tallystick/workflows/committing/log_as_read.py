@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tallystick.domain.batches.batch import Attempt, BatchPlan
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.log_answer import LogAnswer
 from tallystick.domain.batches.paths import StagingPath
@@ -20,9 +20,17 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import FileMissing, LedgerUnavailable, SourceError, StorageError
 from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.staged_attempts import landing_plan
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class JustRead:
+    """What lies beside an attempt's files, for who has just put it there."""
+
+    landing: LandingPlan
+    answer: LogAnswer | None
+    """None: the broker could not be asked."""
 
 
 def checked_as_read(
@@ -46,28 +54,34 @@ def checked_as_read(
     return checked_logs(services, snapshot, as_read)
 
 
-def keep_answer(services: Services, attempt: Attempt, plan: BatchPlan) -> None:
-    """Ask at once, and keep the answer beside the files; the proof asks all the same.
+def answer_after_read(
+    services: Services, plan: BatchPlan, landing: LandingPlan
+) -> LogAnswer | None:
+    """What the broker says at once, when the application has ended; the proof asks all the same.
 
-    A failure to ask, or to write, is only logged: what Spark has written is worth more.
+    None after a failure to ask, which is only logged: what Spark has written is worth more.
     """
-    staging = StagingPath.of(plan, attempt.attempt_id)
     try:
-        landing = landing_plan(services, staging)
-        if landing is None:
-            return
         snapshot = services.broker.snapshot(plan.topic)
         logs = services.ledger.claimed_logs(plan.batch_id)
         checks = checked_as_read(services, plan, landing, snapshot, logs)
-        same = tuple(
-            each.offsets
-            for each in plan.ranges
-            if (check := checks.get(each.offsets.partition.partition))
-            and check.holds_below(each.offsets.until_offset)
-        )
-        answer = LogAnswer(snapshot.cluster_id, snapshot.topic_id, snapshot.taken_at, same)
+    except (SourceError, LedgerUnavailable) as error:
+        log.warning("What the broker says of the log could not be heard: %s", error)
+        return None
+    same = tuple(
+        each.offsets
+        for each in plan.ranges
+        if (check := checks.get(each.offsets.partition.partition))
+        and check.holds_below(each.offsets.until_offset)
+    )
+    return LogAnswer(snapshot.cluster_id, snapshot.topic_id, snapshot.taken_at, same)
+
+
+def keep_answer(services: Services, staging: StagingPath, answer: LogAnswer) -> None:
+    """Write it beside the files; a failure is only logged."""
+    try:
         services.store.write(staging.log_answer, answer.to_json().encode())
-    except (SourceError, StorageError, LedgerUnavailable) as error:
+    except StorageError as error:
         log.warning("What the broker says of the log could not be kept: %s", error)
 
 

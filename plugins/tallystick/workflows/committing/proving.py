@@ -31,7 +31,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.a7_short_read import short_read
 from tallystick.errors import FileMissing, VerificationFailed
 from tallystick.ports.progress import Progress
-from tallystick.workflows.committing.log_as_read import checked_as_read, kept_answer
+from tallystick.workflows.committing.log_as_read import JustRead, checked_as_read, kept_answer
 from tallystick.workflows.same_log import bounds_of, checked_logs
 from tallystick.workflows.services import Services
 
@@ -45,13 +45,16 @@ class NotProven:
     """What is missing for no cause, in a log that is the planned one."""
 
 
-def proven(services: Services, attempt: Attempt, plan: BatchPlan) -> Manifest:
+def proven(
+    services: Services, attempt: Attempt, plan: BatchPlan, just_read: JustRead | None = None
+) -> Manifest:
     """The manifest of an attempt whose every planned offset is accounted for.
 
-    Raises VerificationFailed with every problem that was found; short reads are on record then.
+    What was `just_read` is not read in staging again. Raises VerificationFailed with every problem
+    that was found; short reads are on record then.
     """
     claimed = partial(services.ledger.claimed_logs, plan.batch_id)
-    proof = judged(services, attempt, plan, claimed)
+    proof = judged(services, attempt, plan, claimed, just_read)
     if isinstance(proof, NotProven):
         if proof.short_reads:
             _record_short_reads(services, attempt, plan, proof.short_reads)
@@ -64,6 +67,7 @@ def judged(
     attempt: Attempt,
     plan: BatchPlan,
     claimed: Callable[[], Sequence[GenerationAccount]],
+    just_read: JustRead | None = None,
 ) -> Manifest | NotProven:
     """What the files prove of the plan. Changes nothing.
 
@@ -71,7 +75,10 @@ def judged(
     batch's commit may have moved their witness meanwhile.
     """
     staging = StagingPath.of(plan, attempt.attempt_id)
-    landing = LandingPlan.from_json(services.store.read(staging.plan).decode())
+    if just_read:
+        landing = just_read.landing
+    else:
+        landing = LandingPlan.from_json(services.store.read(staging.plan).decode())
     if not plan.ranges:
         return Manifest(plan, attempt, landing.isolation, (), ())
     services.progress(Progress("read back"))
@@ -86,7 +93,7 @@ def judged(
     after = services.broker.snapshot(plan.topic)
     logs = claimed()
     since_read = checked_as_read(services, plan, landing, after, logs)
-    vouched = _vouched(services, staging, plan, gaps, since_read)
+    vouched = _vouched(services, staging, plan, gaps, since_read, just_read)
     changes = list(_changes_of_the_log(services, plan, after, since_read, vouched, logs))
     problems = [*problems_in(plan.ranges, found), *_unexplained(gaps, causes), *changes]
     if problems:
@@ -167,6 +174,7 @@ def _vouched(
     plan: BatchPlan,
     gaps: Sequence[RangeHoles],
     since_read: Mapping[int, LogCheck],
+    just_read: JustRead | None,
 ) -> list[OffsetRange]:
     """Ranges of rows alone that nobody can judge now, and that were judged right after the read."""
     unknown = [
@@ -176,7 +184,9 @@ def _vouched(
         if (check := since_read.get(each.planned.offsets.partition.partition))
         if check.sameness is Sameness.UNKNOWN
     ]
-    answer = kept_answer(services, staging) if unknown else None
+    if not unknown:
+        return []
+    answer = just_read.answer if just_read else kept_answer(services, staging)
     return [each for each in unknown if answer and answer.vouches_for(plan, each)]
 
 

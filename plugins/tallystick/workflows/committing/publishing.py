@@ -12,7 +12,7 @@ from hashlib import sha256
 from tallystick.domain.batches.paths import BatchPath, StagingPath, directory_of
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.stored_file import is_read, unlike_manifest
-from tallystick.domain.identities import BatchId
+from tallystick.domain.identities import BatchId, Owner
 from tallystick.errors import (
     BatchUnknown,
     FileMissing,
@@ -29,8 +29,10 @@ from tallystick.workflows.services import Services
 log = logging.getLogger(__name__)
 
 
-def publish(services: Services, batch_id: BatchId) -> str:
+def publish(services: Services, batch_id: BatchId, owner: Owner | None = None) -> str:
     """The directory in which readers find the batch, from now on at the latest.
+
+    `owner` is the run that has published it from then on.
 
     Raises BatchUnknown before the commit, TargetOccupied, ManifestMismatch or PublishedDataMissing.
     """
@@ -43,7 +45,7 @@ def publish(services: Services, batch_id: BatchId) -> str:
         with at(services, "publish", batch.plan):
             retire_replaced(services, batch.plan)
             _move(services, batch, target)
-            services.ledger.mark_published(batch_id)
+            services.ledger.mark_published(batch_id, owner)
         log.info("Batch %s is published: %s", batch_id, target)
     return str(target)
 
@@ -131,8 +133,10 @@ def write_manifest_anew(services: Services, path: str) -> bool:
     return True
 
 
-def finish(services: Services) -> Sequence[str]:
+def finish(services: Services, owner: Owner | None = None) -> Sequence[str]:
     """Roll forward every batch that is committed and not published; the directories.
+
+    `owner` as in `publish`.
 
     A batch that can't be published does not hold up the others: the first such error is raised at
     the end, further ones are told in the log. One that may pass is raised at once: it would meet
@@ -144,7 +148,7 @@ def finish(services: Services) -> Sequence[str]:
     first: IngestionError | None = None
     for batch in waiting:
         try:
-            finished.append(publish(services, batch.plan.batch_id))
+            finished.append(publish(services, batch.plan.batch_id, owner))
         except IngestionError as error:
             if error.retry:
                 raise

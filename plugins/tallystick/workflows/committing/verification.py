@@ -20,6 +20,7 @@ from tallystick.ports.progress import Progress
 from tallystick.ports.scrubs import TakenSample
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.heartbeat import lease_renewed
+from tallystick.workflows.committing.log_as_read import JustRead
 from tallystick.workflows.committing.proving import proven
 from tallystick.workflows.committing.sample import take_sample
 from tallystick.workflows.committing.taking_over import kept_beside, require_no_row_taken
@@ -43,11 +44,16 @@ class CommitReport:
 
 
 def verify_and_commit(
-    services: Services, attempt: Attempt, landed_by: AttemptId | None = None
+    services: Services,
+    attempt: Attempt,
+    landed_by: AttemptId | None = None,
+    *,
+    just_read: JustRead | None = None,
 ) -> CommitReport | None:
     """What is in the ledger now; None when this attempt had committed before.
 
-    `landed_by` has landed the files, where that was another attempt.
+    `landed_by` has landed the files, where that was another attempt. What was `just_read` is not
+    read in staging again.
     Raises VerificationFailed with every problem: nothing is committed then. AttemptFenced: another
     attempt has the batch. CommitOutcomeUnknown: run again, the attempt is looked up first.
     """
@@ -57,7 +63,7 @@ def verify_and_commit(
             return None
         plan = services.ledger.batch(attempt.batch_id).plan
     with at(services, "verify", plan), failing(services, attempt), lease_renewed(services, attempt):
-        manifest = proven(services, attempt, plan)
+        manifest = proven(services, attempt, plan, just_read)
         services.progress(Progress("compare a sample"))
         sample = take_sample(services, attempt, manifest, landed_by or attempt.attempt_id)
         services.progress(Progress("commit"))

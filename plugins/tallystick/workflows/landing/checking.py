@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.batches.states import FindingState
 from tallystick.domain.rules.a7_short_read import standing_short_reads
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.closing import Heard, ended_findings
@@ -21,6 +20,7 @@ from tallystick.domain.rules.run_news import numbered, open_beside, told_by_run
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import lasting_findings
+from tallystick.domain.verdicts import FindingState
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.foreseeing import foresee_plan

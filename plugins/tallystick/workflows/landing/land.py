@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.batches.log_answer import LogAnswer
 from tallystick.domain.batches.packing import pack
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.states import BatchState
@@ -29,7 +32,7 @@ from tallystick.ports.progress import Progress
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.heartbeat import lease_renewed
-from tallystick.workflows.committing.log_as_read import keep_answer
+from tallystick.workflows.committing.log_as_read import JustRead, answer_after_read, keep_answer
 from tallystick.workflows.landing.searching import set_unreadable_aside
 from tallystick.workflows.place import at
 from tallystick.workflows.same_log import bounds_of, checked_logs
@@ -42,15 +45,41 @@ _FIRST_GUESS_BYTES_PER_RECORD: Final = 100.0
 _LEASES_UNTIL_VERIFIED: Final = 10
 
 
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """An attempt whose Spark application has written everything."""
+
+    attempt: Attempt
+    just_read: JustRead
+
+
 def land_batch(
     services: Services, batch_id: BatchId, attempt_id: AttemptId, owner: Owner
 ) -> Attempt | None:
+    """The attempt of `landed`, for who does not go on at once: the batch is held for longer."""
+    done = landed(services, batch_id, attempt_id, owner)
+    if done is None:
+        return None
+    with at(services, "land", batch_id):
+        _hold_until_verified(services, done.attempt)
+    return done.attempt
+
+
+def landed(
+    services: Services,
+    batch_id: BatchId,
+    attempt_id: AttemptId,
+    owner: Owner,
+    *,
+    later: Callable[[Callable[[], None]], object] = lambda work: work(),
+) -> Landed | None:
     """The attempt, once its Spark application has written everything; None if nothing is left to
     land. A batch without ranges gives files up: it needs no application.
 
-    Raises BatchBusy when another run's attempt is alive, SourceChanged when the log is not the
-    planned one any more, StorageRefused or StorageUnavailable before anything is read,
-    ApplicationFailed, ApplicationOverdue, or RecordsUnreadable where single records are to blame.
+    `later` does what only another process will need. Raises BatchBusy when another run's attempt is
+    alive, SourceChanged when the log is not the planned one any more, StorageRefused or
+    StorageUnavailable before anything is read, ApplicationFailed, ApplicationOverdue, or
+    RecordsUnreadable where single records are to blame.
     """
     with at(services, "land", batch_id):
         status = services.ledger.batch(batch_id)
@@ -58,16 +87,19 @@ def land_batch(
         attempt = begin(services, status, attempt_id, owner)
         if attempt is None:
             return None
+        answer: LogAnswer | None = None
         with failing(services, attempt), lease_renewed(services, attempt):
-            order = prepare(services, attempt)
+            order, landing = prepare(services, attempt)
             if status.plan.ranges:
                 services.progress(Progress("land", total=status.plan.span, unit="offsets"))
                 _interrupt_older(services, attempt)
                 _carry_out(services, attempt, order, status)
-                keep_answer(services, attempt, status.plan)
-        _hold_until_verified(services, attempt)
+                answer = answer_after_read(services, status.plan, landing)
+                if answer:
+                    staging = StagingPath.of(status.plan, attempt_id)
+                    later(partial(keep_answer, services, staging, answer))
     log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
-    return attempt
+    return Landed(attempt, JustRead(landing, answer))
 
 
 def _interrupt_older(services: Services, attempt: Attempt) -> None:
@@ -120,25 +152,39 @@ def begin(
     return attempt
 
 
-def prepare(services: Services, attempt: Attempt) -> LandingOrder:
+def prepare(services: Services, attempt: Attempt) -> tuple[LandingOrder, LandingPlan]:
     """What Spark is started with, after everything that could fail early has been looked at."""
     before = services.ledger.batch(attempt.batch_id)
     batch = before.plan
-    services.store.require_writable(batch.root)
-    snapshot = services.broker.snapshot(batch.topic)
-    logs = services.ledger.claimed_logs(batch.batch_id)
-    if batch.ranges:
-        _require_same_log(services, batch, snapshot, logs)
     staging = StagingPath.of(batch, attempt.attempt_id)
-    plan = _landing_plan(services, before, staging, snapshot, logs)
-    services.store.write(staging.plan, plan.to_json().encode())
-    return LandingOrder(
+    with _beside(partial(services.store.require_writable, batch.root)):
+        snapshot = services.broker.snapshot(batch.topic)
+        logs = services.ledger.claimed_logs(batch.batch_id)
+        if batch.ranges:
+            _require_same_log(services, batch, snapshot, logs)
+        plan = _landing_plan(services, before, staging, snapshot, logs)
+        text = plan.to_json()
+        services.store.write(staging.plan, text.encode())
+    order = LandingOrder(
         feed=services.feed_name,
         batch_id=attempt.batch_id,
         attempt_id=attempt.attempt_id,
         plan_uri=services.store.uri(staging.plan),
+        plan_text=text,
         told=services.progress,
     )
+    return order, plan
+
+
+@contextmanager
+def _beside(work: Callable[[], object]) -> Iterator[None]:
+    """The work is done in a thread meanwhile; what it raises comes before what the block raises."""
+    with ThreadPoolExecutor(1, thread_name_prefix="beside") as pool:
+        done = pool.submit(work)
+        try:
+            yield
+        finally:
+            done.result()
 
 
 def _require_same_log(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import CommitReport, verify_and_commit
 from tallystick.workflows.landing.checking import check
-from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.land import landed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.planning.plan_report import PlanReport
 from tallystick.workflows.services import Services
@@ -69,7 +70,7 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
     """
     troubles: list[IngestionError] = []
     with noted(troubles):
-        finish(services)
+        finish(services, owner)
     if any(error.retry for error in troubles):
         raise troubles[0]
     plan = plan_feed(services, window, owner)
@@ -110,11 +111,14 @@ def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutco
     """Land, verify, commit and publish one batch, from wherever it stands."""
     commit: CommitReport | None = None
     try:
-        attempt = land_batch(services, batch_id, AttemptId(services.new_id()), owner)
-        commit = verify_and_commit(services, attempt) if attempt else None
-        if services.ledger.committed_batch(batch_id) is None:
+        with ThreadPoolExecutor(1, thread_name_prefix="later") as pool:
+            attempt_id = AttemptId(services.new_id())
+            done = landed(services, batch_id, attempt_id, owner, later=pool.submit)
+            if done:
+                commit = verify_and_commit(services, done.attempt, just_read=done.just_read)
+        if not commit and services.ledger.committed_batch(batch_id) is None:
             return BatchOutcome(batch_id, None, None, None, None)
-        return BatchOutcome(batch_id, commit, publish(services, batch_id), None, None)
+        return BatchOutcome(batch_id, commit, publish(services, batch_id, owner), None, None)
     except (BatchBusy, AttemptFenced) as error:
         log.info("%s", error)
         return BatchOutcome(batch_id, None, None, error.sentence(), None)

@@ -186,10 +186,11 @@ def _found(
 
     Raises ApplicationFailed, or ApplicationOverdue for a read that hangs.
     """
-    path = f"{place}/{PLAN_NAME}"
-    services.store.write(path, json.dumps(to_plain(plan)).encode())
+    path, text = f"{place}/{PLAN_NAME}", json.dumps(to_plain(plan))
+    services.store.write(path, text.encode())
+    uri = services.store.uri(path)
     order = LandingOrder(
-        services.feed_name, attempt.batch_id, attempt.attempt_id, services.store.uri(path)
+        services.feed_name, attempt.batch_id, attempt.attempt_id, uri, plan_text=text
     )
 
     def noted(text: str) -> None:

@@ -17,8 +17,8 @@ from tallystick.domain.attempts.asked import Asked
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, carried_out_as_frozen, decide
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
-from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.identities import BatchId, GenerationId, Owner
+from tallystick.domain.planning.at_rest import put_together
 from tallystick.domain.planning.danger import InDanger, danger_in
 from tallystick.domain.planning.due import PlanLimits
 from tallystick.domain.planning.log_changes import Accounts
@@ -30,7 +30,8 @@ from tallystick.workflows.asking.ask import ask_attempts
 from tallystick.workflows.asking.foreseeing import Foresight, foresee
 from tallystick.workflows.asking.round import Answers
 from tallystick.workflows.place import at
-from tallystick.workflows.planning.observing import answered, observe
+from tallystick.workflows.planning.many_values import collector_paused
+from tallystick.workflows.planning.observing import answered, observe_to_plan
 from tallystick.workflows.planning.plan_report import PlanReport, tell
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import require_root_outside
@@ -111,6 +112,7 @@ def _performed(
         try:
             with (
                 at(services, "plan"),
+                collector_paused(),
                 services.ledger.planning(services.feed_name, services.topic) as session,
             ):
                 earlier = session.first_planned_at(owner)
@@ -137,10 +139,11 @@ def _decided(
     """The plan by one look at the log, or what attempts must be asked for first."""
     if frozen := carried_out_as_frozen(known.frozen):
         return frozen
-    seen = observe(services, known.accounts)
-    look, asked = danger_in(known.accounts, seen, services.isolation), _asked(answers)
+    accounts, seen = observe_to_plan(services, known.accounts)
+    look, asked = danger_in(accounts, seen, services.isolation), _asked(answers)
     if look.is_to_be_asked(asked):
-        return look
+        # Attempts may hold offsets of any log.
+        return replace(look, accounts=known.accounts, seen=put_together(seen))
     now = services.clock.now()
     facts = PlanFacts(_terms(services), window, owner, now, known.frozen, look, asked)
     return answered(services, decide(facts))
@@ -166,20 +169,22 @@ def _carried_out(
         log.warning("%s", each)
     frozen = session.freeze(
         window,
-        _named(services, plan, window, applied.accounts.generations),
+        _named(services, plan, window, applied.opened),
         [each.plan.batch_id for each in plan.adopted],
         owner=owner,
         lease=services.lease,
     )
     taken = {each.plan.batch_id for each in frozen.adopted}
+    # One may have found a living owner in the meantime.
+    is_overtaken = len(taken) < len(plan.adopted)
+    unfinished = session.accounts().unfinished if is_overtaken else plan.held
     return replace(
         report,
         plan_id=frozen.plan_id,
         planned_at=frozen.planned_at,
         batches=_plans(frozen.batches),
         adopted=_plans(frozen.adopted),
-        # One may have found a living owner in the meantime.
-        held=[each for each in applied.accounts.unfinished if each.plan.batch_id not in taken],
+        held=[each for each in unfinished if each.plan.batch_id not in taken],
     )
 
 
@@ -220,7 +225,7 @@ def _named(
     services: Services,
     plan: Plan,
     window: Window | None,
-    opened: Mapping[int, GenerationAccount],
+    opened: Mapping[int, GenerationId],
 ) -> list[BatchPlan]:
     """The plan's new batches; ranges of logs that it opens have the ids that these were given."""
     if plan.look is None:
@@ -230,7 +235,7 @@ def _named(
     def claimed(planned: PlannedRange) -> PlannedRange:
         partition = planned.offsets.partition.partition
         if planned.generation_id < 0 and partition in opened:
-            return replace(planned, generation_id=opened[partition].generation_id)
+            return replace(planned, generation_id=opened[partition])
         return planned
 
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tallystick.domain.attempts.asked import Unasked
@@ -14,6 +14,7 @@ from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.rules.witnesses import broker_findings
+from tallystick.domain.verdicts import Verdict
 from tallystick.ports.proofs import CommittedDirectory
 from tallystick.ports.reports import LookBegun
 from tallystick.workflows.asking.foreseeing import foresee_plan
@@ -53,9 +54,26 @@ class BrokerLook:
         """
         if _tokens(self.accounts) != _tokens(now):
             return True
-        before, after = self.accounts.generations, now.generations
         places = {each.partition for each in (*self.foreseen, *self.standing)}
-        return any(before.get(each) != after.get(each) for each in places if each is not None)
+        return any(self._is_worked_on(each, now) for each in places if each is not None)
+
+    def _is_worked_on(self, partition: int, now: Accounts) -> bool:
+        before, after = self.accounts.generations.get(partition), now.generations.get(partition)
+        return before != after or _tokens(self.accounts, partition) != _tokens(now, partition)
+
+    def doubted(self, now: Accounts) -> BrokerLook:
+        """The same; what it calls lost of logs that a run has worked on meanwhile is UNKNOWN."""
+        return replace(
+            self,
+            foreseen=[
+                _perhaps_landed(each)
+                if each.verdict is Verdict.PROVEN_LOSS
+                and each.partition is not None
+                and self._is_worked_on(each.partition, now)
+                else each
+                for each in self.foreseen
+            ],
+        )
 
 
 def look_at_broker(
@@ -65,20 +83,37 @@ def look_at_broker(
 
     The ledger is read before the broker. If a run lands between the two, and retention takes the
     landed records, what is safe looks lost: so where something is found, the ledger is read again.
+    Where runs go on beside each look, nothing that they may have landed is called lost.
     """
     look = _one_look(services, accounts, directories)
-    for _ in range(_MORE_LOOKS_BESIDE_A_RUN):
+    for more in reversed(range(_MORE_LOOKS_BESIDE_A_RUN + 1)):
         if not (look.foreseen or look.standing):
             break
         now = services.ledger.accounts(services.feed_name)
         if not look.is_overtaken(now):
             break
-        look = _one_look(services, now, directories)
+        look = _one_look(services, now, directories) if more else look.doubted(now)
     return look
 
 
-def _tokens(accounts: Accounts) -> dict[BatchId, FencingToken]:
-    return {each.plan.batch_id: each.newest_token for each in accounts.unfinished}
+def _tokens(accounts: Accounts, partition: int | None = None) -> dict[BatchId, FencingToken]:
+    """Of all unfinished batches, or of those that claim offsets of the partition."""
+    return {
+        each.plan.batch_id: each.newest_token
+        for each in accounts.unfinished
+        if partition is None
+        or any(planned.offsets.partition.partition == partition for planned in each.plan.ranges)
+    }
+
+
+def _perhaps_landed(found: Finding) -> Finding:
+    return replace(
+        found,
+        verdict=Verdict.UNKNOWN,
+        cause=f"{found.cause} But a run was at work on this log in each look, and may have landed"
+        " these offsets.",
+        next_step=f"Look again when the run has ended: ./tallystick reconcile {found.feed}",
+    )
 
 
 def _one_look(

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tallystick.domain.batches.states import HoleClass, Isolation, Verdict
+from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, Level
+from tallystick.domain.verdicts import Verdict
 from tallystick.ports.proofs import LandedCounts
 from tallystick.workflows.reconciling.scrubbing import ScrubReport
 from tallystick.workflows.reconciling.second_reading import SecondReadReport

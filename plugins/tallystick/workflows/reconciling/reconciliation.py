@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from tallystick.domain.batches.states import FindingState
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.rules.a10_ledger_behind import is_ledger_behind, perhaps_landed
@@ -28,6 +27,7 @@ from tallystick.domain.rules.witnesses import (
     benign_findings,
     ledger_findings,
 )
+from tallystick.domain.verdicts import FindingState
 from tallystick.errors import SourceError, StorageError
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.progress import Progress

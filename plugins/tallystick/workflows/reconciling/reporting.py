@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Final
 
-from tallystick.domain.batches.states import FindingState, HoleClass, Verdict
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import (
@@ -34,6 +34,7 @@ from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.rule import Trait
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import LedgerError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger

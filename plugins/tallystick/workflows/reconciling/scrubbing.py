@@ -173,9 +173,11 @@ def _result(services: Services, batches: Sequence[StandingBatch]) -> ScrubResult
         sum(each.length_bytes for each in plan.files),
     )
     try:
-        store.write(place.plan, plan.to_json().encode())
-        uri = store.uri(place.plan)
-        order = ScrubOrder(services.feed_name, place.scrub_id, uri, told=services.progress)
+        uri, text = store.uri(place.plan), plan.to_json()
+        store.write(place.plan, text.encode())
+        order = ScrubOrder(
+            services.feed_name, place.scrub_id, uri, plan_text=text, told=services.progress
+        )
         services.spark.scrub(order)
         return _written(services, place)
     finally:

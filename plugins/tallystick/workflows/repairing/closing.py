@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tallystick.domain.identities import Owner
 from tallystick.domain.repair.ended import LedgerNow, ended_by_repair
 from tallystick.domain.repair.plan import StorageSteps
 from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.errors import IngestionError
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.committing.publishing import finish
+from tallystick.workflows.landing.run import noted
 from tallystick.workflows.place import at
 from tallystick.workflows.repairing.gathering import chosen_findings
 from tallystick.workflows.repairing.storage_steps import steps_done
@@ -30,6 +34,22 @@ class Closed:
     """Findings that ended, each with what ended it."""
     troubles: Sequence[IngestionError]
     """Why strays lie where they were, and manifests are still gone."""
+
+
+def settle(
+    services: Services, finding_ids: Collection[int], steps: StorageSteps, owner: Owner
+) -> Closed:
+    """All that follows a repair's batches: publish, sweep, and close what has ended.
+
+    A step that can't be done holds up none of the others: its trouble is in the answer.
+    """
+    troubles: list[IngestionError] = []
+    with noted(troubles):
+        finish(services, owner)
+    with noted(troubles):
+        sweep(services)
+    done = close_mended(services, finding_ids, steps)
+    return replace(done, troubles=(*troubles, *done.troubles))
 
 
 def close_mended(services: Services, finding_ids: Collection[int], steps: StorageSteps) -> Closed:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
-from tallystick.domain.batches.states import BatchState, FindingState
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import may_be_adopted
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
@@ -27,6 +27,7 @@ from tallystick.domain.rules.b1_ledger_overlap import B1
 from tallystick.domain.rules.b2_landed_twice import is_among_committed
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import FindingState
 from tallystick.errors import EvidenceChanged, FileMissing, RepairRefused
 from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.findings import StoredFinding

@@ -19,11 +19,10 @@ from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.domain.repair.reading_again import ReadAgain
 from tallystick.errors import IngestionError
-from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish
 from tallystick.workflows.landing.run import BatchOutcome, carry_out_all, noted
 from tallystick.workflows.place import at
-from tallystick.workflows.repairing.closing import close_mended
+from tallystick.workflows.repairing.closing import settle
 from tallystick.workflows.repairing.gathering import decided_repair
 from tallystick.workflows.repairing.left_undone import left_undone
 from tallystick.workflows.repairing.telling import tell
@@ -116,19 +115,12 @@ def repair_feed(
     LedgerUnavailable before anything is changed; LedgerBehind too, if there is anything to land.
     Trouble of single batches is in the report.
     """
-    troubles: list[IngestionError] = []
-    with noted(troubles):
-        finish(services)
+    # What can't be published may be what is to be repaired; `settle` tries again, and tells.
+    with noted([]):
+        finish(services, owner)
     begun = begin_repair(services, finding_ids, owner, digests)
     outcomes = carry_out_all(services, begun.batches, owner)
-    if troubles and outcomes:
-        # A batch whose files are all replaced by now needs its data no more.
-        troubles.clear()
-        with noted(troubles):
-            finish(services)
-    with noted(troubles):
-        sweep(services)
-    done = close_mended(services, finding_ids, begun.plan.in_storage)
+    done = settle(services, finding_ids, begun.plan.in_storage, owner)
     undone = left_undone(services, begun.plan, begun.batches, outcomes)
     return RepairReport(
         services.feed_name,
@@ -138,7 +130,7 @@ def repair_feed(
         outcomes,
         done.quarantined,
         done.closed,
-        (*troubles, *done.troubles),
+        done.troubles,
     )
 
 

@@ -94,6 +94,7 @@ def _of_batch(
         if staging.attempt_id != committed_by:
             found: StagedFiles | None = None
             with unanswered.noting(staging):
+                unanswered.require_ended(staging)
                 found = _of_attempt(services, staging, plan)
             if found:
                 yield found

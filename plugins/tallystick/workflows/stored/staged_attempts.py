@@ -72,6 +72,14 @@ def is_whole(services: Services, staging: StagingPath) -> bool:
     return _UNFINISHED not in names and any(each != MANIFEST_NAME for each in names)
 
 
+def is_unfinished(services: Services, staging: StagingPath) -> bool:
+    """True when the attempt's application is writing, or has died at it."""
+    try:
+        return any(each.name == _UNFINISHED for each in services.store.entries(staging.data))
+    except FileMissing:
+        return False
+
+
 def landing_plan(services: Services, staging: StagingPath) -> LandingPlan | None:
     """What the attempt's application was given; None where there is none that can be read."""
     return _plan_at(services, staging.plan)

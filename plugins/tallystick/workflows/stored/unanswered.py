@@ -13,14 +13,21 @@ from typing import Final
 from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
-from tallystick.domain.identities import BatchId
+from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_unasked_attempts import as_told, is_of_attempts
-from tallystick.errors import AttemptNotAsked, BatchUnknown, SourceError, StorageError
+from tallystick.errors import (
+    AttemptNotAsked,
+    AttemptUnfinished,
+    BatchUnknown,
+    SourceError,
+    StorageError,
+)
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.staged_attempts import (
     attempts_in,
     batch_quarantined_at,
+    is_unfinished,
     quarantined_at,
 )
 
@@ -38,10 +45,14 @@ class Unanswered:
     """What stands on record of such directories, for a look."""
     is_look: bool = False
     """True for a look: it commits nothing, so it can't tell that a commit was refused."""
+    ends_orphans: bool = False
+    """True for a run, which ends an application that should have ended by itself."""
     _notes: dict[str, Unasked] = field(default_factory=dict)
     _waiting: dict[str, frozenset[BatchId]] = field(default_factory=dict)
     """By directory, the batches whose commit waits for it."""
     _passed: set[BatchId] = field(default_factory=set)
+    _ended: dict[AttemptId, bool] = field(default_factory=dict)
+    """The attempts whose applications were to be ended, and whether anybody has answered."""
 
     @classmethod
     def for_look(cls, services: Services) -> Unanswered:
@@ -57,11 +68,43 @@ class Unanswered:
             yield
         except StorageError as error:
             place = quarantined_at(self.services, staging)
-            remedy = _MEND.format(staging)
+            is_readable = isinstance(error, AttemptUnfinished)
+            remedy = error.next_step if is_readable else _MEND.format(staging)
             self._note(str(staging), staging.batch_id, error, place, remedy)
         except SourceError as error:
             path = str(staging)
             self._note(path, staging.batch_id, error, path, error.next_step)
+
+    def require_ended(self, staging: StagingPath) -> None:
+        """Raise AttemptUnfinished while the attempt's application may still be writing: what it
+        holds is known at its end. One whose lease runs keeps its claims, and one that this ledger
+        never saw may be another ledger's: neither is ended.
+
+        An orphan is left as long as it may live, for it may have read what nobody can read again.
+        A run ends it then. A look ends none, so it goes on saying what is told.
+        """
+        services, attempt_id = self.services, staging.attempt_id
+        if not is_unfinished(services, staging):
+            return
+        unheard = services.ledger.unheard_seconds(attempt_id)
+        if unheard is None or unheard < 0:
+            return
+        longest = services.spark.longest_orphan
+        if unheard < longest.total_seconds() or not self._is_ended(staging):
+            raise AttemptUnfinished(
+                str(staging),
+                f"nobody has ended its Spark application, which may outlive its task by {longest}",
+            )
+
+    def _is_ended(self, staging: StagingPath) -> bool:
+        if not self.ends_orphans:
+            return all(each.subject != str(staging) for each in self.told)
+        attempt_id = staging.attempt_id
+        if attempt_id not in self._ended:
+            # A server that is silent is asked once.
+            is_heard = all(self._ended.values())
+            self._ended[attempt_id] = is_heard and self.services.spark.interrupt(attempt_id)
+        return self._ended[attempt_id]
 
     @contextmanager
     def committing(self, staging: StagingPath) -> Iterator[None]:

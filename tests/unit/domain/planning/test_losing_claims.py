@@ -11,7 +11,7 @@ import pytest
 
 from tallystick.domain.attempts.asked import Asked, Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles, ProvablePart
-from tallystick.domain.batches.states import RangeState, Verdict
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId, FencingToken
 from tallystick.domain.logs.sameness import SAME
@@ -22,6 +22,7 @@ from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_findings import change_findings
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
     TOPIC_ID,
     a_range,

@@ -13,13 +13,14 @@ import pytest
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, CommittedFile
 from tallystick.domain.batches.coverage import Held
 from tallystick.domain.batches.manifest import AccountedRange, Manifest
-from tallystick.domain.batches.states import BatchState, RangeState, Verdict
+from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rebuilding.deciding import committed_in, in_order, named, rebuild_plan
 from tallystick.domain.rebuilding.plan import LedgerFacts, Logs, PublishedBatch, RebuildPlan
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
     NOON,
     TOPIC_ID,

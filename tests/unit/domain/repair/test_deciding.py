@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.repair.finishing import Adopt, WriteManifest
@@ -20,6 +19,7 @@ from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.domain.repair.reading_again import ReadAgain
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
     BATCH,
     a_status,

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from tallystick.domain.batches.batch import BatchStatus, CommittedFile
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import BatchId
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.repair.finishing import Adopt, adopted, finish
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.n3_unfinished_batch import N3
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import a_snapshot, a_status, planned
 
 MINE, OTHER, REPAIR = (BatchId(each * 16) for each in "abc")

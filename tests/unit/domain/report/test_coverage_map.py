@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import Look
 from tallystick.domain.report.coverage_map import (
@@ -23,6 +22,7 @@ from tallystick.domain.report.coverage_map import (
 )
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import NOON, TOPIC_ID, an_account
 from tests.support.ledger_story import finding_of
 

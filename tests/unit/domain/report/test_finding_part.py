@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.plain_json import to_plain
 from tallystick.domain.report.finding_part import FindingPart, finding_part, stored_part
 from tallystick.domain.rules.a1_expired import A1
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import Waiver
+from tallystick.domain.verdicts import FindingState, Verdict
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 FOUND = Finding(

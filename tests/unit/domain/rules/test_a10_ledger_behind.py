@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stored_file import (
     UnknownFile,
 )
 from tallystick.domain.rules.a10_ledger_behind import UnknownBatch, ledger_behind
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.rules.waivers import evidence_digest
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import FEED, TOPIC
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.a7_short_read import short_read, standing_short_reads
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import BATCH, a_batch, a_range, an_account, by_partition, planned
 
 SHORT = short_read(a_batch(planned(5, 9)), a_range(5, 8))

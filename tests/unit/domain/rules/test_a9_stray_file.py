@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from tallystick.domain.batches.landed import FileSlice
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.offsets.runs import OffsetRuns
@@ -19,6 +18,7 @@ from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.listed_files import missing_or_changed
 from tallystick.domain.rules.u1_unread_storage import unread_strays
 from tallystick.domain.rules.waivers import as_far_as_asked
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
 
 PATH = "/landing/orders/gen=1/dt=2026-11-01/hour=07/copy.parquet"

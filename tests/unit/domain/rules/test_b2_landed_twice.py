@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.b2_landed_twice import HeldOffsets, shared_by_batches
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import FEED, an_account
 
 Pairs = list[tuple[int, int]]

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.verdicts import Verdict
 
 PLACE = Place("orders", "orders", 1, 0)
 Pairs = list[tuple[int, int]]

@@ -10,7 +10,6 @@ import pytest
 from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.batch import CommittedFile
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds
@@ -18,6 +17,7 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, FindingCode, Level, foreseen
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.verdicts import Verdict
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SHOWN = BrokerSnapshot(

@@ -8,10 +8,10 @@ from itertools import product
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF, RULES
 from tallystick.domain.rules.rule import Rule
+from tallystick.domain.verdicts import Verdict
 
 LOST = Finding(
     rule=RULE_OF[FindingCode.EXPIRED],

@@ -17,7 +17,7 @@ from tallystick.domain.batches.standing_batch import (
     files_to_read,
     within_budget,
 )
-from tallystick.domain.batches.states import HoleClass, Isolation, Verdict
+from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.batches.stored_file import StoredFile, while_read
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.runs import OffsetRuns
@@ -26,6 +26,7 @@ from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.full_read import BatchJudgement, judged
 from tallystick.domain.rules.listed_files import missing_or_changed
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import BATCH, a_batch, an_attempt, planned
 
 # One batch: [0, 10) of partition 0 in two files, the second with [5, 9) of partition 1 beside it.

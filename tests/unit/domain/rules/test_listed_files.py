@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import pytest
 
 from tallystick.domain.batches.landed import FileSlice
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.batches.stored_file import (
     StoredFile,
 )
@@ -15,6 +14,7 @@ from tallystick.domain.rules.a8_perhaps_elsewhere import perhaps_unasked
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.listed_files import missing_or_changed
 from tallystick.domain.rules.waivers import as_far_as_asked
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import a_file, a_manifest
 
 ONE = a_file("one.parquet", FileSlice(0, 0, 4, 5), FileSlice(1, 7, 8, 2), length_bytes=1_000)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.domain.batches.states import Isolation, Verdict
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BatchHead, PartitionBounds, PastBounds
@@ -16,6 +16,7 @@ from tallystick.domain.rules.n2_stalled_stable_offset import (
     stalled_stable_offsets,
 )
 from tallystick.domain.rules.waivers import evidence_digest
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import FEED, NOON, a_snapshot, an_account, bounds, by_partition
 
 OPEN_AT_5 = bounds(0, 9, last_stable_offset=5)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tallystick.domain.batches.batch import TriedBatch
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.n4_failing_batch import failing_batches
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
     BATCH,
     FEED,

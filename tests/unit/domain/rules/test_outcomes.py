@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.rules.a1_expired import A1
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.outcomes import Outcome, outcome_of
 from tallystick.domain.rules.rule import Rule
 from tallystick.domain.rules.u1_could_not_tell import U1
 from tallystick.domain.rules.w1_loss_near import W1
+from tallystick.domain.verdicts import Verdict
 
 LOSS = (A1, Verdict.PROVEN_LOSS)
 ACCEPTED = (A1, Verdict.WAIVED)

@@ -13,7 +13,7 @@ import pytest
 from tallystick.domain.batches.batch import CommittedFile, TriedBatch, WaitingBatch
 from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.standing_batch import SliceKey, StandingBatch
-from tallystick.domain.batches.states import BatchState, HoleClass, Isolation, Verdict
+from tallystick.domain.batches.states import BatchState, HoleClass, Isolation
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import AttemptId, BatchId, Owner
@@ -70,6 +70,7 @@ from tallystick.domain.rules.z2_aborted_record import aborted_records
 from tallystick.domain.rules.z3_compacted_record import compacted_records
 from tallystick.domain.rules.z4_nothing_there import nothing_there
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
     BATCH,
     FEED,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tallystick.domain.batches.batch import BatchStatus, WaitingBatch
-from tallystick.domain.batches.states import BatchState, Isolation, Verdict
+from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.logs.sameness import UNKNOWN as NOBODY_CAN_TELL
@@ -29,6 +29,7 @@ from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
     BATCH,
     FEED,

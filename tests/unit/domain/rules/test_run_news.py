@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.domain.batches.states import FindingState, Verdict
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.run_news import numbered, open_beside, told_by_run
 from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.verdicts import FindingState, Verdict
 from tests.support.builders import FEED, NOON, TOPIC
 
 MINUTE = timedelta(minutes=1)

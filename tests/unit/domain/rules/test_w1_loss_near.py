@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.domain.batches.states import Verdict
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.outlook import Outlook, time_to_loss
 from tallystick.domain.logs.snapshot import BatchHead, PartitionBounds, PastBounds
 from tallystick.domain.rules.w1_loss_near import losses_near
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import FEED, NOON, a_snapshot, an_account, bounds, by_partition
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -179,23 +179,21 @@ CREATE TABLE broker_snapshot (
   topic_id           text NOT NULL,
   is_compacted       boolean NOT NULL,
   retention_ms       bigint,
-  partitions         integer[] NOT NULL,
-  log_start_offsets  bigint[] NOT NULL,
-  high_watermarks    bigint[] NOT NULL,
-  last_stable_offsets bigint[] NOT NULL,
-  leader_epochs      integer[] NOT NULL,
-  leaderless         integer[] NOT NULL DEFAULT '{}',
+  shown              bytea NOT NULL,
+  log_start_sum      bigint NOT NULL,
+  last_stable_sum    bigint NOT NULL,
+  high_watermark_sum bigint NOT NULL,
+  leaderless_count   integer NOT NULL CHECK (leaderless_count >= 0),
   doubt              text CHECK (doubt <> ''),
-  CONSTRAINT broker_snapshot_number_once UNIQUE (look_number),
-  CONSTRAINT broker_snapshot_same_length CHECK (
-        cardinality(log_start_offsets) = cardinality(partitions)
-    AND cardinality(high_watermarks) = cardinality(partitions)
-    AND cardinality(last_stable_offsets) = cardinality(partitions)
-    AND cardinality(leader_epochs) = cardinality(partitions))
+  CONSTRAINT broker_snapshot_number_once UNIQUE (look_number)
 );
+ALTER TABLE broker_snapshot ALTER shown SET STORAGE EXTERNAL;
 COMMENT ON TABLE broker_snapshot IS
-  'What the broker said before each plan and to each reconcile; one row per snapshot, one array
-element per partition.';
+  'What the broker said before each plan and to each reconcile; one row per snapshot.';
+COMMENT ON COLUMN broker_snapshot.shown IS
+  'What it said of each partition, packed (ledger/look_columns.py): a tenth of what arrays take.';
+COMMENT ON COLUMN broker_snapshot.high_watermark_sum IS
+  'Of all partitions, as the other sums are: reports add looks up without unpacking them.';
 COMMENT ON COLUMN broker_snapshot.taken_at IS
   'Before the broker was asked, by the clock of the machine that asked it.';
 COMMENT ON COLUMN broker_snapshot.begun_at IS
@@ -207,7 +205,7 @@ COMMENT ON COLUMN broker_snapshot.looked_at IS
 COMMENT ON COLUMN broker_snapshot.doubt IS
   'Why nothing is proven to be complete up to this look: another witness was silent, or the log
 has changed and no plan has recorded it yet; null where there was no doubt.';
-COMMENT ON COLUMN broker_snapshot.leaderless IS
+COMMENT ON COLUMN broker_snapshot.leaderless_count IS
   'Partitions that could not be asked: their absence from the others says nothing.';
 CREATE INDEX broker_snapshot_by_feed ON broker_snapshot (feed, look_number);
 CREATE TRIGGER broker_snapshot_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON broker_snapshot
@@ -266,6 +264,7 @@ CREATE TABLE batch (
   planned_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
   committed_at  timestamptz,
   published_at  timestamptz,
+  published_by  text,
   abandoned_at  timestamptz,
   CONSTRAINT batch_window_whole CHECK (
         (window_from IS NULL) = (window_until IS NULL)
@@ -290,6 +289,9 @@ COMMENT ON COLUMN batch.newest_token IS '0 before the first attempt; a smaller t
 COMMENT ON COLUMN batch.lease_until IS
   'By this database''s clock. Only adoption and politeness rest on it; correctness rests on the token.';
 CREATE INDEX batch_by_feed ON batch (feed, batch_number);
+COMMENT ON COLUMN batch.published_by IS
+  'The run that has published it; null for what a rebuild has entered.';
+CREATE INDEX batch_by_publisher ON batch (published_by) WHERE published_by IS NOT NULL;
 CREATE INDEX batch_not_over ON batch (feed, batch_number)
   WHERE state IN ('planned', 'landing', 'verified', 'committed');
 
@@ -346,15 +348,19 @@ CREATE TABLE verification (
   verification_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   batch_id        text NOT NULL,
   attempt_id      text NOT NULL,
-  manifest        text NOT NULL,
-  sha256          bytea NOT NULL,
+  manifest        bytea NOT NULL,
+  sha256          bytea NOT NULL CHECK (octet_length(sha256) = 32),
   verified_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
   CONSTRAINT verification_of_attempt FOREIGN KEY (batch_id, attempt_id)
     REFERENCES attempt (batch_id, attempt_id),
-  CONSTRAINT verification_of_batch UNIQUE (batch_id, verification_id),
-  CONSTRAINT verification_hash CHECK (sha256 = pg_catalog.sha256(convert_to(manifest, 'UTF8')))
+  CONSTRAINT verification_of_batch UNIQUE (batch_id, verification_id)
 );
+ALTER TABLE verification ALTER manifest SET STORAGE EXTERNAL;  -- what is packed gets no smaller
 COMMENT ON TABLE verification IS 'The proof of an attempt: the manifest''s very text, and its hash.';
+COMMENT ON COLUMN verification.manifest IS
+  'The text, packed (ledger/packed_json.py): a fifth of what this server''s own compression leaves.';
+COMMENT ON COLUMN verification.sha256 IS
+  'Of the text before it was packed; whoever unpacks it compares.';
 CREATE TRIGGER verification_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON verification
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -738,14 +744,14 @@ CREATE TRIGGER file_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE FUNCTION are_slices(
-  partitions integer[], first_offsets bigint[], last_offsets bigint[], record_counts bigint[]
+  partitions integer[], first_offsets bigint[], spans bigint[], hole_counts bigint[]
 ) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
   SELECT count(*) > 0
-     AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.record_count >= 1
-                           AND s.last_offset - s.first_offset + 1 >= s.record_count, false))
+     AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
+                           AND s.span > s.hole_count, false))
      AND partitions = array_agg(DISTINCT s.partition ORDER BY s.partition)
-    FROM unnest(partitions, first_offsets, last_offsets, record_counts)
-         AS s(partition, first_offset, last_offset, record_count)
+    FROM unnest(partitions, first_offsets, spans, hole_counts)
+         AS s(partition, first_offset, span, hole_count)
 $$;
 COMMENT ON FUNCTION are_slices(integer[], bigint[], bigint[], bigint[]) IS
   'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
@@ -755,23 +761,27 @@ CREATE TABLE file_slices (
   name          text NOT NULL,
   partitions    integer[] NOT NULL,
   first_offsets bigint[] NOT NULL,
-  last_offsets  bigint[] NOT NULL,
-  record_counts bigint[] NOT NULL,
+  spans         bigint[] NOT NULL,
+  hole_counts   bigint[] NOT NULL,
   PRIMARY KEY (batch_id, name),
   FOREIGN KEY (batch_id, name) REFERENCES file (batch_id, name),
   CONSTRAINT file_slices_are_slices
-    CHECK (are_slices(partitions, first_offsets, last_offsets, record_counts))
+    CHECK (are_slices(partitions, first_offsets, spans, hole_counts))
 );
 COMMENT ON TABLE file_slices IS
-  'What a file holds, one array element for each partition: a row for each would be ten times as large.';
+  'What a file holds, one array element for each partition: a row for each would be ten times as large.
+Small numbers leave little when the server compresses them.';
+COMMENT ON COLUMN file_slices.spans IS 'From the first offset to the last one, both included.';
+COMMENT ON COLUMN file_slices.hole_counts IS 'How many offsets between them have no row.';
 CREATE TRIGGER file_slices_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_slices
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE VIEW file_slice AS
-SELECT f.batch_id, f.name, s.partition, s.first_offset, s.last_offset, s.record_count
+SELECT f.batch_id, f.name, s.partition, s.first_offset, s.first_offset + s.span - 1 AS last_offset,
+       s.span - s.hole_count AS record_count
   FROM file_slices f
- CROSS JOIN LATERAL unnest(f.partitions, f.first_offsets, f.last_offsets, f.record_counts)
-       AS s(partition, first_offset, last_offset, record_count);
+ CROSS JOIN LATERAL unnest(f.partitions, f.first_offsets, f.spans, f.hole_counts)
+       AS s(partition, first_offset, span, hole_count);
 COMMENT ON VIEW file_slice IS
   'What a file holds of one partition: first and last offset, both included.';
 
@@ -808,20 +818,25 @@ CREATE TRIGGER file_retraction_append_only BEFORE UPDATE OR DELETE OR TRUNCATE O
 -- rows where holes were before: only the holes of the batch that holds the offsets now count.
 
 CREATE TABLE hole (
-  batch_id      text NOT NULL REFERENCES batch,
+  batch_id      text REFERENCES batch,
   generation_id bigint NOT NULL REFERENCES generation,
   class         hole_class NOT NULL,
   position      integer NOT NULL CHECK (position >= 0),
   runs          int8multirange NOT NULL CHECK (NOT isempty(runs)),
   hole_count    bigint NOT NULL CHECK (hole_count >= 1),
   retracted_by  text REFERENCES batch,
-  PRIMARY KEY (batch_id, generation_id, class, position),
+  reach         int8range GENERATED ALWAYS AS (range_merge(runs)) STORED,
+  CONSTRAINT hole_piece_once UNIQUE (batch_id, generation_id, class, position),
   CONSTRAINT hole_counts_once
     EXCLUDE USING gist (generation_id WITH =, runs WITH &&) WHERE (retracted_by IS NULL)
 );
 COMMENT ON TABLE hole IS
   'Offsets of committed ranges without a visible record, by cause, in pieces of bounded size.
 Only rows that no repair has retracted count.';
+COMMENT ON COLUMN hole.reach IS
+  'From the first hole to the end of the last: what is asked of all rows reads no long list of runs.';
+COMMENT ON COLUMN hole.batch_id IS
+  'Null for holes of several batches, folded into one row; each batch''s own stand in its proof.';
 COMMENT ON COLUMN hole.retracted_by IS
   'The repair that holds some of these offsets now; null while they count. What it left is a row of
 its own.';
@@ -839,7 +854,43 @@ BEGIN
 END $$;
 CREATE TRIGGER hole_guard BEFORE UPDATE ON hole
   FOR EACH ROW EXECUTE FUNCTION guard_hole();
-CREATE TRIGGER hole_kept BEFORE DELETE OR TRUNCATE ON hole
+CREATE TRIGGER hole_kept BEFORE TRUNCATE ON hole
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
+
+CREATE FUNCTION guard_folding_of_holes() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  gone record;
+BEGIN
+  SELECT * INTO gone
+    FROM (SELECT o.generation_id, o.class, bool_or(o.retracted_by IS NOT NULL) AS is_retracted,
+                 range_agg(o.runs) AS runs, sum(o.hole_count) AS hole_count
+            FROM old_rows o GROUP BY o.generation_id, o.class) removed
+   WHERE removed.is_retracted
+      OR NOT coalesce((SELECT removed.runs <@ range_agg(h.runs) FROM hole h
+                        WHERE h.generation_id = removed.generation_id AND h.class = removed.class
+                          AND h.retracted_by IS NULL AND h.runs && removed.runs), false)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'DELETE refused: % holes of generation % would be forgotten',
+      gone.hole_count, gone.generation_id USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NULL;
+END $$;
+COMMENT ON FUNCTION guard_folding_of_holes() IS
+  'Holes may only be removed by the statement that enters the same ones in other rows.';
+CREATE TRIGGER hole_folded AFTER DELETE ON hole
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_folding_of_holes();
+
+CREATE TABLE folded_holes (
+  batch_id   text NOT NULL REFERENCES batch,
+  class      hole_class NOT NULL,
+  hole_count bigint NOT NULL CHECK (hole_count >= 0),
+  PRIMARY KEY (batch_id, class)
+);
+COMMENT ON TABLE folded_holes IS
+  'How many holes of a batch, of all its logs, stand in rows that are folded over several batches.';
+CREATE TRIGGER folded_holes_kept BEFORE DELETE OR TRUNCATE ON folded_holes
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
 
 CREATE FUNCTION guard_holes_of_range() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -871,7 +922,7 @@ CREATE TABLE tail_anchor (
   batch_id      text NOT NULL REFERENCES batch
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE tail_anchor IS
-  'The last landed record of a generation: every plan reads it again and compares.';
+  'The last landed record of a generation: a plan reads it again and compares, before it claims more.';
 COMMENT ON COLUMN tail_anchor.hash_version IS 'Of the record hash; only equals are compared.';
 
 CREATE FUNCTION guard_anchor() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -901,7 +952,9 @@ SELECT g.generation_id, g.feed, g.topic, g.partition, g.cluster_id, g.topic_id, 
               array_agg(r.state = 'unreadable' ORDER BY lower(r.offsets)) AS are_unreadable
          FROM offset_range r
         WHERE r.generation_id = g.generation_id
-          AND r.state IN ('claimed', 'committed', 'lost', 'unreadable') AND NOT r.replaces
+          AND r.state IN ('claimed', 'committed', 'lost', 'unreadable')
+          -- Not as the exclusion constraint has it: its index knows no frontier, offset_range_reach does.
+          AND NOT coalesce(r.replaces, false)
           AND upper(r.offsets) > g.frontier) tail;
 COMMENT ON VIEW generation_account IS
   'Each generation with its anchor and its tail; never reads below a frontier.';
@@ -1095,9 +1148,11 @@ CREATE TABLE report (
   taken_at       timestamptz NOT NULL,
   verdict        verdict NOT NULL,
   complete_up_to timestamptz,
-  document       text NOT NULL,
+  document       bytea NOT NULL,
   recorded_at    timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+ALTER TABLE report ALTER document SET STORAGE EXTERNAL;
+COMMENT ON COLUMN report.document IS 'JSON, packed as manifests are.';
 COMMENT ON TABLE report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
 CREATE INDEX report_by_feed ON report (feed, report_id);
 CREATE TRIGGER report_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON report

@@ -1,0 +1,94 @@
+"""One row whose sums are known: asked for behind a full read on a server, in the same session.
+
+Other code may have put functions of its own in place of Spark's there, by registering them under
+the same names. Sums over files would be wrong then, and a whole file be blamed for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.domain.rows.row_hash import row_hash
+from tallystick.spark.causes import failure_of
+from tallystick.spark.connect_errors import is_lost
+from tallystick.spark.functions import functions_of
+from tallystick.spark.row_hash_columns import HALVES, PLACE
+from tallystick.spark.session_settings import SessionChanged
+from tallystick.spark.slice_sums import AGGREGATES, SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PARTITION: Final = 3
+_OFFSET: Final = (5 << 32) + 7
+_TIMESTAMP_MICROS: Final = 1_795_000_000_000_000
+_KEY, _VALUE = b"key", b"value"
+_HEADERS: Final = (("a", b"1"), ("b", None))
+_FIELDS: Final = ("partition", "offset", "key", "value", "headers", PLACE)
+# What counts offsets, and what says that a file is one run of them.
+_CONTENT: Final = (
+    "partition",
+    "offset",
+    *HALVES,
+    "coalesce(spark_partition_id(), -1) AS part",
+    "monotonically_increasing_id() AS number",
+)
+_SUMS: Final = (
+    *AGGREGATES,
+    "bit_or(1L << cast(offset & 63 AS INT)) AS word",
+    "size(collect_list(offset)) AS listed",
+    "max(part) AS part",
+    "max(number) AS number",
+)
+
+
+def require_own_functions(spark: SparkSession) -> None:
+    """Return when the session's functions still are Spark's; raises SessionChanged.
+
+    An error that says that the server is lost is raised as it is.
+    """
+    expr = functions_of(spark).expr
+    headers = [{"key": key, "value": value} for key, value in _HEADERS]
+    row = (_PARTITION, _OFFSET, _TIMESTAMP_MICROS, 0, _KEY, _VALUE, headers)
+    known = spark.createDataFrame([row], SCHEMA).coalesce(1)
+    sums = known.selectExpr(*_FIELDS).selectExpr(*_CONTENT).agg(*(expr(each) for each in _SUMS))
+    try:
+        [found] = sums.collect()
+    except Exception as error:
+        if is_lost(error):
+            raise
+        failure = failure_of(error)
+    else:
+        expected = _expected()
+        wrong = [name for name in expected if found[name] != expected[name]]
+        if not wrong:
+            return
+        failure = f"another {', '.join(wrong)}"
+    # Not while the error is handled: what the wire says of it would be told in place of this.
+    raise SessionChanged(f"other code has changed functions of the session: {failure}")
+
+
+def _expected() -> dict[str, Any]:
+    whole = row_hash(
+        partition=_PARTITION,
+        offset=_OFFSET,
+        timestamp_micros=_TIMESTAMP_MICROS,
+        timestamp_type=0,
+        key=_KEY,
+        value=_VALUE,
+        headers=_HEADERS,
+    )
+    quarters = [(whole >> shift) & 0xFFFF_FFFF for shift in (96, 64, 32, 0)]
+    return {
+        "record_count": 1,
+        "placed_count": 1,
+        "first_offset": _OFFSET,
+        "last_offset": _OFFSET,
+        "high_sum": _OFFSET >> 32,
+        "low_sum": _OFFSET & 0xFFFF_FFFF,
+        **dict(zip(("first", "second", "third", "fourth"), quarters, strict=True)),
+        "word": 1 << (_OFFSET & 63),
+        "listed": 1,
+        "part": 0,
+        "number": 0,
+    }

@@ -1,0 +1,129 @@
+"""Other code puts things of its own into our session, under names that stand for something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType
+
+from sandbox import Sandbox
+from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.verdicts import Verdict
+from tallystick.spark.known_row import require_own_functions
+from tallystick.spark.session_settings import SessionChanged
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tests.support.connect_servers import Struck, server_at
+from tests.support.kafka_producers import messages, produce
+from tests.support.kafka_topics import create_topic
+from tests.support.whole_way import Way
+
+FUNCTIONS: dict[str, DataType] = {
+    "xxhash64": LongType(),
+    "crc32": LongType(),
+    "shiftrightunsigned": LongType(),
+    "coalesce": IntegerType(),
+    "array_join": StringType(),
+    "chr": StringType(),
+    "size": IntegerType(),
+    "if": IntegerType(),
+    "count": LongType(),
+    "sum": LongType(),
+    "min": LongType(),
+    "max": LongType(),
+    "bit_or": LongType(),
+    "collect_list": LongType(),
+    "spark_partition_id": IntegerType(),
+    "monotonically_increasing_id": LongType(),
+}
+"""What a full read calls, with the type that it gives."""
+NAMES = ("kafka", "parquet", "text", "topic", "offset", "value", "range", "file")
+
+
+class Meddler(Struck):
+    """Somebody opens our session by its id, and does something there before we work."""
+
+    def __init__(self, url: str, meddle: Callable[[SparkSession], object]) -> None:
+        super().__init__(server_at(url), lambda: None)
+        self._meddle = meddle
+
+    @contextmanager
+    def session(self, session_id: str, *args: Any, **kwargs: Any) -> Iterator[SparkSession]:
+        with self.server.session(session_id, *args, **kwargs) as spark:
+            other = self.server._opened(session_id, 1)
+            self._meddle(other.spark)
+            other.close()
+            yield spark
+
+
+@pytest.fixture
+def way(kafka: str, hdfs: Any, ledger_dsn: str, spark_connect: str, sandbox: Sandbox) -> Way:
+    """A feed with 500 records."""
+    sandbox.up(only=["spark-connect"])
+    environ = {
+        "KAFKA_BOOTSTRAP_SERVERS": kafka,
+        "WEBHDFS_URL": hdfs.webhdfs_url,
+        "HDFS_URL": hdfs.hdfs_url,
+        "LEDGER_DSN": ledger_dsn,
+        "AIRFLOW_CONN_SPARK_DEFAULT": spark_connect.replace("sc://", "spark-connect://"),
+    }
+    found = Way(create_topic(kafka), environ)
+    produce(kafka, found.topic, messages(500))
+    return found
+
+
+def views(spark: SparkSession) -> None:
+    for name in NAMES:
+        spark.range(3).createOrReplaceTempView(name)
+
+
+def functions(spark: SparkSession) -> None:
+    for name in ("xxhash64", "timestamp", "count"):
+        spark.udf.register(name, lambda *_: 7, LongType())
+
+
+def test_views_under_the_names_of_ours_change_nothing(way: Way, spark_connect: str) -> None:
+    runner = Meddler(spark_connect, views).runner()
+
+    way.landed(runner)
+    with way.services(runner) as services:
+        report = reconcile(services, Level.L3)
+
+    assert way.rows() == way.produced({0: (0, 500)})
+    assert (report.verdict, report.findings) == (Verdict.PROVEN_OK, ())
+
+
+def test_functions_under_the_names_of_sparks_change_no_row_and_blame_no_file(
+    way: Way, spark_connect: str
+) -> None:
+    runner = Meddler(spark_connect, functions).runner()
+
+    way.landed(runner)
+    with way.services(runner) as services:
+        report = reconcile(services, Level.L3)
+
+    assert way.rows() == way.produced({0: (0, 500)})
+    assert report.verdict is Verdict.UNKNOWN
+    assert {each.code for each in report.findings} == {FindingCode.COULD_NOT_TELL}
+    assert any("functions" in str(each) for each in report.findings)
+    assert way.reconciled(Level.L3).verdict is Verdict.PROVEN_OK
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_function_that_a_full_read_calls_is_known_from_another(
+    spark_connect: str, sandbox: Sandbox, name: str
+) -> None:
+    sandbox.up(only=["spark-connect"])
+    session = server_at(spark_connect)._opened(str(uuid4()), 1)
+    try:
+        require_own_functions(session.spark)
+        session.spark.udf.register(name, lambda *_: None, FUNCTIONS[name])
+
+        with pytest.raises(SessionChanged, match="functions of the session"):
+            require_own_functions(session.spark)
+    finally:
+        session.close()

@@ -1,0 +1,259 @@
+"""An application that outlives its task may still finish: nothing that it reads is lost before."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.verdicts import Verdict
+from tallystick.errors import SourceChanged
+from tallystick.ports.findings import StoredFinding
+from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.services import Services
+from tests.support.dying_attempts import (
+    ALL,
+    FIRST,
+    ONE,
+    SECOND,
+    THREE,
+    TWO,
+    expire,
+    landed,
+    lost,
+    quarantined,
+)
+from tests.support.scripted_broker import ScriptedSpark
+from tests.support.story import FEED, Story
+from tests.workflows.asking.test_asked_by_offsets import halved
+
+LONG, OVER = timedelta(hours=1), timedelta(0)
+A1, U1 = FindingCode.EXPIRED, FindingCode.COULD_NOT_TELL
+CLAIMED = {(0, 10, 20), (1, 10, 20)}
+
+
+class Orphan(ScriptedSpark):
+    """Works for an attempt whose task was killed; `ending` is what its interruption does to it."""
+
+    ending: Callable[[], None] | None = None
+
+    def interrupt(self, attempt_id: str) -> bool:
+        if self.ending:
+            self.ending()
+        return super().interrupt(attempt_id)
+
+
+def orphan(story: Story, longest: timedelta, *, is_heard: bool = True) -> Orphan:
+    spark = Orphan(story.broker, story.services().store)
+    spark.longest_orphan, spark.is_heard = longest, is_heard
+    return spark
+
+
+def beside(story: Story, spark: Orphan) -> Services:
+    return replace(story.services(), spark=spark)
+
+
+def data_of(story: Story, attempt: Attempt) -> Path:
+    return story.directory / f"landing/_staging/{attempt.batch_id}/{attempt.attempt_id}/data"
+
+
+def writing(story: Story) -> Attempt:
+    """Its tasks have ended; the committer has shown nothing yet."""
+    attempt = landed(story)
+    data = data_of(story, attempt)
+    hidden = data / "_temporary" / "0" / "task_1"
+    hidden.mkdir(parents=True)
+    for each in data.glob("*.parquet"):
+        each.rename(hidden / each.name)
+    return attempt
+
+
+def finish_writing(story: Story, attempt: Attempt) -> None:
+    data = data_of(story, attempt)
+    for each in data.rglob("*.parquet"):
+        each.rename(data / each.name)
+    shutil.rmtree(data / "_temporary")
+
+
+def told(found: Iterable[Finding | StoredFinding]) -> set[tuple[FindingCode, Verdict]]:
+    findings = [each.finding if isinstance(each, StoredFinding) else each for each in found]
+    return {(each.code, each.verdict) for each in findings}
+
+
+UNKNOWN = {(A1, Verdict.UNKNOWN), (U1, Verdict.UNKNOWN)}
+
+
+def test_what_an_orphan_still_writes_is_not_lost_and_is_committed_when_it_has_ended(
+    story: Story,
+) -> None:
+    attempt = writing(story)
+    expire(story)
+    spark = orphan(story, LONG)
+
+    first = land_feed(beside(story, spark), None, TWO)
+
+    assert lost(story) == set()
+    assert told(first.on_record) == UNKNOWN
+    assert spark.interrupted == [], "it may have read what nobody can read again"
+    [said] = first.findings
+    assert said.code is U1, "the run fails"
+    assert "which may outlive its task by 1:00:00" in said.cause
+    finish_writing(story, attempt)
+
+    second = land_feed(beside(story, spark), None, THREE)
+
+    assert [each.batch_id for each in second.plan.rescued] == [attempt.batch_id]
+    assert not second.findings
+    assert story.published_offsets() == ALL
+    assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
+
+
+def test_what_has_not_ended_in_its_time_is_ended_before_anything_is_lost(story: Story) -> None:
+    attempt = writing(story)
+    expire(story)
+    spark = orphan(story, OVER)
+    lost_before: list[object] = []
+    spark.ending = lambda: lost_before.append(lost(story))
+
+    land_feed(beside(story, spark), None, TWO)
+
+    assert spark.interrupted[0] == attempt.attempt_id
+    assert lost_before[0] == set()
+    assert lost(story) == CLAIMED
+
+
+def test_what_ends_well_while_it_is_being_ended_is_committed(story: Story) -> None:
+    attempt = writing(story)
+    expire(story)
+    spark = orphan(story, OVER)
+
+    def ending() -> None:
+        spark.ending = None
+        finish_writing(story, attempt)
+
+    spark.ending = ending
+
+    assert not land_feed(beside(story, spark), None, TWO).findings
+    assert story.published_offsets() == ALL
+
+
+def test_nothing_is_lost_while_nobody_can_say_that_it_has_ended(story: Story) -> None:
+    attempt = writing(story)
+    expire(story)
+    silent = orphan(story, OVER, is_heard=False)
+
+    report = land_feed(beside(story, silent), None, TWO)
+
+    assert lost(story) == set()
+    [said] = report.findings
+    assert said.code is U1, "the run fails"
+    assert told(report.on_record) == UNKNOWN
+    assert f"hdfs dfs -mv {said.subject} /landing/_quarantine/orders/unproven" in said.next_step
+    assert silent.interrupted == [attempt.attempt_id], "asked once"
+    assert not quarantined(story)
+    land_feed(beside(story, orphan(story, OVER)), None, THREE)
+    assert lost(story) == CLAIMED
+
+
+def test_looks_say_as_the_run_does_and_end_nothing(story: Story) -> None:
+    writing(story)
+    expire(story)
+    spark = orphan(story, OVER)
+    assert told(dry_run(beside(story, spark), None).findings) == {(A1, Verdict.PROVEN_LOSS)}
+    spark.longest_orphan = LONG
+
+    assert told(reconcile(beside(story, spark)).findings) == UNKNOWN
+    assert told(dry_run(beside(story, spark), None).findings) == UNKNOWN
+    spark.longest_orphan = OVER
+    assert told(reconcile(beside(story, spark)).findings) == UNKNOWN, "until a run has ended it"
+    assert spark.interrupted == []
+
+
+def test_an_application_whose_lease_runs_is_not_ended(story: Story) -> None:
+    attempt = writing(story)
+    services = story.services()
+    services.ledger.renew_lease(attempt, timedelta(hours=1))
+    story.broker.recreate()
+    spark = orphan(story, OVER)
+
+    land_feed(beside(story, spark), None, TWO)
+
+    assert spark.interrupted == []
+    assert lost(story) == set()
+
+
+def test_an_attempt_of_another_ledger_below_the_same_root_is_not_ended(
+    story: Story, ledger_databases: Callable[[], str]
+) -> None:
+    """It may live: this ledger can't tell."""
+    writing(story)
+    shutil.rmtree(story.directory / "landing" / FEED)
+    other = replace(story, dsn=ledger_databases())
+    plan_feed(other.services(), None, ONE)
+    expire(story)
+    spark = orphan(story, OVER)
+
+    land_feed(beside(other, spark), None, TWO)
+
+    assert lost(other) == {(0, 0, 20), (1, 0, 20)}
+    assert spark.interrupted == []
+
+
+def test_an_orphan_waits_as_long_behind_a_newer_attempt_that_has_failed(story: Story) -> None:
+    """The newer one gives its lease back at once: that says nothing of the older one."""
+    attempt = writing(story)
+    [adopted] = plan_feed(story.services(), None, TWO).adopted
+    expire(story)
+    spark = orphan(story, LONG)
+    with pytest.raises(SourceChanged):
+        land_batch(beside(story, spark), adopted.batch_id, SECOND, TWO)
+
+    land_feed(beside(story, spark), None, THREE)
+    assert lost(story) == set()
+    assert FIRST not in spark.interrupted
+    finish_writing(story, attempt)
+
+    assert not land_feed(beside(story, spark), None, THREE).findings
+    assert story.published_offsets() == ALL
+
+
+def test_an_orphan_of_a_batch_that_claims_its_offsets_no_more_is_waited_for(story: Story) -> None:
+    attempt = halved(story)
+    data = data_of(story, attempt)
+    hidden = data / "_temporary" / "0"
+    hidden.mkdir(parents=True)
+    for each in data.glob("*.parquet"):
+        each.rename(hidden / each.name)
+    expire(story)
+
+    land_feed(beside(story, orphan(story, LONG)), None, TWO)
+    assert lost(story) == set()
+    finish_writing(story, attempt)
+
+    assert not land_feed(beside(story, orphan(story, LONG)), None, THREE).findings
+    assert story.published_offsets() == ALL
+
+
+def test_what_is_quarantined_is_moved_before_its_application_is_ended(story: Story) -> None:
+    """Spark clears away what it was about to show: also what its tasks have finished."""
+    attempt = writing(story)
+    for log in story.broker.logs.values():
+        log.cut(5)
+    plan_feed(story.services(), None, TWO)
+    spark = orphan(story, OVER)
+    spark.ending = lambda: shutil.rmtree(data_of(story, attempt), ignore_errors=True)
+
+    sweep(beside(story, spark))
+
+    assert spark.interrupted == [FIRST]
+    assert len(quarantined(story)) == 1
