@@ -53,6 +53,8 @@ def main() -> None:
             arguments.partitions,
         )
         ways = _ways(environ, until, Path(scratch))
+        for number in range(arguments.landings_before):
+            ways["warm"](f"before-{number}")
         chosen = {way: ways[way] for way in ways if way in arguments.ways}
         servers = [pid for pid in [sandbox.spark_connect.pid] if pid is not None]
         medians = in_turn(
@@ -160,7 +162,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--bytes", type=int, default=200)
     parser.add_argument("--partitions", type=int, default=6)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--warm-ups", type=int, default=2)
+    parser.add_argument("--warm-ups", type=int, default=1)
+    parser.add_argument(
+        "--landings-before", type=int, default=5, help="by the server, before anything counts"
+    )
     parser.add_argument("--ways", nargs="+", choices=every, default=every)
     parser.add_argument("--directory", help="where the services keep their data meanwhile")
     return parser.parse_args()
