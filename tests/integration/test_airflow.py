@@ -264,7 +264,7 @@ def test_a_reconcile_that_is_marked_failed_ends_its_full_read(place: AirflowPlac
     mark_failed(place, run, "reconcile")
     until("its work has ended", lambda: not works_of(server), GONE_SECONDS)
     assert run.end() == "failed"
-    until("it did not end by itself", lambda: "was killed" in run.log("reconcile"))
+    until("it did not end by itself", lambda: "Task exited" in run.log("reconcile"))
     assert "1 batch(es) read in full" not in run.log("reconcile")
     until("it has cleared away", lambda: not place.full_reads("reread"), GONE_SECONDS)
 

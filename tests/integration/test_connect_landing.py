@@ -7,8 +7,6 @@ the former.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,6 +35,7 @@ from tallystick.errors import (
 from tallystick.spark.connect_runner import LANDING, ConnectRunner
 from tallystick.spark.connect_server import ConnectServer, session_of
 from tests.support.connect_servers import server_at
+from tests.support.connect_works import frozen
 from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
 from tests.support.landed_files import names_below
@@ -232,14 +231,8 @@ def test_a_frozen_server_holds_no_landing_for_longer_than_it_may(
 ) -> None:
     way = new_way()
     produce(kafka, way.topic, messages(50), partition=0)
-    frozen = sandbox.spark_connect.members()
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with frozen(sandbox.spark_connect):
         done = way.land(ConnectRunner(server, {}, timedelta(seconds=3)))
-    finally:
-        for pid in frozen:
-            os.kill(pid, signal.SIGCONT)
 
     assert [type(each) for each in done.errors] == [ApplicationOverdue]
     way.landed()

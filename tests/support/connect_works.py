@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from sandbox.services.spark_connect import SparkConnect
+from tests.support.frozen import wait_until_frozen
 
 _THREAD: Final = "SparkConnectExecuteThread"
 _NAME_LENGTH: Final = 15
@@ -32,6 +33,8 @@ def frozen(server: SparkConnect) -> Iterator[None]:
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
+        for pid in pids:
+            wait_until_frozen(pid)
         yield
     finally:
         for pid in pids:

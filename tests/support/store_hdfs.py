@@ -17,6 +17,7 @@ import requests
 from sandbox import Sandbox
 from sandbox.entry.jars import ensure_jars
 from sandbox.service import java
+from tests.support.frozen import wait_until_frozen
 
 ANSWER_SECONDS = 10
 
@@ -67,6 +68,7 @@ class Superuser:
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
         try:
+            wait_until_frozen(pid)
             yield
         finally:
             os.kill(pid, signal.SIGCONT)
