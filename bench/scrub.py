@@ -1,23 +1,23 @@
 """How fast a scrub reads: `.venv/bin/python bench/scrub.py`, after `./tallystick` set up.
 
-Writes files with the landed schema once, in a temporary directory. Then one warm Spark session
-reads them in turn by a plain count and hash over all columns, and by the scrubbing function:
-fingerprints, exact offsets, page checksums verified; once without, and once with the fingerprints
-of an earlier scrub. It prints each pair, the medians and their ratios. The aim is 80 % of the plain
-one's speed for a first scrub, 90 % for later ones. Nothing else should run on the machine
-meanwhile. `--hole-every 100` writes offsets as a transactional topic has them, with a marker behind
-every 99 records.
+Starts a Spark Connect server of its own and writes files with the landed schema once, with offsets
+as a transactional topic has them: a marker behind every 99 records. Then the files are read in turn
+by a plain count and hash over all columns, and by a scrub as reconcile has it: fingerprints, exact
+offsets, page checksums verified; once without, and once with the fingerprints of an earlier scrub.
+Each opens a session of its own, which counts for all alike. It prints each round, the medians and
+their ratios. Nothing else should run on the machine meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
@@ -25,14 +25,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from bench.measured import Bound, as_figures, in_turn, jvm_of, print_environment, print_result
-from sandbox.entry.system import ensure_java
+from bench import stack
+from bench.measured import Bound, as_figures, in_turn, print_environment, print_result
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
-from tallystick.spark.command import landing_conf
-from tallystick.spark.place import SparkPlace
-from tallystick.spark.scrubbing import scrub
+from tallystick.ports.spark_runner import ScrubOrder
+from tallystick.spark.connect_runner import ConnectRunner
+from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.slice_sums import SCHEMA
+from tests.support.connect_servers import server_at
 
 # Of the plain read's speed. "later" has the fingerprints of an earlier scrub.
 AIMS = {"first": 0.8, "later": 0.9}
@@ -41,33 +42,34 @@ COLUMNS = "topic, partition, offset, timestamp, timestamp_type, key, value, head
 
 
 def main() -> None:
-    """Write, measure, print."""
+    """Start, write, measure, print."""
     arguments = _arguments()
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["JAVA_HOME"] = str(ensure_java())
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.directory) as scratch:
-        spark = _session()
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-", dir=arguments.directory) as scratch,
+        stack.services(Path(scratch), ["spark-connect"]) as sandbox,
+    ):
         print_environment()
-        plan = _written(spark, Path(scratch) / "data", arguments)
+        server = server_at(sandbox.spark_connect.address)
+        with server.session(str(uuid4()), {}, reads_kafka=False) as spark:
+            plan = _written(spark, Path(scratch) / "data", arguments)
         size = sum(each.length_bytes for each in plan.files)
         print(
             f"{arguments.records:,} records of {arguments.bytes} bytes with {arguments.headers}"
             f" headers in {len(plan.files)} files, {size / 1e6:.0f} MB"
         )
-        _compare(spark, plan, arguments)
-        spark.stop()
+        _compare(server, plan, arguments, [pid for pid in [sandbox.spark_connect.pid] if pid])
 
 
-def _compare(spark: SparkSession, plan: ScrubPlan, arguments: argparse.Namespace) -> None:
-    known = _with_fingerprints(plan, _scrub(spark, plan, arguments.records))
+def _compare(
+    server: ConnectServer, plan: ScrubPlan, arguments: argparse.Namespace, servers: list[int]
+) -> None:
+    known = _with_fingerprints(plan, _scrub(server, plan, arguments.records))
     ways: dict[str, Callable[[str], object]] = {
-        "plain": lambda _: _plain(spark, plan, arguments.records),
-        "first": lambda _: _scrub(spark, plan, arguments.records),
-        "later": lambda _: _scrub(spark, known, arguments.records),
+        "plain": lambda _: _plain(server, plan, arguments.records),
+        "first": lambda _: _scrub(server, plan, arguments.records),
+        "later": lambda _: _scrub(server, known, arguments.records),
     }
-    medians = in_turn(
-        ways, pairs=arguments.pairs, warm_ups=arguments.warm_ups, servers=[jvm_of(spark)]
-    )
+    medians = in_turn(ways, pairs=arguments.pairs, warm_ups=arguments.warm_ups, servers=servers)
     plain = medians["plain"]
     ratios: dict[str, Bound] = {}
     for way, aim in AIMS.items():
@@ -84,17 +86,27 @@ def _compare(spark: SparkSession, plan: ScrubPlan, arguments: argparse.Namespace
     print_result("scrub", arguments.pairs, figures | as_figures(medians), ratios)
 
 
-def _plain(spark: SparkSession, plan: ScrubPlan, records: int) -> None:
+def _plain(server: ConnectServer, plan: ScrubPlan, records: int) -> None:
     """What anybody would write to see if two directories hold the same."""
-    rows = spark.read.schema(f"topic STRING, {SCHEMA}").parquet(*(each.uri for each in plan.files))
-    hashed = rows.selectExpr(f"xxhash64({COLUMNS}) AS hash")
-    [found] = hashed.selectExpr("count(*) AS rows", "sum(hash & 4294967295L) AS low").collect()
+    files = [each.uri for each in plan.files]
+    with server.session(str(uuid4()), {}, reads_kafka=False) as spark:
+        rows = spark.read.schema(f"topic STRING, {SCHEMA}").parquet(*files)
+        hashed = rows.selectExpr(f"xxhash64({COLUMNS}) AS hash")
+        [found] = hashed.selectExpr("count(*) AS rows", "sum(hash & 4294967295L) AS low").collect()
     if found["rows"] != records:
         raise SystemExit(f"{found['rows']} rows read, {records} written")
 
 
-def _scrub(spark: SparkSession, plan: ScrubPlan, records: int) -> ScrubResult:
-    result = scrub(spark, plan)
+def _scrub(server: ConnectServer, plan: ScrubPlan, records: int) -> ScrubResult:
+    scrub_id = str(uuid4())
+    plan = replace(plan, scrub_id=scrub_id, output=f"{plan.output}-{scrub_id}")
+    output = Path(plan.output.removeprefix("file://"))
+    text = output.with_suffix(".json")
+    text.write_text(plan.to_json())
+    order = ScrubOrder("bench", scrub_id, text.as_uri(), plan_text=plan.to_json())
+    ConnectRunner(server, {}, timedelta(hours=1)).scrub(order)
+    [written] = output.glob("part-*")
+    result = ScrubResult.from_json(written.read_text())
     slices = [each for file in result.files for each in file.slices]
     rows = sum(each.fingerprint.record_count for each in slices)
     if rows != records or not all(each.has_its_offsets for each in slices):
@@ -151,23 +163,13 @@ def _written(spark: SparkSession, directory: Path, arguments: argparse.Namespace
     return ScrubPlan("bench", tuple(files), f"{directory.as_uri()}-result", None)
 
 
-def _session() -> SparkSession:
-    place = SparkPlace("local[2,4]")
-    builder = SparkSession.builder.master(place.master).config("spark.driver.memory", "3g")
-    for name, value in landing_conf(place, {}).items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=6_000_000)
     parser.add_argument("--bytes", type=int, default=200)
     parser.add_argument("--headers", type=int, default=0, help="of each record")
     parser.add_argument("--files", type=int, default=6)
-    parser.add_argument("--hole-every", type=int, default=0, help="so many offsets; 0: no holes")
+    parser.add_argument("--hole-every", type=int, default=100, help="so many offsets; 0: no holes")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--warm-ups", type=int, default=2)
     parser.add_argument("--directory", help="where the files lie meanwhile")

@@ -193,13 +193,17 @@ def test_a_server_that_has_died_is_a_reason_to_try_again(
     assert way.rows() == way.produced({0: (0, 50)})
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("spark.speculation", "true"), ("spark.connect.execute.reattachable.enabled", "false")],
+)
 def test_what_a_server_lacks_is_told_before_anything_is_read(
-    tmp_path: Path, new_way: Callable[..., Way], kafka: str
+    tmp_path: Path, new_way: Callable[..., Way], kafka: str, setting: str, value: str
 ) -> None:
     way = new_way()
     produce(kafka, way.topic, messages(5), partition=0)
     home = Home(tmp_path, state := State(tmp_path), Ports(state, {}))
-    bare = SparkConnect(home, "local[1]", settings={"spark.speculation": "true"})
+    bare = SparkConnect(home, "local[1]", settings={setting: value})
     try:
         bare.start()
         runner = ConnectRunner(server_at(bare.address), {}, timedelta(minutes=5))
@@ -208,7 +212,7 @@ def test_what_a_server_lacks_is_told_before_anything_is_read(
         bare.kill()
 
     assert isinstance(error, ConfigurationError)
-    assert "spark.speculation is 'true'" in str(error)
+    assert f"{setting} is '{value}'" in str(error)
 
 
 def test_a_session_that_is_opened_again_works_until_somebody_ends_it(server: ConnectServer) -> None:

@@ -249,6 +249,46 @@ def test_a_server_without_the_connector_is_told_before_anything_is_read(
     assert "spark-sql-kafka-0-10" in str(error)
 
 
+# What an administrator may have set for others' work, each far from its default.
+ODD = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "Asia/Kathmandu",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.files.maxRecordsPerFile": "7",
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.sources.default": "orc",
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.parquet.compression.codec": "gzip",
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "EXCEPTION",
+    "spark.sql.parquet.writeLegacyFormat": "true",
+    "spark.sql.parquet.enableVectorizedReader": "false",
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.parquet.columnarReaderBatchSize": "3",
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
+    "spark.hadoop.parquet.block.size": "4096",
+}
+
+
+def test_odd_settings_of_a_server_all_at_once_change_no_row(
+    new_way: NewWay, tmp_path: Path
+) -> None:
+    way = new_way(partitions=2)
+    with server_of_its_own(tmp_path, **ODD) as odd:
+        runner = ConnectRunner(server_at(odd.address), {}, LONG)
+        assert not way.land(runner).errors
+        found = reconciled(way, runner)
+
+    assert found.verdict is Verdict.PROVEN_OK
+    assert way.rows() == way.produced({0: (0, 500), 1: (0, 500)})
+
+
 def test_a_session_that_somebody_changes_in_the_meantime_is_not_trusted(
     new_way: NewWay, server: ConnectServer
 ) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.errors import ConfigurationError
@@ -36,6 +37,16 @@ _MOMENT_SECONDS: Final = 0.5
 """Until a request that was interrupted is in a state in which it can be closed."""
 _NO_SOURCE: Final = ("DATA_SOURCE_NOT_FOUND", "Failed to find data source: kafka")
 _NO_SUCH_PLACE: Final = ("No FileSystem for scheme", "UnknownHostException")
+_REQUIRED: Final = MappingProxyType(
+    {
+        "spark.speculation": ("false", "two copies of one task may both write"),
+        "spark.connect.execute.reattachable.enabled": (
+            "true",
+            "the client would send a request again whose answer it has lost",
+        ),
+    }
+)
+"""Settings of a server, each with what it has to be and why; both are Spark's defaults."""
 _CONNECTOR: Final = "Kafka's connector (spark-sql-kafka-0-10), by the server's --jars or --packages"
 
 
@@ -182,25 +193,27 @@ class ConnectServer:
 
         where = f"Spark Connect server {self.master}"
         # All at once: each answer takes the server longer than the way there and back.
-        with ThreadPoolExecutor(4, thread_name_prefix="session") as pool:
+        with ThreadPoolExecutor(5, thread_name_prefix="session") as pool:
             told_version = pool.submit(lambda: spark.version)
-            told_speculation = pool.submit(spark.conf.get, "spark.speculation", "false")
+            told = {
+                key: pool.submit(spark.conf.get, key, value)
+                for key, (value, _) in _REQUIRED.items()
+            }
             connector = pool.submit(_has_connector, spark) if reads_kafka else None
             sees = pool.submit(_sees, spark, reaches) if reaches else None
         version, ours = told_version.result(), ".".join(pyspark.__version__.split(".")[:2])
         if version.split(".")[:2] != ours.split("."):
             raise ConfigurationError("version of Spark", version, f"{ours}.x, as here", where=where)
-        speculation = told_speculation.result()
-        if speculation != "false":
-            accepted = "false: two copies of one task may both write"
-            raise ConfigurationError("spark.speculation", speculation, accepted, where=where)
+        for key, (value, why) in _REQUIRED.items():
+            if (is_set := told[key].result()) != value:
+                raise ConfigurationError(key, is_set, f"{value}: {why} otherwise", where=where)
         if connector and not connector.result():
             raise ConfigurationError("the data source kafka", None, _CONNECTOR, where=where)
         if sees and not sees.result():
             accepted = "one that the Spark Connect server knows and reaches"
             raise ConfigurationError("the target's file system", reaches, accepted)
         for key, value in conf.items():
-            if key == "spark.speculation":
+            if key in _REQUIRED:
                 continue  # a feed may only say what is required
             if not spark.conf.isModifiable(key):
                 accepted = "a property that a session can set; set this one where the server starts"

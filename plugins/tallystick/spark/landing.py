@@ -123,6 +123,8 @@ def writer_options(plan: LandingPlan) -> dict[str, str]:
         "compression": plan.compression,
         "maxRecordsPerFile": "0",
         "parquet.page.write-checksum.enabled": "true",
+        # An offset comes once: a dictionary of them would be built, and thrown away.
+        "parquet.enable.dictionary#offset": "false",
         "mapreduce.output.basename": plan.file_prefix,
         # Version 2 shows files of a job that fails later.
         "mapreduce.fileoutputcommitter.algorithm.version": "1",
