@@ -181,3 +181,29 @@ def test_what_runs_have_landed_beside_each_look_is_not_lost(story: Story) -> Non
     assert "a run was at work on this log" in told.cause
     assert reconcile(services).verdict is Verdict.PROVEN_OK
     assert standing(story) == []
+
+
+class CutBesideTheLastLook(RunBesideEachLook):
+    """The same; beside the last look an unclean election cuts the log, too."""
+
+    looks = 0
+
+    def snapshot(self, topic: str) -> Any:
+        self.looks += 1
+        if self.looks > 4:
+            return self._story.broker.snapshot(topic)
+        found = super().snapshot(topic)
+        if self.looks < 4:
+            return found
+        self._story.broker.logs[0].cut(8)
+        return self._story.broker.snapshot(topic)
+
+
+def test_a_log_that_is_cut_beside_the_last_look_stays_cut(story: Story) -> None:
+    broker: Any = CutBesideTheLastLook(story)
+
+    report = reconcile(replace(story.services(), broker=broker))
+
+    told = {(each.code.value, each.verdict) for each in report.findings}
+    assert ("A3", Verdict.PROVEN_LOSS) in told
+    assert reconcile(story.services()).verdict is Verdict.PROVEN_LOSS

@@ -12,6 +12,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.rules.witnesses import broker_findings
 from tallystick.domain.verdicts import Verdict
@@ -62,12 +63,16 @@ class BrokerLook:
         return before != after or _tokens(self.accounts, partition) != _tokens(now, partition)
 
     def doubted(self, now: Accounts) -> BrokerLook:
-        """The same; what it calls lost of logs that a run has worked on meanwhile is UNKNOWN."""
+        """The same; what it calls lost of logs that a run has worked on meanwhile is UNKNOWN.
+
+        But for what no landing changes: a log that was cut stays cut.
+        """
         return replace(
             self,
             foreseen=[
                 _perhaps_landed(each)
-                if each.verdict is Verdict.PROVEN_LOSS
+                if each.rule.has(Trait.RESTS_ON_FRONTIER)
+                and each.verdict is Verdict.PROVEN_LOSS
                 and each.partition is not None
                 and self._is_worked_on(each.partition, now)
                 else each
