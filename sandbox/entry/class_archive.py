@@ -92,4 +92,6 @@ def _logging() -> str:
 
 
 def _joined(environ: Mapping[str, str], options: list[str]) -> str:
-    return shlex.join(dict.fromkeys([*options, *shlex.split(environ.get(OPTIONS, ""))]))
+    """Ours once, before theirs: an option of theirs may be two words, and one word stand twice."""
+    theirs = shlex.split(environ.get(OPTIONS, ""))
+    return shlex.join([*options, *(each for each in theirs if each not in options)])

@@ -53,6 +53,13 @@ def test_an_archive_is_named_once_it_is_there_and_given_options_stay() -> None:
     assert spark_variables({OPTIONS: options})[OPTIONS] == options
 
 
+def test_given_options_that_share_a_word_all_stay() -> None:
+    given = "--add-opens java.base/java.nio=ALL-UNNAMED --add-opens java.base/java.util=ALL-UNNAMED"
+    options = spark_variables({OPTIONS: given})[OPTIONS]
+    assert options.endswith(given)
+    assert spark_variables({OPTIONS: options})[OPTIONS] == options
+
+
 def test_an_archive_of_other_packages_is_not_named_and_goes_with_the_next(fetched: Path) -> None:
     spark_submit(WRITES)
     ensure_class_archive()
