@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tallystick.domain.identities import FeedName
-from tallystick.errors import LedgerUnavailable, SchemaOutOfDate
+from tallystick.errors import LedgerRefused, LedgerUnavailable, SchemaOutOfDate
 from tallystick.ledger.exporting import FORMAT, TABLES, exported
+from tallystick.ledger.packed_json import packed
 from tallystick.ledger.statements import migrations
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
@@ -96,6 +97,18 @@ def test_values_are_readable_text(story: LedgerStory) -> None:
     assert proof["verified_at"].endswith("+00:00")
     finding = next(each for each in lines if each["table"] == "finding")
     assert finding["evidence"] == {"note": "x"}
+
+
+def test_a_proof_that_was_changed_is_not_exported(story: LedgerStory) -> None:
+    grown(story)
+    with story.raw() as hand:
+        hand.execute(
+            b"INSERT INTO verification (batch_id, attempt_id, manifest, sha256)"
+            b" SELECT batch_id, attempt_id, %s, sha256 FROM verification",
+            [packed('{"format":"another"}')],
+        )
+    with pytest.raises(LedgerRefused, match="not the one whose hash"):
+        lines_of(story)
 
 
 def test_rows_that_come_meanwhile_are_not_in_it(story: LedgerStory) -> None:

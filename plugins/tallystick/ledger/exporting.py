@@ -17,6 +17,7 @@ from tallystick.ledger.connection import LedgerConnection, schema_found
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.packed_json import unpacked
+from tallystick.ledger.rows import manifest_text
 
 FORMAT: Final = "tallystick-ledger-lines-1"
 
@@ -68,8 +69,8 @@ class ExportedRow:
 def exported(dsn: str, feed: FeedName | None) -> Iterator[ExportedRow]:
     """Every row of the ledger, or of one feed; a line about the export first, and one at the end.
 
-    Raises LedgerUnavailable, SchemaOutOfDate, LedgerRefused for what can't be unpacked. Without the
-    last line the export is not whole.
+    Raises LedgerUnavailable, SchemaOutOfDate, LedgerRefused for what can't be unpacked, and for a
+    manifest whose hash is not the one on record. Without the last line the export is not whole.
     """
     connection = LedgerConnection(ledger_address(dsn))
     try:
@@ -98,7 +99,13 @@ def _whole(table: str, row: Any) -> str:
     if column is None:
         return str(row.line)
     try:
-        whole = asdict(Shown.of(row.packed)) if column == "shown" else unpacked(row.packed)
+        match column:
+            case "shown":
+                whole: object = asdict(Shown.of(row.packed))
+            case "manifest":
+                whole = manifest_text(row)
+            case _:
+                whole = unpacked(row.packed)
     except ValueError as error:
         raise LedgerRefused("export", f"a {column} can't be read: {error}") from error
     return f"{row.line[:-1]}, {json.dumps(column)}: {json.dumps(whole)}}}"

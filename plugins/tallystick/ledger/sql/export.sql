@@ -46,7 +46,7 @@ SELECT row_to_json(t)::text AS line FROM attempt t JOIN batch b USING (batch_id)
 
 -- name: export_verification
 -- Proofs, in the order in which they were kept; the manifest is packed.
-SELECT (to_jsonb(t) - 'manifest')::text AS line, t.manifest AS packed
+SELECT (to_jsonb(t) - 'manifest')::text AS line, t.manifest, t.sha256
   FROM verification t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
  ORDER BY t.verification_id;
