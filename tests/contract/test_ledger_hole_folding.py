@@ -40,6 +40,10 @@ def holes_of(batch: int) -> Holes:
     }
 
 
+COUNTS = (("aborted", 3), ("control", 2))
+"""Of such a batch."""
+
+
 def land(story: LedgerStory, batches: int = 4) -> list[BatchId]:
     """Published batches of ten offsets in each of two partitions, oldest first."""
     story.open({0: (0, 100), 1: (0, 100)})
@@ -110,9 +114,7 @@ def test_folding_holes_leaves_fewer_rows_and_the_same_answers(story: LedgerStory
     assert answers(story) == before
     assert rows(story) == rows(story, "batch_id IS NULL") == 3
     kept = story.ask("SELECT batch_id, class::text, hole_count FROM folded_holes ORDER BY 2, 1")
-    assert sorted(kept) == sorted(
-        (each, *counted) for each in batches for counted in (("aborted", 3), ("control", 2))
-    )
+    assert sorted(kept) == sorted((each, *counted) for each in batches for counted in COUNTS)
     story.ledger.fold(FEED)
     assert (answers(story), rows(story)) == (before, 3)
 
@@ -201,6 +203,33 @@ def test_a_repair_of_an_old_batch_does_what_it_does_to_a_young_one(
     assert answers(story) == before
     counted = story.ask("SELECT sum(hole_count) FROM folded_holes")
     assert counted == story.ask("SELECT sum(hole_count) FROM hole WHERE batch_id IS NULL")
+
+
+@pytest.mark.parametrize("folded", [False, True], ids=["not folded", "folded"])
+@pytest.mark.usefixtures("all_is_old")
+def test_a_second_repair_of_a_batch_takes_no_holes_from_the_first(
+    story: LedgerStory, folded: bool
+) -> None:
+    """Both partitions of the second batch are landed again, one after the other, as they were."""
+    batches, was = land(story), holes_of(1)
+    first = repair(story, batches[1], 1, {1: was[1]})
+    if folded:
+        story.ledger.fold(FEED)
+        assert rows(story, "batch_id IS NULL") == 3
+    second = repair(story, batches[1], 0, {0: was[0]})
+    before = answers(story)
+    story.ledger.fold(FEED)
+    assert answers(story) == before
+    counts = story.ask(
+        "SELECT batch_id, class::text, sum(hole_count)"
+        "  FROM (SELECT batch_id, class, hole_count FROM hole WHERE retracted_by IS NULL"
+        "         UNION ALL SELECT batch_id, class, hole_count FROM folded_holes) own"
+        " WHERE batch_id IS NOT NULL AND hole_count > 0 GROUP BY 1, 2"
+    )
+    whole = {(each, *of) for each in batches if each != batches[1] for of in COUNTS}
+    assert set(counts) == whole | {(first, "aborted", 3), (first, "control", 1)} | {
+        (second, "control", 1)
+    }
 
 
 def sorted_counts(counts: Any) -> list[tuple[str, int]]:

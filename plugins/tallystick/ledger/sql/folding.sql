@@ -33,13 +33,17 @@ SELECT generation_id, run_offsets, 'committed', sum(record_count), sum(hole_coun
 -- name: fold_holes
 -- Replace the holes of batches that were committed weeks ago by one row for each log and class, or a
 -- few where there are many; no more than so many logs and classes at once. What each batch had stands
--- in its proof. Batches of holes alone keep theirs: the second reader finds them by these.
+-- in its proof. Batches of holes alone keep theirs: the second reader finds them by these. So do those
+-- of which a repair has taken something: their proofs name holes that are another's by now.
 WITH old AS (
        SELECT h.batch_id, h.generation_id, h.class, h.position, h.runs
          FROM batch b JOIN hole h USING (batch_id)
         WHERE b.feed = :feed AND b.state = 'published' AND b.record_count > 0
           AND b.committed_at < date_trunc('week', clock_timestamp() - :kept::interval)
-          AND h.retracted_by IS NULL),
+          AND h.retracted_by IS NULL
+          AND NOT EXISTS (SELECT FROM file_retraction gone WHERE gone.batch_id = b.batch_id)
+          AND NOT EXISTS (SELECT FROM hole gone
+                           WHERE gone.batch_id = b.batch_id AND gone.retracted_by IS NOT NULL)),
      chosen AS (
        SELECT generation_id, class FROM old GROUP BY generation_id, class HAVING count(*) > 1
         ORDER BY count(*) DESC, generation_id, class LIMIT :most),
@@ -62,11 +66,15 @@ SELECT generation_id, class, 0, range_agg(runs), sum(hole_count)
   FROM gone GROUP BY generation_id, class, piece;
 
 -- name: unfold_holes
--- Give batches their own rows again for those of these holes that are folded.
+-- Give batches their own rows again for those of these holes that are folded. One of which a repair
+-- has taken something has them: it was unfolded then, and is never folded again.
 WITH own AS (
        SELECT batch_id, generation_id, class::hole_class AS class, runs::int8multirange AS runs
          FROM unnest(:batch_ids::text[], :generation_ids::bigint[], :classes::text[], :runs::text[])
-              AS own(batch_id, generation_id, class, runs)),
+              AS own(batch_id, generation_id, class, runs)
+        WHERE NOT EXISTS (SELECT FROM file_retraction gone WHERE gone.batch_id = own.batch_id)
+          AND NOT EXISTS (SELECT FROM hole gone
+                           WHERE gone.batch_id = own.batch_id AND gone.retracted_by IS NOT NULL)),
      folded AS (
        DELETE FROM hole h
         USING (SELECT generation_id, class, range_agg(runs) AS runs FROM own
