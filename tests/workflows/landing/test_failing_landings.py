@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tallystick.domain.batches.paths import LOG_ANSWER_NAME
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.verdicts import Verdict
 from tallystick.settings.feed import SparkSettings
@@ -152,3 +154,29 @@ def test_what_older_attempts_still_do_is_ended_before_the_next_one_reads(story: 
     assert ended_before_reading[: len(record.attempts)] == [
         each.attempt.attempt_id for each in record.attempts
     ]
+
+
+class BrokenAnswers:
+    """A store; a defect of ours is met wherever the answer about a log is kept."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write(self, path: str, content: bytes) -> None:
+        if path.endswith(LOG_ANSWER_NAME):
+            raise TypeError("a defect")
+        self._store.write(path, content)
+
+
+def test_a_defect_in_what_is_done_beside_a_landing_is_told(story: Story) -> None:
+    services = story.services()
+    broken: Any = BrokenAnswers(services.store)
+
+    with pytest.raises(TypeError, match="a defect"):
+        land_feed(replace(services, store=broken), None, OWNER)
+
+    land_feed(services, None, OWNER)
+    assert story.published_offsets() == {0: list(range(10))}

@@ -7,8 +7,8 @@ what failed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -111,9 +111,9 @@ def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutco
     """Land, verify, commit and publish one batch, from wherever it stands."""
     commit: CommitReport | None = None
     try:
-        with ThreadPoolExecutor(1, thread_name_prefix="later") as pool:
+        with _later() as later:
             attempt_id = AttemptId(services.new_id())
-            done = landed(services, batch_id, attempt_id, owner, later=pool.submit)
+            done = landed(services, batch_id, attempt_id, owner, later=later)
             if done:
                 commit = verify_and_commit(services, done.attempt, just_read=done.just_read)
         if not commit and services.ledger.committed_batch(batch_id) is None:
@@ -125,3 +125,15 @@ def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutco
     except IngestionError as error:
         log.error("%s", error)
         return BatchOutcome(batch_id, commit, None, None, error)
+
+
+@contextmanager
+def _later() -> Iterator[Callable[[Callable[[], None]], object]]:
+    """Takes work that a thread does meanwhile; it has ended with the block, and its errors are
+    raised then.
+    """
+    begun: list[Future[None]] = []
+    with ThreadPoolExecutor(1, thread_name_prefix="later") as pool:
+        yield lambda work: begun.append(pool.submit(work))
+    for each in begun:
+        each.result()
