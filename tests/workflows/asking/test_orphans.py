@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.verdicts import Verdict
-from tallystick.errors import SourceChanged
+from tallystick.errors import ApplicationFailed, SourceChanged
 from tallystick.ports.findings import StoredFinding
+from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
@@ -39,6 +41,7 @@ from tests.workflows.asking.test_asked_by_offsets import halved
 
 LONG, OVER = timedelta(hours=1), timedelta(0)
 A1, U1 = FindingCode.EXPIRED, FindingCode.COULD_NOT_TELL
+UNREADABLE = FindingCode.UNREADABLE_RECORD
 CLAIMED = {(0, 10, 20), (1, 10, 20)}
 
 
@@ -51,6 +54,28 @@ class Orphan(ScriptedSpark):
         if self.ending:
             self.ending()
         return super().interrupt(attempt_id)
+
+
+class Dying(Orphan):
+    """Its applications die in mid-work, and leave what their tasks have written."""
+
+    def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
+        plan = LandingPlan.from_json(self._text(order.plan_uri))
+        started("local")
+        try:
+            reason = self._failure(plan)
+        except ApplicationFailed:
+            self._store.write(f"{self._path(plan.output)}/_temporary/0/part", b"rows")
+            raise
+        assert reason is None
+        self._write(plan)
+
+
+def dying(story: Story, *records: tuple[int, int]) -> Dying:
+    """Each that reads one of these records, by partition and offset, runs out of memory."""
+    spark = Dying(story.broker, story.services().store)
+    spark.longest_orphan, spark.deadly = LONG, set(records)
+    return spark
 
 
 def orphan(story: Story, longest: timedelta, *, is_heard: bool = True) -> Orphan:
@@ -257,3 +282,55 @@ def test_what_is_quarantined_is_moved_before_its_application_is_ended(story: Sto
 
     assert spark.interrupted == [FIRST]
     assert len(quarantined(story)) == 1
+
+
+EVERY_RECORD = tuple((partition, offset) for partition in (0, 1) for offset in range(30))
+
+
+def test_a_batch_whose_applications_only_die_is_halved_while_the_log_has_it_all(
+    story: Story,
+) -> None:
+    spark = dying(story, *EVERY_RECORD)
+    services = beside(story, spark)
+    for _ in range(2):
+        land_feed(services, None, TWO)
+    spark.interrupted.clear()
+    assert told(dry_run(services, None).findings) == set()
+    assert spark.interrupted == [], "a look ends nothing"
+
+    report = plan_feed(services, None, TWO)
+
+    assert [len(each.ranges) for each in report.batches] == [1, 1]
+    assert not report.findings
+    assert len(spark.interrupted) == 1, "the other one is swept"
+
+
+def test_a_record_that_every_application_dies_at_is_found_while_the_log_has_it(
+    story: Story,
+) -> None:
+    services = beside(story, dying(story, (0, 13)))
+    for _ in range(4):
+        land_feed(services, None, TWO)
+
+    told_of = [each.finding for each in services.ledger.findings(FEED)]
+    assert [(each.code, each.from_offset) for each in told_of] == [(UNREADABLE, 13)]
+    assert story.published_offsets() == {
+        0: [each for each in range(20) if each != 13],
+        1: list(range(20)),
+    }
+
+
+def test_it_is_left_whole_where_the_log_may_be_another_than_was_read(story: Story) -> None:
+    spark = dying(story, *EVERY_RECORD)
+    services = beside(story, spark)
+    for _ in range(2):
+        land_feed(services, None, TWO)
+    for log in story.broker.logs.values():
+        log.epoch += 1
+    spark.interrupted.clear()
+
+    report = plan_feed(services, None, TWO)
+
+    assert [len(each.ranges) for each in report.adopted] == [2]
+    assert told(report.findings) == {(U1, Verdict.UNKNOWN)}
+    assert spark.interrupted == []

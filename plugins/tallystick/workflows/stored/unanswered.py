@@ -14,6 +14,7 @@ from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
 from tallystick.domain.identities import AttemptId, BatchId
+from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_unasked_attempts import as_told, is_of_attempts
 from tallystick.errors import (
@@ -27,6 +28,7 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.stored.staged_attempts import (
     attempts_in,
     batch_quarantined_at,
+    epochs_of,
     is_unfinished,
     quarantined_at,
 )
@@ -53,6 +55,8 @@ class Unanswered:
     _passed: set[BatchId] = field(default_factory=set)
     _ended: dict[AttemptId, bool] = field(default_factory=dict)
     """The attempts whose applications were to be ended, and whether anybody has answered."""
+    _seen: BrokerSnapshot | None = None
+    """Of the log, once it was asked."""
 
     @classmethod
     def for_look(cls, services: Services) -> Unanswered:
@@ -81,7 +85,8 @@ class Unanswered:
         never saw may be another ledger's: neither is ended.
 
         An orphan is left as long as it may live, for it may have read what nobody can read again.
-        A run ends it then. A look ends none, so it goes on saying what is told.
+        A run ends it then. A look ends none, so it goes on saying what is told. Where the log has
+        all of it, nobody waits: a batch whose applications only die would never be taken apart.
         """
         services, attempt_id = self.services, staging.attempt_id
         if not is_unfinished(services, staging):
@@ -89,12 +94,23 @@ class Unanswered:
         unheard = services.ledger.unheard_seconds(attempt_id)
         if unheard is None or unheard < 0:
             return
+        if self._is_in_log(staging):
+            self._is_ended(staging)
+            return
         longest = services.spark.longest_orphan
         if unheard < longest.total_seconds() or not self._is_ended(staging):
             raise AttemptUnfinished(
                 str(staging),
                 f"nobody has ended its Spark application, which may outlive its task by {longest}",
             )
+
+    def _is_in_log(self, staging: StagingPath) -> bool:
+        """True when the log has all that the batch has at risk, as the attempt was to read it."""
+        services, batch_id = self.services, staging.batch_id
+        at_risk = services.ledger.offsets_at_risk([batch_id]).get(batch_id, ())
+        self._seen = self._seen or services.broker.snapshot(services.topic)
+        epochs = epochs_of(services, staging)
+        return all(each.is_in_log(self._seen, epochs) for each in at_risk)
 
     def _is_ended(self, staging: StagingPath) -> bool:
         if not self.ends_orphans:
