@@ -101,7 +101,9 @@ class _OperatorRunner:
         )
 
     def interrupt(self, attempt_id: str) -> bool:
-        """Nothing: in client mode an application has died with the task that started it."""
+        """Nothing: in client mode an application has died with the task that started it, and in
+        cluster mode it ends itself.
+        """
         return True
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
@@ -176,6 +178,7 @@ class _OperatorRunner:
         from tallystick.wiring import spark_place
 
         feed, operator = self._operator.feed, self._operator
+        longest = feed.spark.max_application_time
         command = submit_command(
             spark_place(feed, airflow_connection),
             application=str(application),
@@ -183,6 +186,7 @@ class _OperatorRunner:
             plan_uri=plan_uri,
             feed_conf=feed.spark.conf,
             has_secrets=bool(secrets),
+            longest=longest,
         )
         log = SubmitLog()
 
@@ -205,7 +209,6 @@ class _OperatorRunner:
         operator.py_files = command.py_files
         operator.env_vars = command.environment() or None
         operator.listener = listener
-        longest = feed.spark.max_application_time
         with (
             work_directory(secrets) as operator.directory,
             ended_after(longest, operator.end) as deadline,

@@ -62,7 +62,8 @@ class SparkRunner(Protocol):
 
         False: a server that is shared does not answer, and may take as long for the next attempt.
         An application of spark-submit is not asked: in client mode it has died with the process
-        that started it. Raises nothing: an attempt that can't be interrupted can commit nothing.
+        that started it, and in cluster mode `longest_orphan` alone says when it has ended, whatever
+        is answered here. Raises nothing: an attempt that can't be interrupted can commit nothing.
         """
         ...
 

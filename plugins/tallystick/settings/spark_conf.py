@@ -38,6 +38,8 @@ REFUSED: Final = {
     "spark.sql.sources.useV1SourceList": _SET_BY_THE_LANDING,
     "spark.submit.deployMode": "the Spark connection names the deploy mode",
     "spark.submit.pyFiles": "the landing ships its own code",
+    "spark.tallystick.*": "the landing sets it",
+    "spark.yarn.maxAppAttempts": "the next try is another attempt, in a directory of its own",
 }
 _SECRET_KEY: Final = re.compile(
     r"pass(word|wd|phrase)|secret|token$|credential|jaas|access[._-]?key|account[._-]?key|api[._-]?key",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from tallystick.spark.parent_death import die_with_parent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+LONGEST_SECONDS: Final = "spark.tallystick.longestSeconds"
+"""The property that says how long a driver may go on of which no other process can tell."""
 
 
 def run(kind: str, work: Callable[[SparkSession, str], str]) -> NoReturn:
@@ -32,6 +36,18 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
+def end_after(seconds: float, kind: str) -> None:
+    """End this process then, whatever it does: a driver in a cluster outlives its spark-submit."""
+
+    def end() -> None:
+        say(f"{kind} failed: the application has run for {seconds} seconds, and ends itself")
+        os._exit(1)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+
+
 def _exit_code(kind: str, work: Callable[[SparkSession, str], str], uri: str) -> int:
     # These imports take a second, and the guard comes before all that takes time.
     from pyspark.sql import SparkSession
@@ -41,6 +57,8 @@ def _exit_code(kind: str, work: Callable[[SparkSession, str], str], uri: str) ->
     spark = SparkSession.builder.getOrCreate()
     try:
         say(f"application {spark.conf.get('spark.app.id')}")
+        if longest := spark.conf.get(LONGEST_SECONDS, None):
+            end_after(float(longest), kind)
         done = work(spark, spark.read.text(uri, wholetext=True).head().value)
     except Exception as error:  # noqa: BLE001 - the edge: whatever it is, say it and fail
         say(f"{kind} failed: {failure_of(error)}")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
+from tallystick.spark.application import LONGEST_SECONDS
 from tallystick.spark.cluster_zip import ARCHIVE_NAME
 from tallystick.spark.kafka_access import SECRETS_FILE
 from tallystick.spark.place import SparkPlace
@@ -95,14 +97,15 @@ def submit_command(
     plan_uri: str,
     feed_conf: Mapping[str, str],
     has_secrets: bool,
+    longest: timedelta,
 ) -> SubmitCommand:
-    """The command that carries out the plan at this URI."""
+    """The command that carries out the plan at this URI, and may take so long."""
     return SubmitCommand(
         place=place,
         application=application,
         name=name,
         plan_uri=plan_uri,
-        conf=landing_conf(place, feed_conf),
+        conf=landing_conf(place, feed_conf) | _bounds(place, longest),
         py_files=ARCHIVE_NAME,
         # In local mode, driver and tasks already run where the file lies.
         files=SECRETS_FILE if has_secrets and not place.is_local else None,
@@ -120,3 +123,12 @@ def landing_conf(place: SparkPlace, feed_conf: Mapping[str, str]) -> dict[str, s
         given = (JAVA_TIME_ZONE, place.conf.get(key), feed_conf.get(key))
         conf[key] = " ".join(each for each in given if each)
     return conf
+
+
+def _bounds(place: SparkPlace, longest: timedelta) -> dict[str, str]:
+    """A driver in the cluster may outlive its spark-submit, so it ends itself; nobody starts a
+    second one in its place, in the same directory.
+    """
+    if place.deploy_mode == "client":
+        return {}
+    return {LONGEST_SECONDS: str(longest.total_seconds()), "spark.yarn.maxAppAttempts": "1"}

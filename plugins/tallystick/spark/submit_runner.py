@@ -43,7 +43,9 @@ SEARCH_APPLICATION: Final = "search.py"
 
 
 def longest_orphan(place: SparkPlace, longest: timedelta) -> timedelta:
-    """How long a driver may outlive its spark-submit; `longest` is what an application may take."""
+    """How long a driver may outlive its spark-submit; `longest` is what an application may take:
+    in cluster mode the driver itself sees to that.
+    """
     return timedelta(0) if place.deploy_mode == "client" else longest
 
 
@@ -85,7 +87,9 @@ class SubmitRunner:
         return longest_orphan(self._place, self._longest)
 
     def interrupt(self, attempt_id: str) -> bool:
-        """Nothing: in client mode an application has died with the process that started it."""
+        """Nothing: in client mode an application has died with the process that started it, and in
+        cluster mode it ends itself.
+        """
         return True
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
@@ -110,6 +114,7 @@ class SubmitRunner:
             plan_uri=order.plan_uri,
             feed_conf=self._feed_conf,
             has_secrets=bool(self._kafka_secrets),
+            longest=self._longest,
         )
         log, exit_code = self._ended(command, self._kafka_secrets, heard, f"batch {order.batch_id}")
         if exit_code != 0:
@@ -127,6 +132,7 @@ class SubmitRunner:
             plan_uri=order.plan_uri,
             feed_conf=self._feed_conf,
             has_secrets=False,
+            longest=self._longest,
         )
         log, exit_code = self._ended(command, {}, _Heard(), f"scrub {order.scrub_id}")
         if exit_code != 0:
@@ -178,7 +184,9 @@ def _follow(output: IO[str], heard: _Heard, deadline: Deadline) -> SubmitLog:
 def _process(
     command: SubmitCommand, directory: Path
 ) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    """The running spark-submit and its output; leaving early kills it and its driver."""
+    """The running spark-submit and its output; leaving early kills it, and in client mode its
+    driver.
+    """
     argv = command.argv()
     logger.info("starting spark-submit on %s: %s", command.place.master, command.name)
     try:
@@ -210,7 +218,7 @@ def _process(
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """End spark-submit and its driver, unless they have ended."""
+    """End spark-submit, and in client mode its driver, unless they have ended."""
     if process.poll() is None:  # not reaped yet, so the id is still its
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from tallystick.spark.application import LONGEST_SECONDS
 from tallystick.spark.command import SubmitCommand, landing_conf, submit_command
 from tallystick.spark.place import SparkPlace
 
@@ -21,6 +23,7 @@ def command(place: SparkPlace, *, has_secrets: bool = False, **conf: str) -> Sub
         plan_uri="hdfs://nn/_staging/plan.json",
         feed_conf=conf,
         has_secrets=has_secrets,
+        longest=timedelta(hours=6),
     )
 
 
@@ -49,6 +52,13 @@ def test_the_secrets_file_is_shipped_where_other_machines_need_it(
     place: SparkPlace, has_secrets: bool, expected: str | None
 ) -> None:
     assert command(place, has_secrets=has_secrets).files == expected
+
+
+def test_a_driver_in_a_cluster_is_told_to_end_itself_and_is_started_once() -> None:
+    bounds = {LONGEST_SECONDS: "21600.0", "spark.yarn.maxAppAttempts": "1"}
+
+    assert command(YARN, **{"spark.yarn.maxAppAttempts": "2"}).conf.items() >= bounds.items()
+    assert not bounds.keys() & command(LOCAL).conf.keys()
 
 
 def test_the_feed_goes_over_the_connection_and_the_connection_over_the_defaults() -> None:

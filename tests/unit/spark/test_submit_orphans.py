@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,3 +20,25 @@ def test_a_driver_outlives_its_spark_submit_in_cluster_mode_alone(
     mode: str, longest: timedelta
 ) -> None:
     assert longest_orphan(SparkPlace("yarn", deploy_mode=mode), HOURS) == longest
+
+
+HANGS = """
+import time
+from tallystick.spark.application import end_after
+
+end_after(0.5, "landing")
+time.sleep(600)
+"""
+
+
+def test_a_driver_that_hangs_ends_itself() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", HANGS],
+        env={"PYTHONPATH": str(Path(__file__).resolve().parents[3] / "plugins")},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "landing failed: the application has run for 0.5 seconds" in ended.stdout
