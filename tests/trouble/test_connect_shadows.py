@@ -127,3 +127,17 @@ def test_each_function_that_a_full_read_calls_is_known_from_another(
             require_own_functions(session.spark)
     finally:
         session.close()
+
+
+def test_a_setting_that_the_work_sets_away_is_no_other_function(
+    spark_connect: str, sandbox: Sandbox
+) -> None:
+    """`offset` and `partition` are reserved words then."""
+    sandbox.up(only=["spark-connect"])
+    session = server_at(spark_connect)._opened(str(uuid4()), 1)
+    try:
+        session.spark.conf.set("spark.sql.ansi.enabled", "true")
+        session.spark.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
+        require_own_functions(session.spark)
+    finally:
+        session.close()

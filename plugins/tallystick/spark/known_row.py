@@ -13,11 +13,11 @@ from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
 from tallystick.spark.functions import functions_of
 from tallystick.spark.row_hash_columns import HALVES, PLACE
-from tallystick.spark.session_settings import SessionChanged
+from tallystick.spark.session_settings import DEFAULTS, SessionChanged, session_settings
 from tallystick.spark.slice_sums import AGGREGATES, SCHEMA
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
 _PARTITION: Final = 3
 _OFFSET: Final = (5 << 32) + 7
@@ -47,13 +47,10 @@ def require_own_functions(spark: SparkSession) -> None:
 
     An error that says that the server is lost is raised as it is.
     """
-    expr = functions_of(spark).expr
-    headers = [{"key": key, "value": value} for key, value in _HEADERS]
-    row = (_PARTITION, _OFFSET, _TIMESTAMP_MICROS, 0, _KEY, _VALUE, headers)
-    known = spark.createDataFrame([row], SCHEMA).coalesce(1)
-    sums = known.selectExpr(*_FIELDS).selectExpr(*_CONTENT).agg(*(expr(each) for each in _SUMS))
     try:
-        [found] = sums.collect()
+        # As the work itself was done: the cluster may have `offset` for a reserved word.
+        with session_settings(spark, DEFAULTS):
+            found = _asked(spark)
     except Exception as error:
         if is_lost(error):
             raise
@@ -66,6 +63,16 @@ def require_own_functions(spark: SparkSession) -> None:
         failure = f"another {', '.join(wrong)}"
     # Not while the error is handled: what the wire says of it would be told in place of this.
     raise SessionChanged(f"other code has changed functions of the session: {failure}")
+
+
+def _asked(spark: SparkSession) -> Row:
+    expr = functions_of(spark).expr
+    headers = [{"key": key, "value": value} for key, value in _HEADERS]
+    row = (_PARTITION, _OFFSET, _TIMESTAMP_MICROS, 0, _KEY, _VALUE, headers)
+    known = spark.createDataFrame([row], SCHEMA).coalesce(1)
+    sums = known.selectExpr(*_FIELDS).selectExpr(*_CONTENT).agg(*(expr(each) for each in _SUMS))
+    [found] = sums.collect()
+    return found
 
 
 def _expected() -> dict[str, Any]:
