@@ -8,10 +8,11 @@ from time import monotonic, sleep
 
 import psycopg
 
+from tallystick.ports.proofs import DirectoryLook
 from tests.support.ledger_story import FEED, LedgerStory
 
 DAY = timedelta(days=1)
-ONE, OTHER = b"1" * 32, b"2" * 32
+ONE, OTHER = DirectoryLook(b"1" * 32), DirectoryLook(b"2" * 32)
 
 
 def test_two_looks_of_which_each_forgets_what_the_other_keeps_do_not_block_each_other(

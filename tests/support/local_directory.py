@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -37,6 +38,10 @@ class LocalFileStore(RowAnswers):
     def uri(self, path: str) -> str:
         """The path as file://, not escaped: Hadoop takes a URI's path literally."""
         return f"file://{self._local(path)}"
+
+    def clock_ms(self) -> int | None:
+        """The machine's time."""
+        return time.time_ns() // 1_000_000
 
     def require_writable(self, root: str) -> None:
         """Return if a small landing went well under the root."""

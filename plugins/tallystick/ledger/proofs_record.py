@@ -15,7 +15,9 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.rows import in_utc
 from tallystick.ports.proofs import (
+    BatchPlace,
     CommittedDirectory,
+    DirectoryLook,
     FileState,
     HoleSpan,
     LandedCounts,
@@ -28,10 +30,19 @@ class PostgresProofs:
 
     _connection: LedgerConnection
 
-    def directories(self, feed: FeedName) -> Sequence[CommittedDirectory]:
-        """Every committed batch's directory."""
+    def batch_places(self, feed: FeedName) -> Sequence[BatchPlace]:
+        """Where every committed batch lies."""
         with self._connection.reading() as transaction:
-            return [_directory(row) for row in transaction.rows("directories", feed=feed)]
+            return [BatchPlace(*_place(row)) for row in transaction.rows("batch_places", feed=feed)]
+
+    def directories(
+        self, feed: FeedName, of: Collection[BatchId] | None = None
+    ) -> Sequence[CommittedDirectory]:
+        """The directories of these committed batches, or of all."""
+        batch_ids = None if of is None else list(of)
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("directories", feed=feed, batch_ids=batch_ids)
+        return [_directory(row) for row in rows]
 
     def landed_counts(self, feed: FeedName) -> Mapping[GenerationId, LandedCounts]:
         """Rows, holes and losses of each generation that has any."""
@@ -101,30 +112,32 @@ class PostgresProofs:
         with self._connection.writing() as transaction:
             transaction.change("record_offsets_look", batch_id=batch_id, is_clean=is_clean)
 
-    def directory_looks(self, feed: FeedName, every: timedelta) -> Mapping[BatchId, bytes]:
-        """Digests of the directories that were as committed."""
+    def directory_looks(self, feed: FeedName, every: timedelta) -> Mapping[BatchId, DirectoryLook]:
+        """The directories that were as committed."""
         with self._connection.reading() as transaction:
             rows = transaction.rows("directory_looks", feed=feed, every=every)
-        return {BatchId(row.batch_id): row.digest for row in rows}
+        return {BatchId(row.batch_id): DirectoryLook(row.digest, row.shown_as) for row in rows}
 
     def note_directory_looks(
         self,
-        as_committed: Mapping[BatchId, bytes],
+        as_committed: Mapping[BatchId, DirectoryLook],
         others: Collection[BatchId],
         *,
         compared_at: datetime,
     ) -> None:
-        """Keep digests of directories that are as committed, and forget those of the others."""
+        """Keep that directories are as committed, and forget the others."""
         # Two transactions: of two looks at once each may forget what the other one keeps.
         with self._connection.writing() as transaction:
             transaction.change("forget_directory_looks", batch_ids=list(others))
         with self._connection.writing() as transaction:
             transaction.change(
-                "note_directory_looks",
-                batch_ids=list(as_committed),
-                digests=list(as_committed.values()),
-                compared_at=compared_at,
+                "note_directory_looks", **_columns(as_committed), compared_at=compared_at
             )
+
+    def note_shown_directories(self, looks: Mapping[BatchId, DirectoryLook]) -> None:
+        """Keep how directories are shown whose entries are those on record."""
+        with self._connection.writing() as transaction:
+            transaction.change("note_shown_directories", **_columns(looks))
 
     def newest_look(self, feed: FeedName, root: str) -> int | None:
         """How far the readers' directories were compared."""
@@ -138,8 +151,25 @@ class PostgresProofs:
             transaction.change("note_look", feed=feed, root=root, changed_ms=changed_ms)
 
 
-def _directory(row: Any) -> CommittedDirectory:
+def _columns(looks: Mapping[BatchId, DirectoryLook]) -> dict[str, list[Any]]:
+    return {
+        "batch_ids": list(looks),
+        "digests": [each.digest for each in looks.values()],
+        "shown_as": [each.shown_as for each in looks.values()],
+    }
+
+
+def _place(row: Any) -> tuple[BatchPath, AttemptId, bool, bytes]:
     hour = in_utc(row.label).replace(minute=0, second=0, microsecond=0)
+    return (
+        BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, BatchId(row.batch_id)),
+        AttemptId(row.committed_by),
+        row.state == BatchState.PUBLISHED.value,
+        row.manifest_sha256,
+    )
+
+
+def _directory(row: Any) -> CommittedDirectory:
     files = zip(
         row.names or (),
         row.lengths or (),
@@ -148,9 +178,5 @@ def _directory(row: Any) -> CommittedDirectory:
         strict=True,
     )
     return CommittedDirectory(
-        path=BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, BatchId(row.batch_id)),
-        attempt_id=AttemptId(row.committed_by),
-        is_published=row.state == BatchState.PUBLISHED.value,
-        manifest_sha256=row.manifest_sha256,
-        files={name: FileState(*facts) for name, *facts in files},
+        *_place(row), files={name: FileState(*facts) for name, *facts in files}
     )

@@ -1023,8 +1023,10 @@ COMMENT ON SEQUENCE public.commit_number IS 'The order of commits; never a clock
 CREATE TABLE public.directory_look (
     batch_id text NOT NULL,
     digest bytea NOT NULL,
+    shown_as bytea,
     compared_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT directory_look_digest_check CHECK ((octet_length(digest) = 32))
+    CONSTRAINT directory_look_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT directory_look_shown_as_check CHECK ((octet_length(shown_as) = 32))
 )
 WITH (fillfactor='70');
 
@@ -1036,6 +1038,11 @@ COMMENT ON TABLE public.directory_look IS 'Published directories whose files and
 
 COMMENT ON COLUMN public.directory_look.digest IS 'Of how the directory was listed then, and of what the ledger had of it: while both are as they were,
 its files are asked again when they are due.';
+
+-- COLUMN directory_look.shown_as, COMMENT
+
+COMMENT ON COLUMN public.directory_look.shown_as IS 'Of how its parent''s listing showed the directory before: while that is as it was, the directory is
+listed again when it is due. NULL where its own time can''t tell that something was changed.';
 
 -- feed, TABLE
 

@@ -26,7 +26,8 @@ class StoredEntry:
     version: str = field(default="", compare=False)
     """Of a file, another one whenever its bytes were written anew, another file took its place, or
     its owner, group or mode has changed; empty where the store can't tell. What its blocks have
-    become on their disks changes nothing."""
+    become on their disks changes nothing. Of a directory, another one whenever an entry came, went
+    or was replaced after `changed_ms`; not where bytes were added to one, or cut off."""
 
 
 class FileStore(Protocol):
@@ -37,6 +38,10 @@ class FileStore(Protocol):
 
     def uri(self, path: str) -> str:
         """The path as Spark must be given it, with scheme and authority."""
+        ...
+
+    def clock_ms(self) -> int | None:
+        """The file system's own time, which it gives to what is changed; None if it tells none."""
         ...
 
     def require_writable(self, root: str) -> None:

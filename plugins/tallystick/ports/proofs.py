@@ -30,16 +30,14 @@ class FileState:
 
 
 @dataclass(frozen=True, slots=True)
-class CommittedDirectory:
-    """One committed batch's directory, and what readers must find in it."""
+class BatchPlace:
+    """Where one committed batch lies."""
 
     path: BatchPath
     attempt_id: AttemptId
     is_published: bool
     manifest_sha256: bytes
     """Of its manifest's text."""
-    files: Mapping[str, FileState]
-    """By name; without those that a repair has replaced."""
 
     @property
     def batch_id(self) -> BatchId:
@@ -50,6 +48,24 @@ class CommittedDirectory:
     def staging(self) -> str:
         """Where the files lie until they are published."""
         return StagingPath(self.path.root, self.batch_id, self.attempt_id).data
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedDirectory(BatchPlace):
+    """One committed batch's directory, and what readers must find in it."""
+
+    files: Mapping[str, FileState]
+    """By name; without those that a repair has replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryLook:
+    """Of a published directory that was as committed: how it was listed, and shown."""
+
+    digest: bytes
+    """Of its entries, and of what the ledger has of it."""
+    shown_as: bytes | None = None
+    """Of its own entry in its parent's listing before; None where that can't tell of a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +103,14 @@ class OffsetsToRead:
 class ProofsRecord(Protocol):
     """The part of the ledger that reconciliation and repair ask; raises what `Ledger` raises."""
 
-    def directories(self, feed: FeedName) -> Sequence[CommittedDirectory]:
-        """Every committed batch's directory, in the order of the commits."""
+    def batch_places(self, feed: FeedName) -> Sequence[BatchPlace]:
+        """Where every committed batch lies, in the order of the commits."""
+        ...
+
+    def directories(
+        self, feed: FeedName, of: Collection[BatchId] | None = None
+    ) -> Sequence[CommittedDirectory]:
+        """The directories of these committed batches, or of all, in the order of the commits."""
         ...
 
     def landed_counts(self, feed: FeedName) -> Mapping[GenerationId, LandedCounts]:
@@ -122,22 +144,29 @@ class ProofsRecord(Protocol):
         """Keep that the batch's offset columns were read again."""
         ...
 
-    def directory_looks(self, feed: FeedName, every: timedelta) -> Mapping[BatchId, bytes]:
-        """Digests of the directories that were as committed when they were asked, no longer ago
-        than this by the ledger's clock, and of whose rows no look since was not clean (L2, L3).
+    def directory_looks(self, feed: FeedName, every: timedelta) -> Mapping[BatchId, DirectoryLook]:
+        """The directories that were as committed when they were asked, no longer ago than this by
+        the ledger's clock, and of whose rows no look since was not clean (L2, L3). `shown_as` is
+        None for a batch of which a repair has replaced files.
         """
         ...
 
     def note_directory_looks(
         self,
-        as_committed: Mapping[BatchId, bytes],
+        as_committed: Mapping[BatchId, DirectoryLook],
         others: Collection[BatchId],
         *,
         compared_at: datetime,
     ) -> None:
-        """Keep digests of directories that are as committed, and forget those of the others.
+        """Keep that directories are as committed, and forget the others.
 
         `compared_at` is when the look began, by the ledger's clock.
+        """
+        ...
+
+    def note_shown_directories(self, looks: Mapping[BatchId, DirectoryLook]) -> None:
+        """Keep how directories are shown whose entries are those on record; when these were asked
+        stays as it is.
         """
         ...
 

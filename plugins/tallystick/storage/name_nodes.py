@@ -69,6 +69,15 @@ class NameNode:
         )
         return bool(answer.json()["boolean"]) if answer.content else None
 
+    def date(self) -> str:
+        """The header that says when it answers; empty if it doesn't."""
+        answer = self.session.get(
+            f"{self.hdfs.url.rstrip('/')}/webhdfs/v1/",
+            params={"op": "GETFILESTATUS", "doas": self.proxy_user},
+            timeout=self.timeout,
+        )
+        return str(answer.headers.get("Date", ""))
+
 
 Ask = Callable[[NameNode], T]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from uuid import uuid4
 
@@ -25,10 +26,12 @@ from tallystick.storage.refusals import Refusal
 from tallystick.storage.row_answers import RowAnswers
 
 _CHUNK_BYTES: Final = 1 << 20
+_DATE_CHARS: Final = len("Thu, 01 Jan 1970 00:00:00 GMT")
 # A file that is written anew has another id; one that is appended to or truncated, another time.
 _TOLD_BY: Final = (
     "fileId",
     "modificationTime",
+    "childrenNum",
     "permission",
     "owner",
     "group",
@@ -55,6 +58,15 @@ class WebHdfsFileStore(RowAnswers):
     def uri(self, path: str) -> str:
         """The path with scheme and authority, not escaped: Hadoop takes a URI's path literally."""
         return self._file_system + checked(path)
+
+    def clock_ms(self) -> int | None:
+        """The time of the NameNode's answers, to the second; a gateway's where one answers."""
+        try:
+            told = self._name_nodes.ask("/", lambda node: node.date())
+            # A NameNode writes the header twice.
+            return int(parsedate_to_datetime(told[:_DATE_CHARS]).timestamp()) * 1000
+        except (StorageRefused, ValueError):
+            return None
 
     def require_writable(self, root: str) -> None:
         """Return if a small landing went well under the root."""

@@ -1,6 +1,14 @@
+-- name: batch_places
+-- Committed batches without their files, in the order of the commits.
+SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::text AS state,
+       v.sha256 AS manifest_sha256
+  FROM batch b JOIN verification v USING (verification_id)
+ WHERE b.feed = :feed AND b.committed_by IS NOT NULL
+ ORDER BY b.commit_number;
+
 -- name: directories
--- Committed batches with their files as arrays, in the order of the commits; retracted files are not
--- among them.
+-- Committed batches, or these of them, with their files as arrays, in the order of the commits;
+-- retracted files are not among them.
 SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::text AS state,
        v.sha256 AS manifest_sha256,
        held.names, held.lengths, held.checksums, held.record_counts
@@ -13,6 +21,7 @@ SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::
           AND NOT EXISTS (SELECT FROM file_retraction gone
                            WHERE gone.batch_id = f.batch_id AND gone.name = f.name)) held
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
+   AND (:batch_ids::text[] IS NULL OR b.batch_id = ANY(:batch_ids::text[]))
  ORDER BY b.commit_number;
 
 -- name: replacements
@@ -54,7 +63,10 @@ SELECT feed, :root, :changed_ms FROM feed WHERE feed = :feed
 -- name: directory_looks
 -- Directories that were as committed when they were asked, no longer ago than this, and that no look
 -- at their rows has found otherwise since, or could not read. What L4 says is of the broker, too.
-SELECT l.batch_id, l.digest
+-- A repair changes what the ledger has of a directory, without a change of the directory at first.
+SELECT l.batch_id, l.digest,
+       CASE WHEN NOT EXISTS (SELECT FROM file_retraction gone WHERE gone.batch_id = l.batch_id)
+            THEN l.shown_as END AS shown_as
   FROM directory_look l JOIN batch b USING (batch_id)
  WHERE b.feed = :feed AND l.compared_at > clock_timestamp() - :every::interval
    AND l.compared_at <= clock_timestamp()
@@ -64,11 +76,24 @@ SELECT l.batch_id, l.digest
 
 -- name: note_directory_looks
 -- Directories are as committed, by a look that began then.
-INSERT INTO directory_look (batch_id, digest, compared_at)
-SELECT batch_id, digest, :compared_at
-  FROM unnest(:batch_ids::text[], :digests::bytea[]) AS seen(batch_id, digest)
+INSERT INTO directory_look (batch_id, digest, shown_as, compared_at)
+SELECT batch_id, digest, shown_as, :compared_at
+  FROM unnest(:batch_ids::text[], :digests::bytea[], :shown_as::bytea[])
+       AS seen(batch_id, digest, shown_as)
  ORDER BY batch_id
-    ON CONFLICT (batch_id) DO UPDATE SET digest = excluded.digest, compared_at = excluded.compared_at;
+    ON CONFLICT (batch_id) DO UPDATE
+   SET digest = excluded.digest, shown_as = excluded.shown_as, compared_at = excluded.compared_at;
+
+-- name: note_shown_directories
+-- What was listed in directories is what was compared before; only how they were shown is news.
+UPDATE directory_look l SET shown_as = seen.shown_as
+  FROM (SELECT batch_id, s.shown_as
+          FROM directory_look
+          JOIN unnest(:batch_ids::text[], :digests::bytea[], :shown_as::bytea[])
+               AS s(batch_id, digest, shown_as) USING (batch_id, digest)
+         WHERE directory_look.shown_as IS DISTINCT FROM s.shown_as
+         ORDER BY batch_id FOR UPDATE OF directory_look) seen
+ WHERE l.batch_id = seen.batch_id;
 
 -- name: forget_directory_looks
 -- Directories are not as committed, so each look asks them again. Two looks lock rows in one order.

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Final
 
+from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import AccountedRange, Manifest
 from tallystick.domain.batches.states import HoleClass, Isolation
@@ -21,7 +22,7 @@ from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.findings import Finding
-from tallystick.ports.proofs import CommittedDirectory
+from tallystick.ports.proofs import BatchPlace
 from tallystick.workflows.services import Services
 
 # To look at an offset is to fetch its batch: this is some hundred megabytes at most, once an hour.
@@ -32,29 +33,29 @@ _OF_TRANSACTIONS: Final = (HoleClass.CONTROL, HoleClass.ABORTED)
 
 def aborted_findings(
     services: Services,
-    directories: Sequence[CommittedDirectory],
+    places: Sequence[BatchPlace],
     accounts: Accounts,
     seen: Observation,
 ) -> list[Finding]:
     """Rows that read_committed batches hold, and that the broker says were aborted.
 
-    `directories` are in the order of their commits. Raises SourceError.
+    `places` are in the order of their commits. Raises SourceError.
     """
     logs = _logs_as_read(accounts, seen)
     manifests = [
-        (each, batch.manifest)
-        for each in directories[-_BATCHES_AT_MOST:]
+        batch.manifest
+        for each in places[-_BATCHES_AT_MOST:]
         if (batch := services.ledger.committed_batch(each.batch_id))
     ]
     transactional = {
         part.planned.offsets.partition.partition
-        for _, manifest in manifests
+        for manifest in manifests
         for part in manifest.ranges
         if any(part.holes.get(kind) for kind in _OF_TRANSACTIONS)
     }
     found: list[Finding] = []
     budget = _OFFSETS_AT_MOST
-    for directory, manifest in reversed(manifests):
+    for manifest in reversed(manifests):
         if manifest.isolation is not Isolation.READ_COMMITTED:
             continue
         for part in manifest.ranges:
@@ -65,7 +66,7 @@ def aborted_findings(
             budget -= landed.count
             if budget < 0:
                 return found
-            found += _aborted(services, directory.files, manifest, part, landed)
+            found += _aborted(services, manifest, part, landed)
     return found
 
 
@@ -100,11 +101,7 @@ def _retained(part: AccountedRange, bounds: PartitionBounds | None) -> OffsetRun
 
 
 def _aborted(
-    services: Services,
-    standing: Mapping[str, object],
-    manifest: Manifest,
-    part: AccountedRange,
-    landed: OffsetRuns,
+    services: Services, manifest: Manifest, part: AccountedRange, landed: OffsetRuns
 ) -> Iterator[Finding]:
     """What of the rows was aborted, file by file; those of replaced files don't count."""
     explained = services.broker.explain_holes(
@@ -114,8 +111,9 @@ def _aborted(
     if not aborted:
         return
     partition = part.planned.offsets.partition.partition
+    replaced = services.ledger.replacements(services.feed_name)
     for file in manifest.files:
-        if file.name in standing:
+        if CommittedFile(manifest.plan.batch_id, file.name) not in replaced:
             rows = landed.intersection(_reach(file, partition))
             yield from aborted_landed(manifest.plan, file.name, partition, rows, aborted)
 

@@ -16,7 +16,7 @@ from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.rules.witnesses import broker_findings
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.proofs import CommittedDirectory
+from tallystick.ports.proofs import BatchPlace
 from tallystick.ports.reports import LookBegun
 from tallystick.workflows.asking.foreseeing import foresee_plan
 from tallystick.workflows.planning.observing import observe
@@ -82,7 +82,7 @@ class BrokerLook:
 
 
 def look_at_broker(
-    services: Services, accounts: Accounts, directories: Sequence[CommittedDirectory]
+    services: Services, accounts: Accounts, places: Sequence[BatchPlace]
 ) -> BrokerLook:
     """A look whose findings hold for the accounts as they still are.
 
@@ -90,14 +90,14 @@ def look_at_broker(
     landed records, what is safe looks lost: so where something is found, the ledger is read again.
     Where runs go on beside each look, nothing that they may have landed is called lost.
     """
-    look = _one_look(services, accounts, directories)
+    look = _one_look(services, accounts, places)
     for more in reversed(range(_MORE_LOOKS_BESIDE_A_RUN + 1)):
         if not (look.foreseen or look.standing):
             break
         now = services.ledger.accounts(services.feed_name)
         if not look.is_overtaken(now):
             break
-        look = _one_look(services, now, directories) if more else look.doubted(now)
+        look = _one_look(services, now, places) if more else look.doubted(now)
     return look
 
 
@@ -121,9 +121,7 @@ def _perhaps_landed(found: Finding) -> Finding:
     )
 
 
-def _one_look(
-    services: Services, accounts: Accounts, directories: Sequence[CommittedDirectory]
-) -> BrokerLook:
+def _one_look(services: Services, accounts: Accounts, places: Sequence[BatchPlace]) -> BrokerLook:
     feed, known, begun = services.feed_name, accounts.generations, services.ledger.begin_look()
     seen = observe(services, accounts)
     around = outlook(services, known, seen.snapshot)
@@ -137,7 +135,7 @@ def _one_look(
         standing=(
             *unasked_attempts(feed, services.topic, to_come.unasked),
             *broker_findings(feed, known, seen, around, terms(services)),
-            *aborted_findings(services, directories, accounts, seen),
+            *aborted_findings(services, places, accounts, seen),
         ),
         not_told=around.not_told,
     )

@@ -14,12 +14,12 @@ from tallystick.domain.rules.b2_landed_twice import HeldOffsets, shared_by_batch
 from tallystick.domain.rules.findings import Finding
 from tallystick.errors import FileMissing
 from tallystick.ports.evidence import SettledRanges
-from tallystick.ports.proofs import CommittedDirectory
+from tallystick.ports.proofs import BatchPlace
 from tallystick.workflows.services import Services
 
 
 def doubled_findings(
-    services: Services, unsound: Sequence[SettledRanges], directories: Sequence[CommittedDirectory]
+    services: Services, unsound: Sequence[SettledRanges], places: Sequence[BatchPlace]
 ) -> list[Finding]:
     """Offsets of overlapping ranges that are in rows of two batches; raises StorageError."""
     return [
@@ -29,7 +29,7 @@ def doubled_findings(
         for finding in shared_by_batches(
             services.feed_name,
             each.account,
-            list(_held(services, each.account.ordinal, overlap, directories)),
+            list(_held(services, each.account.ordinal, overlap, places)),
         )
     ]
 
@@ -38,14 +38,14 @@ def _held(
     services: Services,
     generation: int,
     overlap: OffsetRange,
-    directories: Sequence[CommittedDirectory],
+    places: Sequence[BatchPlace],
 ) -> Iterator[HeldOffsets]:
     """What each batch's files really hold of the overlap."""
     partition, bounds = overlap.partition.partition, (overlap.from_offset, overlap.until_offset)
     holding = set(
         services.ledger.batches_holding(services.feed_name, generation, partition, *bounds)
     )
-    for each in directories:
+    for each in places:
         if each.batch_id not in holding:
             continue
         place = str(each.path) if each.is_published else each.staging

@@ -65,12 +65,12 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     feed, begun_at = services.feed_name, services.ledger.clock()
     taken_at = min(services.clock.now(), begun_at)
     accounts = services.ledger.accounts(feed)
-    directories = services.ledger.directories(feed)
+    places = services.ledger.batch_places(feed)
     silent: list[Finding] = []
     look: BrokerLook | None = None
     services.progress(Progress("ask the broker"))
     try:
-        look = look_at_broker(services, accounts, directories)
+        look = look_at_broker(services, accounts, places)
     except SourceError as error:
         silent.append(_unheard(services, "the broker", error, taken_at))
     else:
@@ -83,7 +83,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     stored = StorageLook()
     if level >= Level.L2:
         services.progress(Progress("look at storage"))
-        stored = look_at_storage(services, directories, unsound)
+        stored = look_at_storage(services, places, unsound)
         if stored.failure:
             silent.append(_unheard(services, "HDFS", stored.failure, taken_at))
         # What was found before storage fell silent is told all the same.

@@ -1,7 +1,8 @@
 """Level L2: lists what readers see, reads the manifests, and compares it all with the ledger.
 
-1. Storage is listed first, and the ledger asked again about everything that looks wrong: batches
-   are published, files replaced, and manifests written anew, while this goes on.
+1. Storage is listed first, and the ledger asked for the files of what was listed, and again about
+   everything that looks wrong: batches are published, files replaced, and manifests written anew,
+   while this goes on.
 2. A directory that can't be listed is UNKNOWN by its path; what lies below it is not called lost.
 """
 
@@ -41,10 +42,10 @@ from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.file_store import StoredEntry
-from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.ports.proofs import BatchPlace, CommittedDirectory, FileState
 from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.as_before import Listing
+from tallystick.workflows.stored.as_before import Listing, Recorded
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.published_manifests import manifest_at
 from tallystick.workflows.stored.readers_tree import Tree, ask_all, asking, listed_tree
@@ -52,19 +53,21 @@ from tallystick.workflows.stored.stored_files import lost_manifest, stored_file
 from tallystick.workflows.stored.stray_check import look_at_strays
 
 
-def storage_findings(
-    services: Services, directories: Sequence[CommittedDirectory]
-) -> list[Finding]:
+def storage_findings(services: Services, places: Sequence[BatchPlace]) -> list[Finding]:
     """Missing, changed and foreign files, and batches that the ledger has never heard of.
 
-    Raises StorageUnavailable when nothing can be said; a part that is refused is a finding.
+    `places` are of all committed batches. Raises StorageUnavailable when nothing can be said; a
+    part that is refused is a finding.
     """
     feed, topic = services.feed_name, services.topic
-    begun_at = services.ledger.clock()
+    recorded = Recorded.of(services, places)
+    tops = [f"{root}/{feed}" for root in feed_roots(services)]
     with asking() as pool:
-        tree = listed_tree(services, [f"{root}/{feed}" for root in feed_roots(services)], pool)
+        tree = listed_tree(services, tops, pool, recorded.is_as_shown)
+        others = [each.batch_id for each in places if str(each.path) not in tree.passed]
+        directories = services.ledger.directories(feed, others)
         seen = [each for each in directories if not tree.hides(str(each.path))]
-        listing = Listing.of(services, seen, tree, begun_at)
+        listing = Listing.of(recorded, seen, tree)
         asked = [each for each in seen if each.batch_id not in listing.as_before]
         told = partial(counted, services, "compare files", "directories")
         are_well = ask_all(pool, lambda each: _is_as_listed(services, each, tree), asked, told)
@@ -80,6 +83,7 @@ def storage_findings(
     listed = {CommittedFile(each.batch_id, name) for each in seen for name in each.files}
     strays = look_at_strays(
         services,
+        places,
         directories,
         tree,
         missing,

@@ -10,7 +10,7 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_unread_storage import is_unlisted
 from tallystick.errors import StorageError
 from tallystick.ports.evidence import SettledRanges
-from tallystick.ports.proofs import CommittedDirectory
+from tallystick.ports.proofs import BatchPlace
 from tallystick.workflows.reconciling.offsets_check import OffsetsLook, look_at_offsets
 from tallystick.workflows.reconciling.overlap_check import doubled_findings
 from tallystick.workflows.reconciling.storage_check import storage_findings
@@ -28,7 +28,7 @@ class StorageLook:
     failure: StorageError | None = None
     """Why it fell silent; None when it answered, or was not asked."""
     has_listed: bool = False
-    """True when every directory was listed."""
+    """True when every directory was listed that is not as it was shown before."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -38,14 +38,14 @@ class StorageLook:
 
 def look_at_storage(
     services: Services,
-    directories: Sequence[CommittedDirectory],
+    places: Sequence[BatchPlace],
     unsound: Sequence[SettledRanges],
 ) -> StorageLook:
     """A look at files, then at rows; `unsound` are ranges that contradict the ledger's schema."""
     found: list[Finding] = []
     try:
-        found += storage_findings(services, directories)
-        found += doubled_findings(services, unsound, directories)
+        found += storage_findings(services, places)
+        found += doubled_findings(services, unsound, places)
         rows = look_at_offsets(services, {batch_in(each.evidence) for each in found})
     except StorageError as error:
         return StorageLook(found, failure=error)

@@ -50,7 +50,7 @@ def look_for(
     with asking() as pool:
         tree = listed_tree(services, tops, pool)
     states = {each: FileState.of(file) for each, (_, file) in lost.items()}
-    look = look_at_strays(services, directories, tree, states)
+    look = look_at_strays(services, directories, directories, tree, states)
     unasked = [*tree.refused, *look.unasked]
     return MissingFiles(
         {

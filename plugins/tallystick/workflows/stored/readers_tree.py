@@ -29,6 +29,10 @@ class Tree:
     entries: dict[str, Sequence[StoredEntry]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Directories that could not be listed, each with the reason."""
+    shown: dict[str, StoredEntry] = field(default_factory=dict)
+    """Each directory's own entry, as its parent's listing showed it before it was listed."""
+    passed: set[str] = field(default_factory=set)
+    """Directories that were not listed, for they are as they were."""
 
     def hides(self, directory: str) -> bool:
         """True for what lies in, or below, a directory that could not be listed."""
@@ -58,8 +62,19 @@ def ask_all(
         raise
 
 
-def listed_tree(services: Services, tops: Sequence[str], pool: ThreadPoolExecutor) -> Tree:
-    """Every directory at or below `tops` that Spark and Hive would step into."""
+def _none(_directory: str, _entry: StoredEntry) -> bool:
+    return False
+
+
+def listed_tree(
+    services: Services,
+    tops: Sequence[str],
+    pool: ThreadPoolExecutor,
+    is_as_shown: Callable[[str, StoredEntry], bool] = _none,
+) -> Tree:
+    """Every directory at or below `tops` that Spark and Hive would step into, but for those that
+    are as their own entries have shown them before.
+    """
     tree, waiting = Tree(), list(tops)
 
     def entries_of(directory: str) -> Sequence[StoredEntry] | str | None:
@@ -80,11 +95,15 @@ def listed_tree(services: Services, tops: Sequence[str], pool: ThreadPoolExecuto
                 tree.refused[directory] = answer
             elif answer is not None:
                 tree.entries[directory] = answer
-                waiting += [
-                    f"{directory}/{each.name}"
+                below = {
+                    f"{directory}/{each.name}": each
                     for each in answer
                     if each.is_directory and is_read(each.name)
-                ]
+                }
+                tree.shown |= below
+                passed = {path for path, each in below.items() if is_as_shown(path, each)}
+                tree.passed |= passed
+                waiting += below.keys() - passed
     return tree
 
 

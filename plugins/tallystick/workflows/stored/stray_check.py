@@ -13,7 +13,7 @@ from tallystick.domain.batches.stored_file import UnknownDirectories, is_read
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import BatchId
 from tallystick.ports.file_store import StoredEntry
-from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.ports.proofs import BatchPlace, CommittedDirectory, FileState
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import OtherFeeds, is_below, other_feeds_among
 from tallystick.workflows.stored.published_batches import feed_roots
@@ -74,6 +74,7 @@ class _Elsewhere:
 
 def look_at_strays(
     services: Services,
+    places: Sequence[BatchPlace],
     directories: Sequence[CommittedDirectory],
     tree: Tree,
     missing: Mapping[CommittedFile, FileState],
@@ -81,27 +82,29 @@ def look_at_strays(
 ) -> StraysLook:
     """What each file is that no committed batch owns; `missing` are looked for among them.
 
-    Raises StorageUnavailable.
+    `places` are of all committed batches, `directories` of those in the tree. Raises
+    StorageUnavailable.
     """
-    places = _places(services, directories, tree)
-    elsewhere = _elsewhere(services, missing, places.files)
+    shown = {each.batch_id for each in places if each.is_published}
+    found = _places(services, shown, directories, tree)
+    elsewhere = _elsewhere(services, missing, found.files)
     moved = set(elsewhere.found.values())
     strays = [
         _stray(services, path, each, elsewhere.unasked.get(path), is_kept)
-        for path, each in places.files.items()
+        for path, each in found.files.items()
         if path not in moved
     ]
     bare = {
         directory
         for each in strays
-        if (directory := directory_of(each.path)) in places.unknown and each.is_news_to_ledger
+        if (directory := directory_of(each.path)) in found.unknown and each.is_news_to_ledger
     }
     return StraysLook(
         elsewhere.found,
         strays,
-        {each: listed_files(tree.entries[each]) for each in places.behind},
+        {each: listed_files(tree.entries[each]) for each in found.behind},
         {each: listed_files(tree.entries[each]) for each in sorted(bare)},
-        places.others,
+        found.others,
         elsewhere.refused,
         sorted(elsewhere.unasked),
     )
@@ -123,9 +126,13 @@ def _stray(
     )
 
 
-def _places(services: Services, directories: Sequence[CommittedDirectory], tree: Tree) -> _Places:
+def _places(
+    services: Services,
+    shown: Collection[BatchId],
+    directories: Sequence[CommittedDirectory],
+    tree: Tree,
+) -> _Places:
     owned = {str(each.path): each.files for each in directories}
-    shown = {each.batch_id for each in directories if each.is_published}
     places = _Places(
         others=other_feeds_among(
             services, (each for each in sorted(tree.entries) if each not in owned)

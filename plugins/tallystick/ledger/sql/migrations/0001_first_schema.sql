@@ -1170,6 +1170,7 @@ COMMENT ON TABLE storage_look IS
 CREATE TABLE directory_look (
   batch_id    text PRIMARY KEY REFERENCES batch,
   digest      bytea NOT NULL CHECK (octet_length(digest) = 32),
+  shown_as    bytea CHECK (octet_length(shown_as) = 32),
   compared_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE directory_look IS
@@ -1177,3 +1178,6 @@ COMMENT ON TABLE directory_look IS
 COMMENT ON COLUMN directory_look.digest IS
   'Of how the directory was listed then, and of what the ledger had of it: while both are as they were,
 its files are asked again when they are due.';
+COMMENT ON COLUMN directory_look.shown_as IS
+  'Of how its parent''s listing showed the directory before: while that is as it was, the directory is
+listed again when it is due. NULL where its own time can''t tell that something was changed.';
