@@ -82,6 +82,8 @@ SELECT b.batch_id, 'part-' || 1 + log.p / 100 || '.parquet', array_agg(log.p ORD
        array_agg({span}::bigint ORDER BY log.p), array_agg(0::bigint ORDER BY log.p)
   FROM batch b CROSS JOIN log
  GROUP BY b.batch_id, log.p / 100;
+INSERT INTO directory_look (batch_id, digest, shown_as)
+SELECT batch_id, sha256('listed'), sha256('shown') FROM batch;
 INSERT INTO batch_check (batch_id, level, is_clean, checked_at)
 SELECT batch_id, 'L3', true, clock_timestamp() - interval '2 days' FROM batch;
 """
@@ -160,7 +162,9 @@ def _ask(dsn: str, admin_dsn: str) -> dict[str, float]:
         ("accounts_of_a_plan", lambda: ledger.accounts(FEED)),
         ("past_bounds", lambda: ledger.past_bounds(FEED, "topic-id", range(100))),
         ("sound_ranges_of_l1", lambda: ledger.unsound(FEED)),
-        ("files_of_l2", lambda: ledger.directories(FEED)),
+        ("batches_of_l2", lambda: ledger.batch_places(FEED)),
+        ("looks_of_l2", lambda: ledger.directory_looks(FEED, timedelta(days=1))),
+        ("files_of_l2_when_due", lambda: ledger.directories(FEED)),
         ("rows_and_holes", lambda: ledger.landed_counts(FEED)),
         ("complete_up_to", lambda: feed_completeness(ledger, FEED)),
         ("fold", lambda: ledger.fold(FEED)),

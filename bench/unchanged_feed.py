@@ -2,12 +2,14 @@
 
 Puts a feed of so many small files, 100 in each batch, into a ledger and a local directory of its
 own, and looks at them twice: the first look compares every file, the second one finds them as they
-were. Prints what each look asks of the file system, and how long it takes. The last line is JSON.
+were. Prints what each look asks of the file system, how many rows the ledger gives it, and how long
+it takes. The last line is JSON.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -45,15 +47,31 @@ ANALYZE;
 
 
 class Asked:
-    """A store that counts its questions."""
+    """A port that counts its questions, and what it answers."""
 
-    def __init__(self, store: Any) -> None:
-        self._store = store
+    def __init__(self, port: Any) -> None:
+        self._port = port
         self.questions: Counter[str] = Counter()
+        self.listed: list[str] = []
+        """The directories that were listed."""
+        self.rows: Counter[str] = Counter()
+        """How many rows each question has brought."""
 
     def __getattr__(self, name: str) -> Any:
         self.questions[name] += 1
-        return getattr(self._store, name)
+        asked = getattr(self._port, name)
+
+        def counted(*args: Any, **named: Any) -> Any:
+            answer = asked(*args, **named)
+            if name == "entries":
+                self.listed.append(args[0])
+            elif name == "directories":
+                self.rows["files"] += sum(len(each.files) for each in answer)
+            elif name == "batch_places":
+                self.rows["batches"] += len(answer)
+            return answer
+
+        return counted if callable(asked) else asked
 
 
 def main() -> None:
@@ -62,7 +80,7 @@ def main() -> None:
     print_environment()
     server = LedgerServer()
     server.start()
-    figures: dict[str, object] = {}
+    figures: dict[str, dict[str, float]] = {}
     try:
         with tempfile.TemporaryDirectory() as directory:
             database = server.fresh()
@@ -73,10 +91,15 @@ def main() -> None:
                 print(f"{look:<8}{figures[look]}", flush=True)
     finally:
         server.stop()
-    asked = [figures[look]["checksum"] for look in ("second", "first")]  # type: ignore[index]
-    print_result(
-        "unchanged_feed", 1, figures, {"checksums_asked_again": Bound(asked[0] / asked[1], 0.0)}
-    )
+    again = {
+        name: Bound(figures["second"][key] / figures["first"][key], 0.0)
+        for name, key in (
+            ("checksums_asked_again", "checksum"),
+            ("batches_listed_again", "listings_of_batches"),
+            ("files_of_the_ledger_again", "files_of_ledger"),
+        )
+    }
+    print_result("unchanged_feed", 1, figures, again)
 
 
 def _fill(story: Story, dsn: str, batches: int) -> None:
@@ -93,19 +116,26 @@ def _fill(story: Story, dsn: str, batches: int) -> None:
         (place / MANIFEST_NAME).write_text(_MANIFEST)
         for file in range(1, _FILES + 1):
             (place / f"{file}.parquet").write_bytes(_CONTENT)
+        # Landed long ago: a time of the last hour does not tell of the next change.
+        os.utime(place, (hour.timestamp(), hour.timestamp()))
 
 
 def _look(story: Story) -> dict[str, float]:
     services = story.services()
-    store = Asked(services.store)
-    services = replace(services, store=store)
+    store, ledger = Asked(services.store), Asked(services.ledger)
+    services = replace(services, store=store, ledger=ledger)
     wall, own = time.perf_counter(), time.process_time()
-    found = storage_findings(services, services.ledger.directories(FEED))
+    found = storage_findings(services, services.ledger.batch_places(FEED))
     assert not found, found[0]
+    of_batches = sum("/batch=" in each for each in store.listed)
     return {
         "wall_seconds": round(time.perf_counter() - wall, 2),
         "cpu_seconds": round(time.process_time() - own, 2),
-        **{verb: store.questions[verb] for verb in ("entries", "checksum", "read")},
+        "listings_of_batches": of_batches,
+        "other_listings": len(store.listed) - of_batches,
+        **{verb: store.questions[verb] for verb in ("checksum", "read")},
+        "batches_of_ledger": ledger.rows["batches"],
+        "files_of_ledger": ledger.rows["files"],
     }
 
 
