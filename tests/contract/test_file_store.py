@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -66,6 +67,36 @@ class TestFiles:
         assert version() == first
         store.write(f"{root}/f", b"two")  # as long, and perhaps within the clock's tick
         assert version() != first
+
+    def test_a_directory_has_another_version_once_an_entry_is_written_or_deleted(
+        self, store: FileStore, root: str
+    ) -> None:
+        def version() -> str:
+            [entry] = store.entries(root)
+            return entry.version
+
+        seen = []
+        for change in (
+            lambda: store.write(f"{root}/d/f", b"one"),
+            lambda: store.write(f"{root}/d/f", b"two"),
+            lambda: store.rename_exclusive(f"{root}/d/f", f"{root}/d/g"),
+            lambda: store.delete(f"{root}/d/g"),
+        ):
+            time.sleep(0.02)  # a change within the clock's tick need not show
+            change()
+            seen.append(version())
+        assert len(set(seen)) == 4
+
+    def test_what_is_changed_gets_the_time_of_the_file_systems_clock(
+        self, store: FileStore, root: str
+    ) -> None:
+        before = store.clock_ms()
+        store.write(f"{root}/d/f", b"")
+        [entry] = store.entries(root)
+        after = store.clock_ms()
+        assert before is not None
+        assert after is not None
+        assert before <= entry.changed_ms < after + 1000
 
     def test_a_directory_is_no_file(self, store: FileStore, root: str) -> None:
         store.write(f"{root}/d/f", b"")

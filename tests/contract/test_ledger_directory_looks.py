@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from time import monotonic, sleep
 
@@ -31,6 +32,36 @@ def test_two_looks_of_which_each_forgets_what_the_other_keeps_do_not_block_each_
         other.commit()
         look.result()
     assert ledger.directory_looks(FEED, DAY) == {kept: OTHER}
+
+
+def test_how_a_directory_is_shown_is_noted_with_the_entries_on_record_alone(
+    story: LedgerStory,
+) -> None:
+    story.open({0: (0, 100)})
+    same, other, forgotten = (story.committed((0, each, each + 5)).batch_id for each in (0, 5, 10))
+    ledger, now = story.ledger, story.ledger.clock()
+    ledger.note_directory_looks({same: ONE, other: OTHER}, [], compared_at=now)
+    shown = replace(ONE, shown_as=b"3" * 32)
+    ledger.note_shown_directories({same: shown, other: shown, forgotten: shown})
+    assert ledger.directory_looks(FEED, DAY) == {same: shown, other: OTHER}
+    with psycopg.connect(story.dsn) as hand:
+        found = hand.execute("SELECT DISTINCT compared_at FROM directory_look").fetchall()
+    assert found == [(now,)]
+
+
+def test_places_are_those_of_the_directories(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    committed = [story.committed((0, each, each + 5)).batch_id for each in (0, 5, 10)]
+    ledger = story.ledger
+    all_of_them, places = ledger.directories(FEED), ledger.batch_places(FEED)
+    assert [each.batch_id for each in places] == committed
+    for place, directory in zip(places, all_of_them, strict=True):
+        assert place.path == directory.path
+        assert place.staging == directory.staging
+        assert place.is_published == directory.is_published
+        assert place.manifest_sha256 == directory.manifest_sha256
+    assert ledger.directories(FEED, committed[1:2]) == all_of_them[1:2]
+    assert ledger.directories(FEED, []) == []
 
 
 def wait_until_one_waits(dsn: str) -> None:

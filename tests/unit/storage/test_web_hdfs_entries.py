@@ -1,4 +1,4 @@
-"""By what a listing of WebHDFS tells that a file is another one, or may be read by others."""
+"""What WebHDFS tells of entries and of its clock, and by what one is told from another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
+from tests.support.store_server import Answer, scripted_server
 
 STATUS = {
     "type": "FILE",
@@ -45,6 +47,7 @@ def version_of(**more: Any) -> str:
     [
         {"fileId": 16_401},
         {"modificationTime": 1_001},
+        {"childrenNum": 1},
         {"permission": "600"},
         {"owner": "hdfs"},
         {"group": "hdfs"},
@@ -63,3 +66,33 @@ def test_without_a_number_of_the_file_nobody_can_tell_it_from_another_one(
     number: int | None,
 ) -> None:
     assert version_of(fileId=number) == ""
+
+
+class OneDate:
+    """NameNodes whose answers bear this date."""
+
+    def __init__(self, date: str) -> None:
+        self._date = date
+
+    def ask(self, path: str, question: Callable[[Any], Any]) -> Any:
+        return question(SimpleNamespace(date=lambda: self._date))
+
+
+@pytest.mark.parametrize(
+    ("date", "clock_ms"),
+    [
+        ("Mon, 23 Nov 2026 15:37:53 GMT", 1_795_448_273_000),
+        ("Mon, 23 Nov 2026 15:37:53 GMT, Mon, 23 Nov 2026 15:37:53 GMT", 1_795_448_273_000),
+        ("", None),
+        ("soon", None),
+    ],
+)
+def test_the_clock_is_the_date_of_an_answer(date: str, clock_ms: int | None) -> None:
+    store = WebHdfsFileStore(OneDate(date), "hdfs://scripted")  # type: ignore[arg-type]
+    assert store.clock_ms() == clock_ms
+
+
+def test_a_file_system_that_refuses_to_say_tells_no_time() -> None:
+    with scripted_server(Answer.remote("AccessControlException")) as server:
+        store = WebHdfsFileStore(NameNodes([server.url], user="ada"), "hdfs://scripted")
+        assert store.clock_ms() is None

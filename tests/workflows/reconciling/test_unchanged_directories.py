@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,10 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of
 from tests.support.local_directory import LocalFileStore
 from tests.support.meanwhile import Meanwhile
+from tests.support.repaired import repaired
 from tests.support.story import FEED, FixedClock, Story, a_landed_story
+
+DAY = timedelta(days=1)
 
 
 class Asked:
@@ -194,7 +198,7 @@ def test_a_slower_look_does_not_end_what_was_found_of_a_manifest(
 ) -> None:
     looked(story)
     ledger = story.services().ledger
-    seen = ledger.directory_looks(FEED, timedelta(days=1))
+    seen = ledger.directory_looks(FEED, DAY)
     make_older(story, timedelta(days=2))
     [manifest, *_] = sorted((story.directory / "landing" / FEED).rglob(MANIFEST_NAME))
     broken = str(manifest.relative_to(story.directory))
@@ -311,3 +315,20 @@ def test_a_stray_is_no_double_of_a_file_that_is_no_more_as_it_was_committed(
     [stray] = [each for each in found if each.code.value == "A9"]
     assert {each.code.value for each in found} == ({"A9", "U1"} if lost else {"A9"})
     assert (stray.evidence["sole_rows"] is None) is lost
+
+
+def test_a_directory_of_which_a_repair_has_replaced_a_file_is_listed_in_each_look(
+    story: Story,
+) -> None:
+    """The ledger has it otherwise before anything is moved in the directory itself."""
+    for each in files(story):
+        os.utime(each.parent, (0, 0))
+    looked(story)
+    services = story.services()
+    assert all(each.shown_as for each in services.ledger.directory_looks(FEED, DAY).values())
+    record = services.ledger.files(FEED)[0]
+    repaired(services, record)
+    looked(story)
+    shown = services.ledger.directory_looks(FEED, DAY)
+    assert not shown[record.batch_id].shown_as
+    assert sum(each.shown_as is not None for each in shown.values()) == 2
