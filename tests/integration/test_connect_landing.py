@@ -18,10 +18,6 @@ from uuid import uuid4
 import pytest
 
 from sandbox import Sandbox
-from sandbox.ports import Ports
-from sandbox.service import Home
-from sandbox.services.spark_connect import SparkConnect
-from sandbox.state import State
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import (
@@ -34,7 +30,7 @@ from tallystick.errors import (
 )
 from tallystick.spark.connect_runner import LANDING, ConnectRunner
 from tallystick.spark.connect_server import ConnectServer, session_of
-from tests.support.connect_servers import server_at
+from tests.support.connect_servers import server_at, server_of_its_own
 from tests.support.connect_works import frozen
 from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
@@ -202,14 +198,8 @@ def test_what_a_server_lacks_is_told_before_anything_is_read(
 ) -> None:
     way = new_way()
     produce(kafka, way.topic, messages(5), partition=0)
-    home = Home(tmp_path, state := State(tmp_path), Ports(state, {}))
-    bare = SparkConnect(home, "local[1]", settings={setting: value})
-    try:
-        bare.start()
-        runner = ConnectRunner(server_at(bare.address), {}, timedelta(minutes=5))
-        [error] = way.land(runner).errors
-    finally:
-        bare.kill()
+    with server_of_its_own(tmp_path, **{setting: value}) as own:
+        [error] = way.land(ConnectRunner(server_at(own.address), {}, timedelta(minutes=5))).errors
 
     assert isinstance(error, ConfigurationError)
     assert f"{setting} is '{value}'" in str(error)
