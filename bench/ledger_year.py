@@ -2,9 +2,9 @@
 
 Goes through real runs in a ledger of its own: plan, attempt, proof, commit, publication, a look at
 the broker, a look at the offsets, a report, and folding. A fifth of the partitions has a hole in
-each run, and a file holds 100 slices. No full read has taken fingerprints. Then it lets three weeks
-pass and folds again. Prints what each table takes in a year of 10,000 partitions: two weeks of runs
-as they are at first, the others as they are when they are old. The last line is JSON.
+each run, and a file holds 100 slices. No full read has taken fingerprints. Then it lets six weeks
+pass and folds again. Prints what each table takes in a year of 10,000 partitions: two or four weeks
+of runs as they are at first, the others as they are when they are old. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -35,14 +35,26 @@ from tests.support.ledger_story import FEED, LedgerStory, manifest_of
 
 _YEAR: Final = 24 * 365
 _YOUNG_RUNS: Final = 14 * 24
-"""At most so many have rows of their own still: those of a week, and of the week before."""
+"""At most so many have holes of their own still: those of a week, and of the week before."""
+_WHOLE_RUNS: Final = 29 * 24
+"""At most so many have their last hashes, looks and reports still."""
+_THINNED: Final = frozenset({"verification", "broker_snapshot", "report"})
 _WIDE: Final = 10_000
 _SLICES: Final = 100
 _GIGABYTE: Final = 1e9
 _AIM_GIGABYTES: Final = 2.0
-_THREE_WEEKS_PASS = """
+# What has run in minutes has run hour by hour then: looks and reports are thinned by days.
+_SIX_WEEKS_PASS = """
 SET session_replication_role = replica;
-UPDATE batch SET committed_at = committed_at - interval '3 weeks';
+UPDATE batch SET committed_at = committed_at - interval '6 weeks';
+UPDATE report SET recorded_at = recorded_at - interval '6 weeks' - hours * interval '1 hour'
+  FROM (SELECT report_id, row_number() OVER (ORDER BY report_id DESC) AS hours FROM report) run
+ WHERE run.report_id = report.report_id;
+UPDATE broker_snapshot s
+   SET begun_at = begun_at - interval '6 weeks' - looks * interval '30 minutes'
+  FROM (SELECT snapshot_id, row_number() OVER (ORDER BY look_number DESC) AS looks
+          FROM broker_snapshot) run
+ WHERE run.snapshot_id = s.snapshot_id;
 """
 _SIZES = """
 SELECT relname, pg_total_relation_size(oid) FROM pg_class
@@ -71,9 +83,9 @@ def main() -> None:
         server.stop()
     scale = _WIDE / (arguments.runs * arguments.partitions * _GIGABYTE)
     grown = {
-        name: scale
-        * ((size - before[name]) * _YOUNG_RUNS + (old[name] - before[name]) * (_YEAR - _YOUNG_RUNS))
+        name: scale * ((size - before[name]) * runs + (old[name] - before[name]) * (_YEAR - runs))
         for name, size in young.items()
+        for runs in (_WHOLE_RUNS if name in _THINNED else _YOUNG_RUNS,)
     }
     for name, gigabytes in sorted(grown.items(), key=lambda each: -each[1]):
         if gigabytes > 0.01:
@@ -99,9 +111,9 @@ class _Year:
             self._run()
 
     def grow_old(self, dsn: str) -> None:
-        """Three weeks pass, and all is folded that is old then."""
+        """Six weeks pass, and all is folded that is old then."""
         with psycopg.connect(dsn, autocommit=True) as admin:
-            admin.execute(_THREE_WEEKS_PASS)
+            admin.execute(_SIX_WEEKS_PASS)
             left, after = -1, 0
             while left != after:
                 left = after
@@ -121,6 +133,8 @@ class _Year:
         ledger.mark_published(batch.batch_id)
         story.change(LogChanges(), bounds)  # what a reconcile sees
         ledger.record_offsets_look(batch.batch_id, is_clean=True)
+        seen = {batch.batch_id: self._random.randbytes(32)}
+        ledger.note_directory_looks(seen, [], compared_at=ledger.clock())
         ledger.store_report(reported(ledger))
         ledger.fold(FEED)
         self._landed = ends

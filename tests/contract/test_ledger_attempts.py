@@ -14,6 +14,7 @@ from tallystick.domain.identities import AttemptId, BatchId, FencingToken
 from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerRefused
+from tallystick.ledger.manifest_texts import whole_text
 from tallystick.ledger.packed_json import packed, unpacked
 from tests.support.ledger_story import (
     FEED,
@@ -260,12 +261,13 @@ def test_a_failure_of_an_attempt_that_nobody_knows_is_no_error(story: LedgerStor
 def test_what_was_verified_is_kept_word_for_word(story: LedgerStory, batch: BatchId) -> None:
     attempt = story.begin(batch)
     manifest = story.verify(attempt)
-    [(attempt_id, kept, digest)] = story.ask(
-        "SELECT attempt_id, manifest, sha256 FROM verification"
+    [(attempt_id, kept, digest, hashes, of_file)] = story.ask(
+        "SELECT attempt_id, manifest, sha256, hashes, file_sha256 FROM verification"
     )
-    text = manifest.to_json()
-    assert (attempt_id, unpacked(kept)) == (attempt.attempt_id, text)
-    assert digest == sha256(text.encode()).digest()
+    text, account = manifest.to_json(), unpacked(kept)
+    assert (attempt_id, whole_text(account, unpacked(hashes))) == (attempt.attempt_id, text)
+    assert digest == sha256(account.encode()).digest()
+    assert of_file == sha256(text.encode()).digest()
 
 
 @pytest.mark.parametrize(
@@ -279,9 +281,9 @@ def test_a_proof_that_was_changed_commits_nothing(
     digest = sha256(story.verify(attempt).to_json().encode()).digest()
     with story.raw() as hand:
         hand.execute(
-            "INSERT INTO verification (batch_id, attempt_id, manifest, sha256)"
-            " VALUES (%s, %s, %s, %s)",
-            [batch, attempt.attempt_id, manifest, digest],
+            "INSERT INTO verification (batch_id, attempt_id, manifest, sha256, file_sha256)"
+            " VALUES (%s, %s, %s, %s, %s)",
+            [batch, attempt.attempt_id, manifest, digest, digest],
         )
         hand.execute(
             "UPDATE batch SET verification_id = (SELECT max(verification_id) FROM verification)"

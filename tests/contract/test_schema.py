@@ -18,6 +18,7 @@ from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.ledger.statements import migrations
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, finding_of
+from tests.support.report_documents import a_document
 
 WANTED = len(migrations())
 RANGE_STEPS = {
@@ -246,6 +247,7 @@ def filled(ledger_server: LedgerServer) -> Iterator[LedgerStory]:
     story.ledger.commit(attempt)
     story.planned((0, 20, 30))
     story.ledger.record_findings(FEED, [finding_of()])
+    story.ledger.store_report(a_document())
     with story.raw() as hand:
         hand.execute((LOSS + "(1, '[40,50)', 'lost', 'A1')").encode())
     yield story
@@ -374,8 +376,8 @@ def test_the_same_offsets_of_another_generation_are_no_overlap(
         ("UPDATE finding SET cause = 'another'", "only its confirmation and its state change"),
         ("UPDATE finding SET state = 'superseded', verdict = 'UNKNOWN'", "only its confirmation"),
         (
-            "INSERT INTO verification (batch_id, attempt_id, manifest, sha256)"
-            " SELECT batch_id, attempt_id, '{}', '' FROM attempt",
+            "INSERT INTO verification (batch_id, attempt_id, manifest, sha256, file_sha256)"
+            " SELECT batch_id, attempt_id, '{}', '', sha256('') FROM attempt",
             "verification_sha256_check",
         ),
         (

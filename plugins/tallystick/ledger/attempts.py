@@ -16,6 +16,7 @@ from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken, Owner
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
 from tallystick.ledger.connection import Transaction
+from tallystick.ledger.manifest_texts import parted
 from tallystick.ledger.packed_json import packed
 from tallystick.ledger.rows import attempt_in
 from tallystick.ledger.texts import storable
@@ -131,12 +132,15 @@ def record_verified(transaction: Transaction, attempt: Attempt, manifest: Manife
             f" token {manifest.attempt.token}, not of {attempt.attempt_id}, token {attempt.token}",
         )
     text = manifest.to_json()
+    parts = parted(text)
     recorded = transaction.one(
         "record_verification",
         batch_id=attempt.batch_id,
         attempt_id=attempt.attempt_id,
-        manifest=packed(text),
-        digest=sha256(text.encode()).digest(),
+        manifest=packed(parts.account),
+        digest=sha256(parts.account.encode()).digest(),
+        file_digest=sha256(text.encode()).digest(),
+        hashes=packed(parts.hashes),
     )
     transaction.change(
         "mark_verified",

@@ -17,7 +17,7 @@ from tallystick.ledger.connection import LedgerConnection, schema_found
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.packed_json import unpacked
-from tallystick.ledger.rows import manifest_text
+from tallystick.ledger.rows import account_text
 
 FORMAT: Final = "tallystick-ledger-lines-1"
 
@@ -53,7 +53,11 @@ TABLES: Final = (
 # A row of these may take megabytes.
 _WIDE: Final = frozenset({"broker_snapshot", "verification", "hole", "report"})
 # What is kept packed comes beside the line, for it is exported as the text that it was.
-_PACKED: Final = {"broker_snapshot": "shown", "verification": "manifest", "report": "document"}
+_PACKED: Final = {
+    "broker_snapshot": ("shown",),
+    "verification": ("manifest", "hashes"),
+    "report": ("document",),
+}
 _ROWS_AT_A_TIME: Final = 1000
 _WIDE_ROWS_AT_A_TIME: Final = 10
 
@@ -95,20 +99,27 @@ def exported(dsn: str, feed: FeedName | None) -> Iterator[ExportedRow]:
 
 
 def _whole(table: str, row: Any) -> str:
-    column = _PACKED.get(table)
-    if column is None:
-        return str(row.line)
-    try:
-        match column:
-            case "shown":
-                whole: object = asdict(Shown.of(row.packed))
-            case "manifest":
-                whole = manifest_text(row)
-            case _:
-                whole = unpacked(row.packed)
-    except ValueError as error:
-        raise LedgerRefused("export", f"a {column} can't be read: {error}") from error
-    return f"{row.line[:-1]}, {json.dumps(column)}: {json.dumps(whole)}}}"
+    line = str(row.line)
+    for column in _PACKED.get(table, ()):
+        try:
+            whole = _unpacked(column, row)
+        except ValueError as error:
+            raise LedgerRefused("export", f"a {column} can't be read: {error}") from error
+        line = f"{line[:-1]}, {json.dumps(column)}: {json.dumps(whole)}}}"
+    return line
+
+
+def _unpacked(column: str, row: Any) -> object:
+    kept = getattr(row, column)
+    match column:
+        case _ if kept is None:
+            return None
+        case "shown":
+            return asdict(Shown.of(kept))
+        case "manifest":
+            return account_text(row)
+        case _:
+            return unpacked(kept)
 
 
 def _row(table: str, content: str) -> ExportedRow:

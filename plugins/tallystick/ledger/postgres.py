@@ -32,6 +32,7 @@ from tallystick.ledger.planning_session import (
 from tallystick.ledger.proofs_record import PostgresProofs
 from tallystick.ledger.report_rows import PostgresReports
 from tallystick.ledger.scrub_rows import PostgresScrubs
+from tallystick.ledger.thinning import thin
 from tallystick.ports.attempts import DeadAttempt
 from tallystick.ports.batches import BatchRecord, CommittedBatch, FileRecord
 from tallystick.ports.planning import PlanningSession
@@ -228,7 +229,7 @@ class PostgresLedger(
         """How many ranges now stand for several: contiguous, published, below their frontier.
 
         Offsets, counts and proofs stay as they are; the history only takes fewer rows. Then a part
-        of the holes of old batches is folded, too.
+        of the holes of old batches is folded, too, and what may be forgotten by now is.
         """
         with self._connection.writing() as transaction:
             transaction.rows("lock_generations_of", feed=feed)
@@ -236,6 +237,7 @@ class PostgresLedger(
         with self._connection.writing() as transaction:
             transaction.rows("lock_generations_of", feed=feed)
             fold_holes(transaction, feed)
+            thin(transaction, feed)
         return folded
 
     def close(self) -> None:

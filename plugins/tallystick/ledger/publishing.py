@@ -138,7 +138,8 @@ def mark_swept(transaction: Transaction, attempt_id: AttemptId) -> None:
 def _committed(row: Any) -> CommittedBatch:
     return CommittedBatch(
         manifest=manifest_of(row),
-        manifest_text=manifest_text(row),
+        manifest_text=manifest_text(row) if row.hashes is not None else None,
+        manifest_sha256=row.file_sha256,
         attempt_id=AttemptId(row.committed_by),
         state=BatchState(row.state),
     )

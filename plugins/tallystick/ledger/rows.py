@@ -31,6 +31,7 @@ from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import Claim
+from tallystick.ledger.manifest_texts import whole_text
 from tallystick.ledger.packed_json import unpacked
 
 _STATES: Final = {each.value: each for each in GenerationState}
@@ -95,7 +96,7 @@ def claims_of(transaction: Transaction, batch_ids: Sequence[str]) -> list[Claim]
 
 
 def manifest_of(row: Any) -> Manifest:
-    """The proof in a row; raises LedgerRefused when it can't be read."""
+    """The proof in a row, with its hashes while they are kept; raises LedgerRefused."""
     try:
         return Manifest.from_json(manifest_text(row))
     except ValueError as error:
@@ -103,14 +104,25 @@ def manifest_of(row: Any) -> Manifest:
 
 
 def manifest_text(row: Any) -> str:
-    """The very text of the proof in a row; raises LedgerRefused when it is not the one verified."""
+    """The very text of the proof in a row, or its account where that is all that is kept; raises
+    LedgerRefused when it is not the one verified.
+    """
+    account = account_text(row)
     try:
-        text = unpacked(row.manifest)
+        return account if row.hashes is None else whole_text(account, unpacked(row.hashes))
     except ValueError as error:
         raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
-    if sha256(text.encode()).digest() != row.sha256:
+
+
+def account_text(row: Any) -> str:
+    """The same without the hashes of last records, which are not kept for ever."""
+    try:
+        account = unpacked(row.manifest)
+    except ValueError as error:
+        raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
+    if sha256(account.encode()).digest() != row.sha256:
         raise LedgerRefused("verification", "a manifest is not the one whose hash is on record")
-    return text
+    return account
 
 
 def manifests_of(transaction: Transaction, batch_ids: Sequence[str]) -> dict[BatchId, Manifest]:

@@ -492,6 +492,33 @@ END $$;
 
 COMMENT ON FUNCTION public.guard_holes_of_range() IS 'A range is committed with its own holes and no others: rows + holes = span, in every table.';
 
+-- guard_look(), FUNCTION
+
+CREATE FUNCTION public.guard_look() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  -- Rows that this very statement has thinned before are seen as they are now. NEW has no value yet
+  -- for a column that is generated.
+  IF NEW.shown IS NOT NULL
+     OR to_jsonb(NEW) - '{shown,looked_at}'::text[] <> to_jsonb(OLD) - '{shown,looked_at}'::text[]
+     OR NOT EXISTS (SELECT FROM broker_snapshot s
+                     WHERE s.feed = OLD.feed AND s.topic_id = OLD.topic_id
+                       AND s.shown IS NOT NULL AND s.snapshot_id <> OLD.snapshot_id
+                       AND s.looked_at >= date_trunc('day', OLD.looked_at, 'UTC')
+                       AND s.looked_at < date_trunc('day', OLD.looked_at, 'UTC')
+                                         + interval '24 hours') THEN
+    RAISE EXCEPTION 'UPDATE refused: broker_snapshot is evidence and never changes; only what it'
+      ' shows of each partition goes, where another look of its day has it'
+      USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- FUNCTION guard_look(), COMMENT
+
+COMMENT ON FUNCTION public.guard_look() IS 'Of each log, each day keeps a look that is whole.';
+
 -- guard_new_range(), FUNCTION
 
 CREATE FUNCTION public.guard_new_range() RETURNS trigger
@@ -644,6 +671,53 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
+
+-- guard_thinned_reports(), FUNCTION
+
+CREATE FUNCTION public.guard_thinned_reports() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  gone record;
+BEGIN
+  SELECT * INTO gone FROM old_rows o
+   WHERE NOT coalesce((SELECT max(r.report_id) > o.report_id AND max(r.verdict) >= o.verdict
+                         FROM report r
+                        WHERE r.feed = o.feed
+                          AND r.recorded_at >= date_trunc('day', o.recorded_at, 'UTC')
+                          AND r.recorded_at < date_trunc('day', o.recorded_at, 'UTC')
+                                              + interval '24 hours'), false)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'DELETE refused: report % is evidence, the last or the worst of its day',
+      gone.report_id USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_thinned_reports(), COMMENT
+
+COMMENT ON FUNCTION public.guard_thinned_reports() IS 'The last report of each day stays, and one with the worst verdict.';
+
+-- guard_verification(), FUNCTION
+
+CREATE FUNCTION public.guard_verification() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF NEW.hashes IS NOT NULL
+     OR to_jsonb(NEW) - 'hashes' <> to_jsonb(OLD) - 'hashes'
+     OR NOT EXISTS (SELECT FROM batch b JOIN directory_look l USING (batch_id)
+                     WHERE b.verification_id = NEW.verification_id AND b.state = 'published') THEN
+    RAISE EXCEPTION 'UPDATE refused: verification is evidence and never changes; only hashes of a'
+      ' published manifest go, once it was seen beside its files' USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- FUNCTION guard_verification(), COMMENT
+
+COMMENT ON FUNCTION public.guard_verification() IS 'Hashes may be forgotten while the manifest that has them is where readers look, as committed.';
 
 -- refuse_change(), FUNCTION
 
@@ -921,7 +995,7 @@ CREATE TABLE public.broker_snapshot (
     topic_id text NOT NULL,
     is_compacted boolean NOT NULL,
     retention_ms bigint,
-    shown bytea NOT NULL,
+    shown bytea,
     log_start_sum bigint NOT NULL,
     last_stable_sum bigint NOT NULL,
     high_watermark_sum bigint NOT NULL,
@@ -954,7 +1028,8 @@ COMMENT ON COLUMN public.broker_snapshot.looked_at IS 'The instant up to which t
 
 -- COLUMN broker_snapshot.shown, COMMENT
 
-COMMENT ON COLUMN public.broker_snapshot.shown IS 'What it said of each partition, packed (ledger/look_columns.py): a tenth of what arrays take.';
+COMMENT ON COLUMN public.broker_snapshot.shown IS 'What it said of each partition, packed (ledger/look_columns.py): a tenth of what arrays take. Null
+for an old look of a day that has another.';
 
 -- COLUMN broker_snapshot.high_watermark_sum, COMMENT
 
@@ -1507,22 +1582,35 @@ CREATE TABLE public.verification (
     attempt_id text NOT NULL,
     manifest bytea NOT NULL,
     sha256 bytea NOT NULL,
+    file_sha256 bytea NOT NULL,
+    hashes bytea,
     verified_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT verification_file_sha256_check CHECK ((octet_length(file_sha256) = 32)),
     CONSTRAINT verification_sha256_check CHECK ((octet_length(sha256) = 32))
 );
 ALTER TABLE ONLY public.verification ALTER COLUMN manifest SET STORAGE EXTERNAL;
+ALTER TABLE ONLY public.verification ALTER COLUMN hashes SET STORAGE EXTERNAL;
 
 -- TABLE verification, COMMENT
 
-COMMENT ON TABLE public.verification IS 'The proof of an attempt: the manifest''s very text, and its hash.';
+COMMENT ON TABLE public.verification IS 'The proof of an attempt: the manifest''s very text, in two parts.';
 
 -- COLUMN verification.manifest, COMMENT
 
-COMMENT ON COLUMN public.verification.manifest IS 'The text, packed (ledger/packed_json.py): a fifth of what this server''s own compression leaves.';
+COMMENT ON COLUMN public.verification.manifest IS 'The text without the hashes of last records, and with the sha256 of the whole text; packed
+(ledger/packed_json.py): a fifth of what this server''s own compression leaves.';
 
 -- COLUMN verification.sha256, COMMENT
 
-COMMENT ON COLUMN public.verification.sha256 IS 'Of the text before it was packed; whoever unpacks it compares.';
+COMMENT ON COLUMN public.verification.sha256 IS 'Of that before it was packed; whoever unpacks it compares, and the chain of commits holds it.';
+
+-- COLUMN verification.file_sha256, COMMENT
+
+COMMENT ON COLUMN public.verification.file_sha256 IS 'Of the whole text: of the file beside the data.';
+
+-- COLUMN verification.hashes, COMMENT
+
+COMMENT ON COLUMN public.verification.hashes IS 'The hashes of last records, packed; null once the batch is old: the rows of its files have them.';
 
 -- verification_verification_id_seq, SEQUENCE
 
@@ -1787,6 +1875,10 @@ CREATE INDEX batch_not_over ON public.batch USING btree (feed, batch_number) WHE
 
 CREATE INDEX broker_snapshot_by_feed ON public.broker_snapshot USING btree (feed, look_number);
 
+-- broker_snapshot_shown, INDEX
+
+CREATE INDEX broker_snapshot_shown ON public.broker_snapshot USING btree (feed, looked_at) WHERE (shown IS NOT NULL);
+
 -- file_retraction_by_batch, INDEX
 
 CREATE INDEX file_retraction_by_batch ON public.file_retraction USING btree (replaced_by);
@@ -1827,6 +1919,10 @@ CREATE INDEX plan_by_owner ON public.plan USING btree (feed, owner, planned_at);
 
 CREATE INDEX report_by_feed ON public.report USING btree (feed, report_id);
 
+-- verification_with_hashes, INDEX
+
+CREATE INDEX verification_with_hashes ON public.verification USING btree (batch_id) WHERE (hashes IS NOT NULL);
+
 -- waiver_by_finding, INDEX
 
 CREATE INDEX waiver_by_finding ON public.waiver USING btree (finding_id);
@@ -1865,7 +1961,11 @@ CREATE TRIGGER batch_state_guard BEFORE UPDATE OF state ON public.batch FOR EACH
 
 -- broker_snapshot broker_snapshot_append_only, TRIGGER
 
-CREATE TRIGGER broker_snapshot_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.broker_snapshot FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+CREATE TRIGGER broker_snapshot_append_only BEFORE DELETE OR TRUNCATE ON public.broker_snapshot FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- broker_snapshot broker_snapshot_guard, TRIGGER
+
+CREATE TRIGGER broker_snapshot_guard BEFORE UPDATE ON public.broker_snapshot FOR EACH ROW EXECUTE FUNCTION public.guard_look();
 
 -- commit_link commit_link_append_only, TRIGGER
 
@@ -1973,7 +2073,11 @@ CREATE TRIGGER replaced_file_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON 
 
 -- report report_append_only, TRIGGER
 
-CREATE TRIGGER report_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.report FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+CREATE TRIGGER report_append_only BEFORE UPDATE OR TRUNCATE ON public.report FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- report report_thinned, TRIGGER
+
+CREATE TRIGGER report_thinned AFTER DELETE ON public.report REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_thinned_reports();
 
 -- tail_anchor tail_anchor_guard, TRIGGER
 
@@ -1985,7 +2089,11 @@ CREATE TRIGGER tail_anchor_kept BEFORE DELETE OR TRUNCATE ON public.tail_anchor 
 
 -- verification verification_append_only, TRIGGER
 
-CREATE TRIGGER verification_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.verification FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+CREATE TRIGGER verification_append_only BEFORE DELETE OR TRUNCATE ON public.verification FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- verification verification_guard, TRIGGER
+
+CREATE TRIGGER verification_guard BEFORE UPDATE ON public.verification FOR EACH ROW EXECUTE FUNCTION public.guard_verification();
 
 -- waiver waiver_append_only, TRIGGER
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from typing import Protocol
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, WaitingBatch
@@ -20,8 +19,11 @@ class CommittedBatch:
     """A batch after its commit, with all that publishing needs."""
 
     manifest: Manifest
-    manifest_text: str
-    """The very text that was proven: the `_tally.json` that travels with the data."""
+    manifest_text: str | None
+    """The very text that was proven: the `_tally.json` that travels with the data. None for an old
+    batch: the text is the manifest's own, once it has the hashes of its last rows again."""
+    manifest_sha256: bytes
+    """Of the text's bytes."""
     attempt_id: AttemptId
     state: BatchState
     """COMMITTED or PUBLISHED."""
@@ -30,11 +32,6 @@ class CommittedBatch:
     def plan(self) -> BatchPlan:
         """What was landed."""
         return self.manifest.plan
-
-    @property
-    def manifest_sha256(self) -> bytes:
-        """Of the text's bytes."""
-        return sha256(self.manifest_text.encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)

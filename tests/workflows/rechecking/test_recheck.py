@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tallystick.ledger import thinning
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -81,6 +83,20 @@ def test_folding_a_repair_and_a_rebuild_change_nothing_for_it(
     rebuild(story.services())
 
     same(sceptic, OK, OK)
+
+
+def test_an_old_ledger_that_has_forgotten_what_it_may_is_rechecked_as_before(
+    sceptic: Sceptic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = sceptic.recheck().head
+    monkeypatch.setattr(thinning, "_KEPT_FOR", timedelta(days=-2))
+    services = sceptic.story.services()
+    assert not reconcile(services).findings  # sees the manifests beside their files
+    services.ledger.fold(FEED)
+    proofs = [each for each in sceptic.export() if each["table"] == "verification"]
+    assert [each["hashes"] for each in proofs] == [None, None]
+    same(sceptic, OK, OK)
+    assert sceptic.recheck().head == head
 
 
 def flipped(path: Path) -> None:

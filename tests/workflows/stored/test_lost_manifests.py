@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tallystick.domain.batches.paths import MANIFEST_NAME
@@ -17,6 +20,7 @@ from tallystick.domain.repair.finishing import NOT_WRITTEN
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import FileMissing, StorageRefused
+from tallystick.ledger import thinning
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.planning.plan import plan_feed
@@ -70,6 +74,49 @@ def test_a_manifest_that_is_gone_is_told_and_written_anew_byte_for_byte(story: S
     assert list(report.closed) == [planned.finding_id]
     assert manifest.read_bytes() == committed
     assert look(story) == []
+
+
+@pytest.fixture
+def old_story(story: Story, monkeypatch: pytest.MonkeyPatch) -> Story:
+    """The same, and the ledger has forgotten the hashes of its last records."""
+    monkeypatch.setattr(thinning, "_KEPT_FOR", timedelta(days=-2))
+    assert look(story) == []
+    story.services().ledger.fold(FEED)
+    [record] = story.services().ledger.batches(FEED)
+    batch = story.services().ledger.committed_batch(record.status.plan.batch_id)
+    assert batch
+    assert (batch.manifest_text, len(batch.manifest.unhashed)) == (None, 2)
+    return story
+
+
+def test_the_manifest_of_an_old_batch_is_written_with_what_the_rows_say(old_story: Story) -> None:
+    manifest = manifest_of(old_story)
+    committed = manifest.read_bytes()
+    assert look(old_story) == []
+    manifest.write_bytes(committed[:10])
+    assert [each.code for each in look(old_story)] == [N3]
+    repair_feed(old_story.services(), (), OWNER)
+    assert manifest.read_bytes() == committed
+    assert look(old_story) == []
+
+
+def test_the_manifest_of_an_old_batch_is_not_guessed_where_a_row_is_not_as_it_was(
+    old_story: Story,
+) -> None:
+    manifest = manifest_of(old_story)
+    manifest.unlink()
+    [path] = manifest.parent.glob("*.parquet")
+    table = pq.read_table(path, partitioning=None)
+    place = table.schema.get_field_index("value")
+    others = pa.array([b"another"] * len(table), pa.binary())
+    pq.write_table(table.set_column(place, "value", others), path)
+
+    assert N3 in {each.code for each in look(old_story)}
+    report = repair_feed(old_story.services(), (), OWNER)
+
+    assert report.errors
+    assert not manifest.exists()
+    assert N3 in {each.code for each in look(old_story)}
 
 
 def test_a_look_that_lists_nothing_does_not_end_it_and_one_that_does_ends_it(story: Story) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -38,7 +38,8 @@ class TailAnchor:
 
     offset: int
     leader_epoch: int | None
-    content_hash: bytes
+    content_hash: bytes | None
+    """None where the ledger has only the account of an old batch: the hash is that of the row."""
     hash_version: int = record_hash.VERSION
     """Of the record hash: a hash of another one can't be compared."""
 
@@ -87,6 +88,25 @@ class Manifest:
     def hole_count(self) -> int:
         """Offsets without a visible record."""
         return sum(each.hole_count for each in self.ranges)
+
+    @property
+    def unhashed(self) -> Mapping[int, int]:
+        """The last landed offset of each partition whose record's hash is not told."""
+        return {
+            each.planned.offsets.partition.partition: each.anchor.offset
+            for each in self.ranges
+            if each.anchor and each.anchor.content_hash is None
+        }
+
+    def with_hashes(self, hashes: Mapping[int, bytes]) -> Manifest:
+        """The same with the hashes of the `unhashed`, by partition."""
+        ranges = (
+            replace(each, anchor=replace(each.anchor, content_hash=hashes[partition]))
+            if each.anchor and (partition := each.planned.offsets.partition.partition) in hashes
+            else each
+            for each in self.ranges
+        )
+        return replace(self, ranges=tuple(ranges))
 
     def to_json(self) -> str:
         """The manifest as text, keys in a fixed order, one trailing newline."""
@@ -147,7 +167,7 @@ def _range_to_json(accounted: AccountedRange) -> dict[str, Any]:
         and {
             "offset": anchor.offset,
             "leader_epoch": anchor.leader_epoch,
-            "hash": anchor.content_hash.hex(),
+            "hash": anchor.content_hash and anchor.content_hash.hex(),
             "hash_version": anchor.hash_version,
         },
     }
@@ -226,7 +246,7 @@ def _range_from(topic: str, document: Mapping[str, Any]) -> AccountedRange:
         and TailAnchor(
             anchor["offset"],
             anchor["leader_epoch"],
-            bytes.fromhex(anchor["hash"]),
+            anchor["hash"] and bytes.fromhex(anchor["hash"]),
             anchor["hash_version"],
         ),
     )

@@ -60,9 +60,9 @@ UPDATE batch SET holder = NULL, lease_until = NULL
                 AND a.batch_id = :batch_id AND a.token = :token);
 
 -- name: record_verification
--- Keep the manifest's very text, packed, and its hash.
-INSERT INTO verification (batch_id, attempt_id, manifest, sha256)
-VALUES (:batch_id, :attempt_id, :manifest, :digest)
+-- Keep what the manifest says, packed, and the hashes of last records beside it.
+INSERT INTO verification (batch_id, attempt_id, manifest, sha256, file_sha256, hashes)
+VALUES (:batch_id, :attempt_id, :manifest, :digest, :file_digest, :hashes)
 RETURNING verification_id;
 
 -- name: mark_verified

@@ -1,6 +1,6 @@
 -- name: verification
 -- The proof that the batch was verified with.
-SELECT verification_id, attempt_id, manifest, sha256 FROM verification
+SELECT verification_id, attempt_id, manifest, sha256, hashes FROM verification
  WHERE verification_id = :verification_id;
 
 -- name: commit_batch

@@ -3,7 +3,7 @@
 -- the first of every hour for some time before, however many there were since.
 WITH known AS (
        SELECT snapshot_id, look_number, looked_at FROM broker_snapshot
-        WHERE feed = :feed AND topic_id = :topic_id),
+        WHERE feed = :feed AND topic_id = :topic_id AND shown IS NOT NULL),
      newest AS (SELECT snapshot_id FROM known ORDER BY look_number DESC LIMIT :most),
      hourly AS (
        SELECT DISTINCT ON (date_trunc('hour', looked_at)) snapshot_id FROM known

@@ -16,7 +16,7 @@ SELECT row_to_json(t)::text AS line FROM generation t
 
 -- name: export_broker_snapshot
 -- What the broker said, look after look; what it said of each partition is packed.
-SELECT (to_jsonb(t) - 'shown')::text AS line, t.shown AS packed FROM broker_snapshot t
+SELECT (to_jsonb(t) - 'shown')::text AS line, t.shown FROM broker_snapshot t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY snapshot_id;
 
@@ -45,8 +45,8 @@ SELECT row_to_json(t)::text AS line FROM attempt t JOIN batch b USING (batch_id)
  ORDER BY b.batch_number, t.token;
 
 -- name: export_verification
--- Proofs, in the order in which they were kept; the manifest is packed.
-SELECT (to_jsonb(t) - 'manifest')::text AS line, t.manifest, t.sha256
+-- Proofs, in the order in which they were kept; both parts of the manifest are packed.
+SELECT (to_jsonb(t) - 'manifest' - 'hashes')::text AS line, t.manifest, t.hashes, t.sha256
   FROM verification t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
  ORDER BY t.verification_id;
@@ -132,7 +132,7 @@ SELECT row_to_json(t)::text AS line FROM file_fingerprint t JOIN batch b USING (
 
 -- name: export_report
 -- Reports, in the order in which they were kept; the document is packed.
-SELECT (to_jsonb(t) - 'document')::text AS line, t.document AS packed FROM report t
+SELECT (to_jsonb(t) - 'document')::text AS line, t.document FROM report t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY report_id;
 

@@ -104,3 +104,50 @@ WITH own AS (
         WHERE f.batch_id = mine.batch_id AND f.class = mine.class)
 INSERT INTO hole (batch_id, generation_id, class, position, runs, hole_count)
 SELECT batch_id, generation_id, class, position, runs, hole_count FROM numbered;
+
+-- name: forget_hashes
+-- The hashes of last records go where a batch is old and its manifest, which has them, was seen where
+-- readers look; not while a finding about the batch stands, nor where a repair has taken rows away.
+UPDATE verification v SET hashes = NULL
+  FROM batch b JOIN directory_look l USING (batch_id)
+ WHERE b.feed = :feed AND b.state = 'published'
+   AND b.committed_at < clock_timestamp() - :kept::interval
+   AND v.batch_id = b.batch_id AND v.verification_id = b.verification_id AND v.hashes IS NOT NULL
+   AND NOT EXISTS (SELECT FROM replaced_file r WHERE r.old_batch_id = b.batch_id)
+   AND NOT EXISTS (SELECT FROM finding f
+                    WHERE f.feed = b.feed AND f.state IN ('open', 'waived')
+                      AND strpos(f.subject || f.evidence::text, b.batch_id) > 0);
+
+-- name: thin_looks
+-- Of old looks at a log the first one of each day stays whole, and all of days about which a finding
+-- stands. What a look added up to stays of each.
+UPDATE broker_snapshot s SET shown = NULL
+  FROM (SELECT snapshot_id,
+               row_number() OVER (PARTITION BY topic_id, date_trunc('day', looked_at, 'UTC')
+                                  ORDER BY look_number) AS place
+          FROM broker_snapshot
+         WHERE feed = :feed AND shown IS NOT NULL
+           AND looked_at < date_trunc('day', clock_timestamp() - :kept::interval, 'UTC')) old
+ WHERE s.snapshot_id = old.snapshot_id AND old.place > 1
+   AND NOT EXISTS (SELECT FROM finding f
+                    WHERE f.feed = :feed AND f.state IN ('open', 'waived')
+                      AND f.first_seen_at BETWEEN s.looked_at - interval '1 day'
+                                              AND s.looked_at + interval '1 day');
+
+-- name: thin_reports
+-- Of old reports the last one of each day stays, one with the worst verdict, and all of days about
+-- which a finding stands.
+DELETE FROM report r
+ USING (SELECT report_id,
+               row_number() OVER (PARTITION BY date_trunc('day', recorded_at, 'UTC')
+                                  ORDER BY report_id DESC) AS from_last,
+               row_number() OVER (PARTITION BY date_trunc('day', recorded_at, 'UTC')
+                                  ORDER BY verdict DESC, report_id DESC) AS from_worst
+          FROM report
+         WHERE feed = :feed
+           AND recorded_at < date_trunc('day', clock_timestamp() - :kept::interval, 'UTC')) old
+ WHERE r.report_id = old.report_id AND old.from_last > 1 AND old.from_worst > 1
+   AND NOT EXISTS (SELECT FROM finding f
+                    WHERE f.feed = :feed AND f.state IN ('open', 'waived')
+                      AND f.first_seen_at BETWEEN r.recorded_at - interval '1 day'
+                                              AND r.recorded_at + interval '1 day');

@@ -10,7 +10,7 @@ SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::
 -- Committed batches, or these of them, with their files as arrays, in the order of the commits;
 -- retracted files are not among them.
 SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::text AS state,
-       v.sha256 AS manifest_sha256,
+       v.file_sha256 AS manifest_sha256,
        held.names, held.lengths, held.checksums, held.record_counts
   FROM batch b JOIN verification v USING (verification_id)
  CROSS JOIN LATERAL (

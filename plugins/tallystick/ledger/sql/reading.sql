@@ -31,26 +31,28 @@ SELECT a.attempt_id, a.batch_id, a.token, a.owner, a.started_at, a.application_i
 
 -- name: manifests_of
 -- The committed proofs of these batches.
-SELECT b.batch_id, v.manifest, v.sha256
+SELECT b.batch_id, v.manifest, v.sha256, v.hashes
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = ANY(:batch_ids::text[]) AND b.committed_by IS NOT NULL;
 
 -- name: committed_manifests
 -- The feed's committed proofs, in the order of their commits.
-SELECT v.manifest, v.sha256
+SELECT v.manifest, v.sha256, v.hashes
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
  ORDER BY b.commit_number;
 
 -- name: committed_batch
 -- A batch after its commit, with its proof.
-SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256
+SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
+       v.file_sha256
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL;
 
 -- name: unpublished
 -- The feed's batches that are committed and not published, in the order of their commits.
-SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256
+SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
+       v.file_sha256
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.state = 'committed'
  ORDER BY b.commit_number;

@@ -9,13 +9,15 @@ SELECT f.feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_i
   FROM feed f WHERE f.feed = :feed;
 
 -- name: look_places
--- When the broker was looked at, in the order in which the looks began.
-SELECT snapshot_id, looked_at FROM broker_snapshot WHERE feed = :feed ORDER BY look_number;
+-- When the broker was looked at, in the order in which the looks began; those that are whole.
+SELECT snapshot_id, looked_at FROM broker_snapshot
+ WHERE feed = :feed AND shown IS NOT NULL
+ ORDER BY look_number;
 
 -- name: looks
--- What these looks showed.
+-- What these looks showed; a look may have been thinned out meanwhile.
 SELECT snapshot_id, looked_at, taken_at, recorded_at, topic_id, shown, doubt
-  FROM broker_snapshot WHERE snapshot_id = ANY(:snapshot_ids::bigint[]);
+  FROM broker_snapshot WHERE snapshot_id = ANY(:snapshot_ids::bigint[]) AND shown IS NOT NULL;
 
 -- name: look_sums
 -- The offsets that these looks showed, all partitions together.
@@ -27,7 +29,7 @@ SELECT snapshot_id, topic_id, recorded_at, leaderless_count AS leaderless,
 -- name: newest_bounds
 -- All that the newest look showed.
 SELECT looked_at, topic_id, retention_ms, shown
-  FROM broker_snapshot WHERE feed = :feed ORDER BY look_number DESC LIMIT 1;
+  FROM broker_snapshot WHERE feed = :feed AND shown IS NOT NULL ORDER BY look_number DESC LIMIT 1;
 
 -- name: log_totals
 -- What each generation's ranges add up to; what a repair has retracted counts no more.

@@ -106,7 +106,8 @@ def _complete_manifest(services: Services, batch: CommittedBatch, path: str) -> 
     """The directory's account of itself is the committed one, byte for byte, from here on.
 
     Another verification of the same attempt may have written one that differs in its evidence, or
-    died while it wrote. The ledger has the text that was proven.
+    died while it wrote. The ledger has the text that was proven, and of an old batch all but the
+    hashes of last rows: the files have these rows.
     """
     try:
         found = sha256(services.store.read(path)).digest()
@@ -114,7 +115,34 @@ def _complete_manifest(services: Services, batch: CommittedBatch, path: str) -> 
         found = b""
     if found != batch.manifest_sha256:
         log.warning("%s is not the committed manifest: it is written anew from the ledger.", path)
-        services.store.write(path, batch.manifest_text.encode())
+        text = batch.manifest_text or _text_with_rows(services, batch, directory_of(path))
+        services.store.write(path, text.encode())
+
+
+def _text_with_rows(services: Services, batch: CommittedBatch, directory: str) -> str:
+    """The very text that was proven, from what the ledger kept of it and the last rows.
+
+    Raises FileMissing or ManifestMismatch where a row is not there as it was.
+    """
+    names = {
+        (each.partition, each.last_offset): file.name
+        for file in batch.manifest.files
+        for each in file.slices
+    }
+    whole = batch.manifest.with_hashes(
+        {
+            partition: services.store.landed_record_hash(
+                directory, names[partition, offset], partition, offset
+            )
+            for partition, offset in batch.manifest.unhashed.items()
+        }
+    )
+    text = whole.to_json()
+    expected, found = batch.manifest_sha256.hex(), sha256(text.encode()).hexdigest()
+    if found != expected:
+        path = BatchPath.of(batch.plan).manifest
+        raise ManifestMismatch(path, f"sha256 {expected}", f"{found} by its rows")
+    return text
 
 
 def write_manifest_anew(services: Services, path: str) -> bool:

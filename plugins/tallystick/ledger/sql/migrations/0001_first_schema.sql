@@ -179,7 +179,7 @@ CREATE TABLE broker_snapshot (
   topic_id           text NOT NULL,
   is_compacted       boolean NOT NULL,
   retention_ms       bigint,
-  shown              bytea NOT NULL,
+  shown              bytea,
   log_start_sum      bigint NOT NULL,
   last_stable_sum    bigint NOT NULL,
   high_watermark_sum bigint NOT NULL,
@@ -191,7 +191,8 @@ ALTER TABLE broker_snapshot ALTER shown SET STORAGE EXTERNAL;
 COMMENT ON TABLE broker_snapshot IS
   'What the broker said before each plan and to each reconcile; one row per snapshot.';
 COMMENT ON COLUMN broker_snapshot.shown IS
-  'What it said of each partition, packed (ledger/look_columns.py): a tenth of what arrays take.';
+  'What it said of each partition, packed (ledger/look_columns.py): a tenth of what arrays take. Null
+for an old look of a day that has another.';
 COMMENT ON COLUMN broker_snapshot.high_watermark_sum IS
   'Of all partitions, as the other sums are: reports add looks up without unpacking them.';
 COMMENT ON COLUMN broker_snapshot.taken_at IS
@@ -208,7 +209,30 @@ has changed and no plan has recorded it yet; null where there was no doubt.';
 COMMENT ON COLUMN broker_snapshot.leaderless_count IS
   'Partitions that could not be asked: their absence from the others says nothing.';
 CREATE INDEX broker_snapshot_by_feed ON broker_snapshot (feed, look_number);
-CREATE TRIGGER broker_snapshot_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON broker_snapshot
+CREATE INDEX broker_snapshot_shown ON broker_snapshot (feed, looked_at) WHERE shown IS NOT NULL;
+
+CREATE FUNCTION guard_look() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  -- Rows that this very statement has thinned before are seen as they are now. NEW has no value yet
+  -- for a column that is generated.
+  IF NEW.shown IS NOT NULL
+     OR to_jsonb(NEW) - '{shown,looked_at}'::text[] <> to_jsonb(OLD) - '{shown,looked_at}'::text[]
+     OR NOT EXISTS (SELECT FROM broker_snapshot s
+                     WHERE s.feed = OLD.feed AND s.topic_id = OLD.topic_id
+                       AND s.shown IS NOT NULL AND s.snapshot_id <> OLD.snapshot_id
+                       AND s.looked_at >= date_trunc('day', OLD.looked_at, 'UTC')
+                       AND s.looked_at < date_trunc('day', OLD.looked_at, 'UTC')
+                                         + interval '24 hours') THEN
+    RAISE EXCEPTION 'UPDATE refused: broker_snapshot is evidence and never changes; only what it'
+      ' shows of each partition goes, where another look of its day has it'
+      USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NEW;
+END $$;
+COMMENT ON FUNCTION guard_look() IS 'Of each log, each day keeps a look that is whole.';
+CREATE TRIGGER broker_snapshot_guard BEFORE UPDATE ON broker_snapshot
+  FOR EACH ROW EXECUTE FUNCTION guard_look();
+CREATE TRIGGER broker_snapshot_append_only BEFORE DELETE OR TRUNCATE ON broker_snapshot
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 -- Plans, batches, attempts ---------------------------------------------------------------------
@@ -350,18 +374,43 @@ CREATE TABLE verification (
   attempt_id      text NOT NULL,
   manifest        bytea NOT NULL,
   sha256          bytea NOT NULL CHECK (octet_length(sha256) = 32),
+  file_sha256     bytea NOT NULL CHECK (octet_length(file_sha256) = 32),
+  hashes          bytea,
   verified_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
   CONSTRAINT verification_of_attempt FOREIGN KEY (batch_id, attempt_id)
     REFERENCES attempt (batch_id, attempt_id),
   CONSTRAINT verification_of_batch UNIQUE (batch_id, verification_id)
 );
-ALTER TABLE verification ALTER manifest SET STORAGE EXTERNAL;  -- what is packed gets no smaller
-COMMENT ON TABLE verification IS 'The proof of an attempt: the manifest''s very text, and its hash.';
+ALTER TABLE verification  -- what is packed gets no smaller
+  ALTER manifest SET STORAGE EXTERNAL,
+  ALTER hashes SET STORAGE EXTERNAL;
+COMMENT ON TABLE verification IS 'The proof of an attempt: the manifest''s very text, in two parts.';
 COMMENT ON COLUMN verification.manifest IS
-  'The text, packed (ledger/packed_json.py): a fifth of what this server''s own compression leaves.';
+  'The text without the hashes of last records, and with the sha256 of the whole text; packed
+(ledger/packed_json.py): a fifth of what this server''s own compression leaves.';
 COMMENT ON COLUMN verification.sha256 IS
-  'Of the text before it was packed; whoever unpacks it compares.';
-CREATE TRIGGER verification_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON verification
+  'Of that before it was packed; whoever unpacks it compares, and the chain of commits holds it.';
+COMMENT ON COLUMN verification.file_sha256 IS 'Of the whole text: of the file beside the data.';
+COMMENT ON COLUMN verification.hashes IS
+  'The hashes of last records, packed; null once the batch is old: the rows of its files have them.';
+CREATE INDEX verification_with_hashes ON verification (batch_id) WHERE hashes IS NOT NULL;
+
+CREATE FUNCTION guard_verification() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.hashes IS NOT NULL
+     OR to_jsonb(NEW) - 'hashes' <> to_jsonb(OLD) - 'hashes'
+     OR NOT EXISTS (SELECT FROM batch b JOIN directory_look l USING (batch_id)
+                     WHERE b.verification_id = NEW.verification_id AND b.state = 'published') THEN
+    RAISE EXCEPTION 'UPDATE refused: verification is evidence and never changes; only hashes of a'
+      ' published manifest go, once it was seen beside its files' USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NEW;
+END $$;
+COMMENT ON FUNCTION guard_verification() IS
+  'Hashes may be forgotten while the manifest that has them is where readers look, as committed.';
+CREATE TRIGGER verification_guard BEFORE UPDATE ON verification
+  FOR EACH ROW EXECUTE FUNCTION guard_verification();
+CREATE TRIGGER verification_append_only BEFORE DELETE OR TRUNCATE ON verification
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 ALTER TABLE batch
@@ -1155,8 +1204,31 @@ ALTER TABLE report ALTER document SET STORAGE EXTERNAL;
 COMMENT ON COLUMN report.document IS 'JSON, packed as manifests are.';
 COMMENT ON TABLE report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
 CREATE INDEX report_by_feed ON report (feed, report_id);
-CREATE TRIGGER report_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON report
+CREATE TRIGGER report_append_only BEFORE UPDATE OR TRUNCATE ON report
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE FUNCTION guard_thinned_reports() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  gone record;
+BEGIN
+  SELECT * INTO gone FROM old_rows o
+   WHERE NOT coalesce((SELECT max(r.report_id) > o.report_id AND max(r.verdict) >= o.verdict
+                         FROM report r
+                        WHERE r.feed = o.feed
+                          AND r.recorded_at >= date_trunc('day', o.recorded_at, 'UTC')
+                          AND r.recorded_at < date_trunc('day', o.recorded_at, 'UTC')
+                                              + interval '24 hours'), false)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'DELETE refused: report % is evidence, the last or the worst of its day',
+      gone.report_id USING ERRCODE = 'TS001';
+  END IF;
+  RETURN NULL;
+END $$;
+COMMENT ON FUNCTION guard_thinned_reports() IS
+  'The last report of each day stays, and one with the worst verdict.';
+CREATE TRIGGER report_thinned AFTER DELETE ON report REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_thinned_reports();
 
 CREATE TABLE storage_look (
   feed       text NOT NULL REFERENCES feed,
