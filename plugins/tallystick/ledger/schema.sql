@@ -118,22 +118,21 @@ CREATE TYPE public.verdict AS ENUM (
 
 COMMENT ON TYPE public.verdict IS 'What is said of an interval, from harmless to worst.';
 
--- are_slices(integer[], bigint[], bigint[], bigint[]), FUNCTION
+-- are_slices(int4multirange, bigint[], bigint[], bigint[]), FUNCTION
 
-CREATE FUNCTION public.are_slices(partitions integer[], first_offsets bigint[], spans bigint[], hole_counts bigint[]) RETURNS boolean
+CREATE FUNCTION public.are_slices(partitions int4multirange, first_offsets bigint[], spans bigint[], hole_counts bigint[]) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     AS $$
   SELECT count(*) > 0
      AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
                            AND s.span > s.hole_count, false))
-     AND partitions = array_agg(DISTINCT s.partition ORDER BY s.partition)
-    FROM unnest(partitions, first_offsets, spans, hole_counts)
+    FROM unnest(public.numbers_in(partitions), first_offsets, spans, hole_counts)
          AS s(partition, first_offset, span, hole_count)
 $$;
 
--- FUNCTION are_slices(partitions integer[], first_offsets bigint[], spans bigint[], hole_counts bigint[]), COMMENT
+-- FUNCTION are_slices(partitions int4multirange, first_offsets bigint[], spans bigint[], hole_counts bigint[]), COMMENT
 
-COMMENT ON FUNCTION public.are_slices(partitions integer[], first_offsets bigint[], spans bigint[], hole_counts bigint[]) IS 'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
+COMMENT ON FUNCTION public.are_slices(partitions int4multirange, first_offsets bigint[], spans bigint[], hole_counts bigint[]) IS 'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
 
 -- guard_anchor(), FUNCTION
 
@@ -319,7 +318,7 @@ CREATE FUNCTION public.guard_fingerprint() RETURNS trigger
 BEGIN
   IF NOT EXISTS (SELECT FROM file_slices s
                   WHERE (s.batch_id, s.name) = (NEW.batch_id, NEW.name)
-                    AND NEW.partition = ANY (s.partitions)) THEN
+                    AND s.partitions @> NEW.partition) THEN
     RAISE EXCEPTION 'file % of batch % holds nothing of partition %',
       NEW.name, NEW.batch_id, NEW.partition USING ERRCODE = 'TS002';
   END IF;
@@ -505,8 +504,8 @@ BEGIN
      OR NOT EXISTS (SELECT FROM broker_snapshot s
                      WHERE s.feed = OLD.feed AND s.topic_id = OLD.topic_id
                        AND s.shown IS NOT NULL AND s.snapshot_id <> OLD.snapshot_id
-                       AND s.looked_at >= date_trunc('day', OLD.looked_at, 'UTC')
-                       AND s.looked_at < date_trunc('day', OLD.looked_at, 'UTC')
+                       AND s.begun_at >= date_trunc('day', OLD.begun_at, 'UTC')
+                       AND s.begun_at < date_trunc('day', OLD.begun_at, 'UTC')
                                          + interval '24 hours') THEN
     RAISE EXCEPTION 'UPDATE refused: broker_snapshot is evidence and never changes; only what it'
       ' shows of each partition goes, where another look of its day has it'
@@ -718,6 +717,19 @@ END $$;
 -- FUNCTION guard_verification(), COMMENT
 
 COMMENT ON FUNCTION public.guard_verification() IS 'Hashes may be forgotten while the manifest that has them is where readers look, as committed.';
+
+-- numbers_in(int4multirange), FUNCTION
+
+CREATE FUNCTION public.numbers_in(ranges int4multirange) RETURNS integer[]
+    LANGUAGE sql IMMUTABLE
+    AS $$
+  SELECT array_agg(number ORDER BY number)
+    FROM unnest(ranges) AS r, generate_series(lower(r), upper(r) - 1) AS number
+$$;
+
+-- FUNCTION numbers_in(ranges int4multirange), COMMENT
+
+COMMENT ON FUNCTION public.numbers_in(ranges int4multirange) IS 'All numbers in these ranges, ascending.';
 
 -- refuse_change(), FUNCTION
 
@@ -1198,7 +1210,7 @@ COMMENT ON TABLE public.file_retraction IS 'Committed files that readers read no
 CREATE TABLE public.file_slices (
     batch_id text NOT NULL,
     name text NOT NULL,
-    partitions integer[] NOT NULL,
+    partitions int4multirange NOT NULL,
     first_offsets bigint[] NOT NULL,
     spans bigint[] NOT NULL,
     hole_counts bigint[] NOT NULL,
@@ -1208,7 +1220,7 @@ CREATE TABLE public.file_slices (
 -- TABLE file_slices, COMMENT
 
 COMMENT ON TABLE public.file_slices IS 'What a file holds, one array element for each partition: a row for each would be ten times as large.
-Small numbers leave little when the server compresses them.';
+Small numbers leave little when the server compresses them, and neighbours among partitions nothing.';
 
 -- COLUMN file_slices.spans, COMMENT
 
@@ -1228,7 +1240,7 @@ CREATE VIEW public.file_slice AS
     ((s.first_offset + s.span) - 1) AS last_offset,
     (s.span - s.hole_count) AS record_count
    FROM (public.file_slices f
-     CROSS JOIN LATERAL UNNEST(f.partitions, f.first_offsets, f.spans, f.hole_counts) s(partition, first_offset, span, hole_count));
+     CROSS JOIN LATERAL UNNEST(public.numbers_in(f.partitions), f.first_offsets, f.spans, f.hole_counts) s(partition, first_offset, span, hole_count));
 
 -- VIEW file_slice, COMMENT
 
@@ -1877,7 +1889,7 @@ CREATE INDEX broker_snapshot_by_feed ON public.broker_snapshot USING btree (feed
 
 -- broker_snapshot_shown, INDEX
 
-CREATE INDEX broker_snapshot_shown ON public.broker_snapshot USING btree (feed, looked_at) WHERE (shown IS NOT NULL);
+CREATE INDEX broker_snapshot_shown ON public.broker_snapshot USING btree (feed, begun_at) WHERE (shown IS NOT NULL);
 
 -- file_retraction_by_batch, INDEX
 

@@ -120,7 +120,7 @@ SELECT :batch_id, name, length_bytes, checksum, record_count
 -- name: commit_slices
 -- What each file holds of each partition.
 INSERT INTO file_slices (batch_id, name, partitions, first_offsets, spans, hole_counts)
-SELECT :batch_id, name, array_agg(partition ORDER BY partition),
+SELECT :batch_id, name, range_agg(int4range(partition, partition + 1)),
        array_agg(first_offset ORDER BY partition),
        array_agg(last_offset - first_offset + 1 ORDER BY partition),
        array_agg(last_offset - first_offset + 1 - record_count ORDER BY partition)

@@ -123,16 +123,16 @@ UPDATE verification v SET hashes = NULL
 -- stands. What a look added up to stays of each.
 UPDATE broker_snapshot s SET shown = NULL
   FROM (SELECT snapshot_id,
-               row_number() OVER (PARTITION BY topic_id, date_trunc('day', looked_at, 'UTC')
+               row_number() OVER (PARTITION BY topic_id, date_trunc('day', begun_at, 'UTC')
                                   ORDER BY look_number) AS place
           FROM broker_snapshot
          WHERE feed = :feed AND shown IS NOT NULL
-           AND looked_at < date_trunc('day', clock_timestamp() - :kept::interval, 'UTC')) old
+           AND begun_at < date_trunc('day', clock_timestamp() - :kept::interval, 'UTC')) old
  WHERE s.snapshot_id = old.snapshot_id AND old.place > 1
    AND NOT EXISTS (SELECT FROM finding f
                     WHERE f.feed = :feed AND f.state IN ('open', 'waived')
-                      AND f.first_seen_at BETWEEN s.looked_at - interval '1 day'
-                                              AND s.looked_at + interval '1 day');
+                      AND f.first_seen_at BETWEEN s.begun_at - interval '1 day'
+                                              AND s.begun_at + interval '1 day');
 
 -- name: thin_reports
 -- Of old reports the last one of each day stays, one with the worst verdict, and all of days about

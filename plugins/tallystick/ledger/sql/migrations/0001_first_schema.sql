@@ -209,7 +209,7 @@ has changed and no plan has recorded it yet; null where there was no doubt.';
 COMMENT ON COLUMN broker_snapshot.leaderless_count IS
   'Partitions that could not be asked: their absence from the others says nothing.';
 CREATE INDEX broker_snapshot_by_feed ON broker_snapshot (feed, look_number);
-CREATE INDEX broker_snapshot_shown ON broker_snapshot (feed, looked_at) WHERE shown IS NOT NULL;
+CREATE INDEX broker_snapshot_shown ON broker_snapshot (feed, begun_at) WHERE shown IS NOT NULL;
 
 CREATE FUNCTION guard_look() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -220,8 +220,8 @@ BEGIN
      OR NOT EXISTS (SELECT FROM broker_snapshot s
                      WHERE s.feed = OLD.feed AND s.topic_id = OLD.topic_id
                        AND s.shown IS NOT NULL AND s.snapshot_id <> OLD.snapshot_id
-                       AND s.looked_at >= date_trunc('day', OLD.looked_at, 'UTC')
-                       AND s.looked_at < date_trunc('day', OLD.looked_at, 'UTC')
+                       AND s.begun_at >= date_trunc('day', OLD.begun_at, 'UTC')
+                       AND s.begun_at < date_trunc('day', OLD.begun_at, 'UTC')
                                          + interval '24 hours') THEN
     RAISE EXCEPTION 'UPDATE refused: broker_snapshot is evidence and never changes; only what it'
       ' shows of each partition goes, where another look of its day has it'
@@ -792,23 +792,28 @@ COMMENT ON TABLE file IS 'The files of committed batches.';
 CREATE TRIGGER file_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+CREATE FUNCTION numbers_in(ranges int4multirange) RETURNS integer[] LANGUAGE sql IMMUTABLE AS $$
+  SELECT array_agg(number ORDER BY number)
+    FROM unnest(ranges) AS r, generate_series(lower(r), upper(r) - 1) AS number
+$$;
+COMMENT ON FUNCTION numbers_in(int4multirange) IS 'All numbers in these ranges, ascending.';
+
 CREATE FUNCTION are_slices(
-  partitions integer[], first_offsets bigint[], spans bigint[], hole_counts bigint[]
+  partitions int4multirange, first_offsets bigint[], spans bigint[], hole_counts bigint[]
 ) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
   SELECT count(*) > 0
      AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
                            AND s.span > s.hole_count, false))
-     AND partitions = array_agg(DISTINCT s.partition ORDER BY s.partition)
-    FROM unnest(partitions, first_offsets, spans, hole_counts)
+    FROM unnest(public.numbers_in(partitions), first_offsets, spans, hole_counts)
          AS s(partition, first_offset, span, hole_count)
 $$;
-COMMENT ON FUNCTION are_slices(integer[], bigint[], bigint[], bigint[]) IS
+COMMENT ON FUNCTION are_slices(int4multirange, bigint[], bigint[], bigint[]) IS
   'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
 
 CREATE TABLE file_slices (
   batch_id      text NOT NULL,
   name          text NOT NULL,
-  partitions    integer[] NOT NULL,
+  partitions    int4multirange NOT NULL,
   first_offsets bigint[] NOT NULL,
   spans         bigint[] NOT NULL,
   hole_counts   bigint[] NOT NULL,
@@ -819,7 +824,7 @@ CREATE TABLE file_slices (
 );
 COMMENT ON TABLE file_slices IS
   'What a file holds, one array element for each partition: a row for each would be ten times as large.
-Small numbers leave little when the server compresses them.';
+Small numbers leave little when the server compresses them, and neighbours among partitions nothing.';
 COMMENT ON COLUMN file_slices.spans IS 'From the first offset to the last one, both included.';
 COMMENT ON COLUMN file_slices.hole_counts IS 'How many offsets between them have no row.';
 CREATE TRIGGER file_slices_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_slices
@@ -829,7 +834,7 @@ CREATE VIEW file_slice AS
 SELECT f.batch_id, f.name, s.partition, s.first_offset, s.first_offset + s.span - 1 AS last_offset,
        s.span - s.hole_count AS record_count
   FROM file_slices f
- CROSS JOIN LATERAL unnest(f.partitions, f.first_offsets, f.spans, f.hole_counts)
+ CROSS JOIN LATERAL unnest(numbers_in(f.partitions), f.first_offsets, f.spans, f.hole_counts)
        AS s(partition, first_offset, span, hole_count);
 COMMENT ON VIEW file_slice IS
   'What a file holds of one partition: first and last offset, both included.';
@@ -1155,7 +1160,7 @@ CREATE FUNCTION guard_fingerprint() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM file_slices s
                   WHERE (s.batch_id, s.name) = (NEW.batch_id, NEW.name)
-                    AND NEW.partition = ANY (s.partitions)) THEN
+                    AND s.partitions @> NEW.partition) THEN
     RAISE EXCEPTION 'file % of batch % holds nothing of partition %',
       NEW.name, NEW.batch_id, NEW.partition USING ERRCODE = 'TS002';
   END IF;
