@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.exporting import exported
@@ -140,6 +143,48 @@ def test_what_a_finding_is_about_or_a_repair_needs_is_kept(
     aged.execute("UPDATE finding SET state = 'remedied', closed_at = now(), closed_by = 'a look'")
     story.ledger.fold(FEED)
     assert kept(story) == {unseen}
+
+
+def test_two_folds_beside_commits_forget_what_is_old_and_nothing_else(
+    story: LedgerStory, aged: psycopg.Connection[Any]
+) -> None:
+    old = land(story, 3)
+    grow_old(aged, *old)
+    verified = [story.verified((0, at, at + 10)) for at in (30, 40, 50)]
+    gate = threading.Barrier(3)
+
+    def work(place: int) -> None:
+        mine = story.another()
+        gate.wait(20)
+        for attempt in verified:
+            if place:
+                mine.ledger.fold(FEED)
+            else:
+                mine.ledger.commit(attempt)
+        mine.ledger.close()
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(work, range(3)))
+    assert kept(story) == {each.batch_id for each in verified}
+    committed = [each.status.plan.batch_id for each in story.ledger.batches(FEED)]
+    assert committed == [*old, *(each.batch_id for each in verified)]
+
+
+def test_a_repair_of_an_old_batch_needs_no_hash(
+    story: LedgerStory, aged: psycopg.Connection[Any]
+) -> None:
+    [old] = land(story, 1)
+    grow_old(aged, old)
+    story.ledger.fold(FEED)
+    [file] = [each.file for each in story.ledger.files(FEED) if each.file.slices[0].partition == 0]
+    plan = replace(story.batch_of((0, 0, 10)), replaces=(CommittedFile(old, file.name),))
+    story.freeze(plan)
+    attempt = story.begin(plan.batch_id)
+    story.verify(attempt)
+    story.ledger.commit(attempt)
+    assert set(story.ledger.replacements(FEED)) == {CommittedFile(old, file.name)}
+    assert not story.ledger.unsound(FEED)
+    assert kept(story) == {plan.batch_id}
 
 
 LOOK_DAYS = (
