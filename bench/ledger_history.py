@@ -76,10 +76,12 @@ SELECT batch_id, 'control', {partitions} / 5 FROM batch WHERE commit_number <= {
 INSERT INTO file (batch_id, name, length_bytes, checksum, record_count)
 SELECT batch_id, 'part-' || number || '.parquet', 1000000, 'crc32c:0', 100 * {span}
   FROM batch CROSS JOIN generate_series(1, greatest(1, {partitions} / 100)) number;
-INSERT INTO file_slices (batch_id, name, partitions, first_offsets, spans, hole_counts)
+INSERT INTO file_slices
+  (batch_id, name, partitions, first_offsets, span_blocks, span_rests, hole_counts)
 SELECT b.batch_id, 'part-' || 1 + log.p / 100 || '.parquet', range_agg(int4range(log.p, log.p + 1)),
        array_agg(log.base + (b.commit_number - 1) * {span} ORDER BY log.p),
-       array_agg({span}::bigint ORDER BY log.p), array_agg(0::bigint ORDER BY log.p)
+       array_agg(0 ORDER BY log.p), array_agg({span}::smallint ORDER BY log.p),
+       array_agg(0::bigint ORDER BY log.p)
   FROM batch b CROSS JOIN log
  GROUP BY b.batch_id, log.p / 100;
 INSERT INTO directory_look (batch_id, digest, shown_as)

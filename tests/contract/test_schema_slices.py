@@ -13,7 +13,7 @@ from tests.support.ledger_story import LedgerStory
 SLICES = (
     "INSERT INTO file_slices"
     " SELECT batch_id, 'another.parquet', {}::int4multirange,"
-    " {}::bigint[], {}::bigint[], {}::bigint[] FROM file LIMIT 1"
+    " {}::bigint[], {}::int[], {}::smallint[], {}::bigint[] FROM file LIMIT 1"
 )
 FINGERPRINT = (
     "INSERT INTO file_fingerprint (batch_id, name, partition, hash_version, record_count,"
@@ -40,27 +40,29 @@ def slices(*columns: str) -> bytes:
 def test_slices_of_ascending_partitions_are_entered(
     story: LedgerStory, by_hand: psycopg.Connection[tuple[object, ...]]
 ) -> None:
-    by_hand.execute(slices("{[0,1),[3,4)}", "{5,0}", "{4,1}", "{0,0}"))
+    by_hand.execute(slices("{[0,1),[3,4)}", "{5,0}", "{0,2}", "{4,1}", "{0,0}"))
     assert story.ask("SELECT * FROM file_slice WHERE name = 'another.parquet'") == [
         (story.ask("SELECT batch_id FROM batch")[0][0], "another.parquet", *each)
-        for each in ((0, 5, 8, 4), (3, 0, 0, 1))
+        for each in ((0, 5, 8, 4), (3, 0, 2 * 32768, 2 * 32768 + 1))
     ]
 
 
 @pytest.mark.parametrize(
     "columns",
     [
-        ("{}", "{}", "{}", "{}"),
-        ("{[-1,0)}", "{0}", "{1}", "{0}"),
-        ("{[0,1)}", "{-1}", "{2}", "{0}"),
-        ("{[0,1)}", "{0}", "{1}", "{1}"),
-        ("{[0,1)}", "{0}", "{4}", "{-1}"),
-        ("{[0,1)}", "{4}", "{0}", "{0}"),
-        ("{[0,1),[0,1)}", "{0,5}", "{1,1}", "{0,0}"),
-        ("{[0,2)}", "{0}", "{1}", "{0}"),
-        ("{[0,1)}", "{0,1}", "{1,1}", "{0,0}"),
-        ("{[0,1)}", "{NULL}", "{1}", "{0}"),
-        ("{[0,)}", "{0}", "{1}", "{0}"),
+        ("{}", "{}", "{}", "{}", "{}"),
+        ("{[-1,0)}", "{0}", "{0}", "{1}", "{0}"),
+        ("{[0,1)}", "{-1}", "{0}", "{2}", "{0}"),
+        ("{[0,1)}", "{0}", "{0}", "{1}", "{1}"),
+        ("{[0,1)}", "{0}", "{0}", "{4}", "{-1}"),
+        ("{[0,1)}", "{4}", "{0}", "{0}", "{0}"),
+        ("{[0,1),[0,1)}", "{0,5}", "{0,0}", "{1,1}", "{0,0}"),
+        ("{[0,2)}", "{0}", "{0}", "{1}", "{0}"),
+        ("{[0,1)}", "{0,1}", "{0,0}", "{1,1}", "{0,0}"),
+        ("{[0,1)}", "{NULL}", "{0}", "{1}", "{0}"),
+        ("{[0,1)}", "{0}", "{-1}", "{32767}", "{0}"),
+        ("{[0,1)}", "{0}", "{1}", "{-1}", "{0}"),
+        ("{[0,)}", "{0}", "{0}", "{1}", "{0}"),
     ],
     ids=[
         "of nothing",
@@ -73,6 +75,8 @@ def test_slices_of_ascending_partitions_are_entered(
         "too few offsets",
         "too few partitions",
         "no first offset",
+        "fewer than no blocks",
+        "less than no rest",
         "partitions without an end",
     ],
 )

@@ -1,4 +1,4 @@
-"""Holes into the ledger: entered with a commit, folded weeks later, unfolded for a repair."""
+"""Holes into the ledger: entered with a commit, folded days later, unfolded for a repair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallystick.ledger.connection import Transaction
 
 # One row never grows beyond this, however many holes a compacted topic has.
 RUNS_PER_PIECE: Final = 10_000
-_KEPT_FOR: Final = timedelta(days=7)
+_KEPT_FOR: Final = timedelta(days=2)
 """Then until its week is over, so that a row is folded once and not every hour."""
 _LOGS_AT_ONCE: Final = 500
 """The feed's commits wait for as long as that takes: about a second."""

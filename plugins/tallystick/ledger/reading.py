@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, Final
 
 from tallystick.domain.batches.batch import BatchStatus, WaitingBatch
 from tallystick.domain.batches.landed import FileSlice, LandedFile
@@ -23,6 +23,9 @@ from tallystick.ledger.rows import (
     manifests_of,
 )
 from tallystick.ports.batches import AttemptRecord, BatchRecord, FileRecord
+
+_BLOCK: Final = 32_768
+"""As `file_slices` counts spans."""
 
 
 def batch(transaction: Transaction, batch_id: BatchId) -> BatchStatus:
@@ -137,7 +140,8 @@ def _landed_file(row: Any) -> LandedFile:
     held = zip(
         row.partitions or (),
         row.first_offsets or (),
-        row.spans or (),
+        row.span_blocks or (),
+        row.span_rests or (),
         row.hole_counts or (),
         strict=True,
     )
@@ -147,6 +151,7 @@ def _landed_file(row: Any) -> LandedFile:
         checksum=row.checksum,
         slices=tuple(
             FileSlice(partition, first, first + span - 1, span - holes)
-            for partition, first, span, holes in held
+            for partition, first, blocks, rest, holes in held
+            for span in (blocks * _BLOCK + rest,)
         ),
     )

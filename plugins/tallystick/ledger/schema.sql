@@ -118,21 +118,22 @@ CREATE TYPE public.verdict AS ENUM (
 
 COMMENT ON TYPE public.verdict IS 'What is said of an interval, from harmless to worst.';
 
--- are_slices(int4multirange, bigint[], bigint[], bigint[]), FUNCTION
+-- are_slices(int4multirange, bigint[], integer[], smallint[], bigint[]), FUNCTION
 
-CREATE FUNCTION public.are_slices(partitions int4multirange, first_offsets bigint[], spans bigint[], hole_counts bigint[]) RETURNS boolean
+CREATE FUNCTION public.are_slices(partitions int4multirange, first_offsets bigint[], span_blocks integer[], span_rests smallint[], hole_counts bigint[]) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     AS $$
   SELECT count(*) > 0
      AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
-                           AND s.span > s.hole_count, false))
-    FROM unnest(public.numbers_in(partitions), first_offsets, spans, hole_counts)
-         AS s(partition, first_offset, span, hole_count)
+                           AND s.span_block >= 0 AND s.span_rest >= 0
+                           AND s.span_block * 32768::bigint + s.span_rest > s.hole_count, false))
+    FROM unnest(public.numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
+         AS s(partition, first_offset, span_block, span_rest, hole_count)
 $$;
 
--- FUNCTION are_slices(partitions int4multirange, first_offsets bigint[], spans bigint[], hole_counts bigint[]), COMMENT
+-- FUNCTION are_slices(partitions int4multirange, first_offsets bigint[], span_blocks integer[], span_rests smallint[], hole_counts bigint[]), COMMENT
 
-COMMENT ON FUNCTION public.are_slices(partitions int4multirange, first_offsets bigint[], spans bigint[], hole_counts bigint[]) IS 'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
+COMMENT ON FUNCTION public.are_slices(partitions int4multirange, first_offsets bigint[], span_blocks integer[], span_rests smallint[], hole_counts bigint[]) IS 'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
 
 -- guard_anchor(), FUNCTION
 
@@ -1212,9 +1213,10 @@ CREATE TABLE public.file_slices (
     name text NOT NULL,
     partitions int4multirange NOT NULL,
     first_offsets bigint[] NOT NULL,
-    spans bigint[] NOT NULL,
+    span_blocks integer[] NOT NULL,
+    span_rests smallint[] NOT NULL,
     hole_counts bigint[] NOT NULL,
-    CONSTRAINT file_slices_are_slices CHECK (public.are_slices(partitions, first_offsets, spans, hole_counts))
+    CONSTRAINT file_slices_are_slices CHECK (public.are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))
 );
 
 -- TABLE file_slices, COMMENT
@@ -1222,9 +1224,10 @@ CREATE TABLE public.file_slices (
 COMMENT ON TABLE public.file_slices IS 'What a file holds, one array element for each partition: a row for each would be ten times as large.
 Small numbers leave little when the server compresses them, and neighbours among partitions nothing.';
 
--- COLUMN file_slices.spans, COMMENT
+-- COLUMN file_slices.span_rests, COMMENT
 
-COMMENT ON COLUMN public.file_slices.spans IS 'From the first offset to the last one, both included.';
+COMMENT ON COLUMN public.file_slices.span_rests IS 'How many offsets there are from the first to the last one, both included, beside 32,768 times
+span_blocks: in one array they would take twice as much.';
 
 -- COLUMN file_slices.hole_counts, COMMENT
 
@@ -1237,10 +1240,11 @@ CREATE VIEW public.file_slice AS
     f.name,
     s.partition,
     s.first_offset,
-    ((s.first_offset + s.span) - 1) AS last_offset,
-    (s.span - s.hole_count) AS record_count
-   FROM (public.file_slices f
-     CROSS JOIN LATERAL UNNEST(public.numbers_in(f.partitions), f.first_offsets, f.spans, f.hole_counts) s(partition, first_offset, span, hole_count));
+    ((s.first_offset + held.span) - 1) AS last_offset,
+    (held.span - s.hole_count) AS record_count
+   FROM ((public.file_slices f
+     CROSS JOIN LATERAL UNNEST(public.numbers_in(f.partitions), f.first_offsets, f.span_blocks, f.span_rests, f.hole_counts) s(partition, first_offset, span_block, span_rest, hole_count))
+     CROSS JOIN LATERAL ( SELECT ((s.span_block * (32768)::bigint) + s.span_rest) AS span) held);
 
 -- VIEW file_slice, COMMENT
 

@@ -119,10 +119,12 @@ SELECT :batch_id, name, length_bytes, checksum, record_count
 
 -- name: commit_slices
 -- What each file holds of each partition.
-INSERT INTO file_slices (batch_id, name, partitions, first_offsets, spans, hole_counts)
+INSERT INTO file_slices
+  (batch_id, name, partitions, first_offsets, span_blocks, span_rests, hole_counts)
 SELECT :batch_id, name, range_agg(int4range(partition, partition + 1)),
        array_agg(first_offset ORDER BY partition),
-       array_agg(last_offset - first_offset + 1 ORDER BY partition),
+       array_agg((last_offset - first_offset + 1) / 32768 ORDER BY partition),
+       array_agg((last_offset - first_offset + 1) % 32768 ORDER BY partition),
        array_agg(last_offset - first_offset + 1 - record_count ORDER BY partition)
   FROM unnest(:names::text[], :partitions::integer[], :first_offsets::bigint[],
               :last_offsets::bigint[], :record_counts::bigint[])

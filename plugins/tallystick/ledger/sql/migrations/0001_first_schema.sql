@@ -799,15 +799,17 @@ $$;
 COMMENT ON FUNCTION numbers_in(int4multirange) IS 'All numbers in these ranges, ascending.';
 
 CREATE FUNCTION are_slices(
-  partitions int4multirange, first_offsets bigint[], spans bigint[], hole_counts bigint[]
+  partitions int4multirange, first_offsets bigint[], span_blocks integer[], span_rests smallint[],
+  hole_counts bigint[]
 ) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
   SELECT count(*) > 0
      AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
-                           AND s.span > s.hole_count, false))
-    FROM unnest(public.numbers_in(partitions), first_offsets, spans, hole_counts)
-         AS s(partition, first_offset, span, hole_count)
+                           AND s.span_block >= 0 AND s.span_rest >= 0
+                           AND s.span_block * 32768::bigint + s.span_rest > s.hole_count, false))
+    FROM unnest(public.numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
+         AS s(partition, first_offset, span_block, span_rest, hole_count)
 $$;
-COMMENT ON FUNCTION are_slices(int4multirange, bigint[], bigint[], bigint[]) IS
+COMMENT ON FUNCTION are_slices(int4multirange, bigint[], integer[], smallint[], bigint[]) IS
   'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
 
 CREATE TABLE file_slices (
@@ -815,27 +817,32 @@ CREATE TABLE file_slices (
   name          text NOT NULL,
   partitions    int4multirange NOT NULL,
   first_offsets bigint[] NOT NULL,
-  spans         bigint[] NOT NULL,
+  span_blocks   integer[] NOT NULL,
+  span_rests    smallint[] NOT NULL,
   hole_counts   bigint[] NOT NULL,
   PRIMARY KEY (batch_id, name),
   FOREIGN KEY (batch_id, name) REFERENCES file (batch_id, name),
   CONSTRAINT file_slices_are_slices
-    CHECK (are_slices(partitions, first_offsets, spans, hole_counts))
+    CHECK (are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))
 );
 COMMENT ON TABLE file_slices IS
   'What a file holds, one array element for each partition: a row for each would be ten times as large.
 Small numbers leave little when the server compresses them, and neighbours among partitions nothing.';
-COMMENT ON COLUMN file_slices.spans IS 'From the first offset to the last one, both included.';
+COMMENT ON COLUMN file_slices.span_rests IS
+  'How many offsets there are from the first to the last one, both included, beside 32,768 times
+span_blocks: in one array they would take twice as much.';
 COMMENT ON COLUMN file_slices.hole_counts IS 'How many offsets between them have no row.';
 CREATE TRIGGER file_slices_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_slices
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE VIEW file_slice AS
-SELECT f.batch_id, f.name, s.partition, s.first_offset, s.first_offset + s.span - 1 AS last_offset,
-       s.span - s.hole_count AS record_count
+SELECT f.batch_id, f.name, s.partition, s.first_offset, s.first_offset + held.span - 1 AS last_offset,
+       held.span - s.hole_count AS record_count
   FROM file_slices f
- CROSS JOIN LATERAL unnest(numbers_in(f.partitions), f.first_offsets, f.spans, f.hole_counts)
-       AS s(partition, first_offset, span, hole_count);
+ CROSS JOIN LATERAL unnest(numbers_in(f.partitions), f.first_offsets, f.span_blocks, f.span_rests,
+                           f.hole_counts)
+       AS s(partition, first_offset, span_block, span_rest, hole_count)
+ CROSS JOIN LATERAL (SELECT s.span_block * 32768::bigint + s.span_rest AS span) held;
 COMMENT ON VIEW file_slice IS
   'What a file holds of one partition: first and last offset, both included.';
 
