@@ -1217,7 +1217,13 @@ CREATE TABLE public.file_slices (
     span_rests smallint[] NOT NULL,
     hole_counts bigint[] NOT NULL,
     CONSTRAINT file_slices_are_slices CHECK (public.are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))
-);
+)
+WITH (toast_tuple_target='128');
+ALTER TABLE ONLY public.file_slices ALTER COLUMN partitions SET STORAGE MAIN;
+ALTER TABLE ONLY public.file_slices ALTER COLUMN first_offsets SET STORAGE MAIN;
+ALTER TABLE ONLY public.file_slices ALTER COLUMN span_blocks SET STORAGE MAIN;
+ALTER TABLE ONLY public.file_slices ALTER COLUMN span_rests SET STORAGE MAIN;
+ALTER TABLE ONLY public.file_slices ALTER COLUMN hole_counts SET STORAGE MAIN;
 
 -- TABLE file_slices, COMMENT
 

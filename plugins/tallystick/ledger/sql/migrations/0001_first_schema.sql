@@ -825,6 +825,15 @@ CREATE TABLE file_slices (
   CONSTRAINT file_slices_are_slices
     CHECK (are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))
 );
+-- The server compresses a row of more than two kilobytes, column by column, until it has fewer: here
+-- until all columns are compressed, and none of them is moved out of the row.
+ALTER TABLE file_slices
+  SET (toast_tuple_target = 128),
+  ALTER partitions SET STORAGE MAIN,
+  ALTER first_offsets SET STORAGE MAIN,
+  ALTER span_blocks SET STORAGE MAIN,
+  ALTER span_rests SET STORAGE MAIN,
+  ALTER hole_counts SET STORAGE MAIN;
 COMMENT ON TABLE file_slices IS
   'What a file holds, one array element for each partition: a row for each would be ten times as large.
 Small numbers leave little when the server compresses them, and neighbours among partitions nothing.';
