@@ -30,6 +30,7 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import LogChanges
+from tallystick.ports.proofs import DirectoryLook
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, manifest_of
 
@@ -133,7 +134,7 @@ class _Year:
         ledger.mark_published(batch.batch_id)
         story.change(LogChanges(), bounds)  # what a reconcile sees
         ledger.record_offsets_look(batch.batch_id, is_clean=True)
-        seen = {batch.batch_id: self._random.randbytes(32)}
+        seen = {batch.batch_id: DirectoryLook(self._random.randbytes(32))}
         ledger.note_directory_looks(seen, [], compared_at=ledger.clock())
         ledger.store_report(reported(ledger))
         ledger.fold(FEED)

@@ -18,6 +18,7 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.exporting import exported
 from tallystick.ledger.manifest_texts import parted, whole_text
+from tallystick.ports.proofs import DirectoryLook
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, NOON, LedgerStory, finding_of, snapshot_of
 from tests.support.report_documents import a_document
@@ -46,7 +47,7 @@ def land(story: LedgerStory, batches: int = 3) -> list[BatchId]:
 
 
 def see(story: LedgerStory, batches: list[BatchId]) -> None:
-    digests = {each: sha256(each.encode()).digest() for each in batches}
+    digests = {each: DirectoryLook(sha256(each.encode()).digest()) for each in batches}
     story.ledger.note_directory_looks(digests, [], compared_at=NOON)
 
 
