@@ -41,8 +41,9 @@ SETTINGS: Mapping[str, str] = {
     "spark.driver.host": HOST,
     # It would listen for everybody.
     "spark.ui.enabled": "false",
-    # Logs in UTC, and times before 1900 without a shift by local mean time.
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+    # Logs in UTC, and times before 1900 without a shift by local mean time. Rows die young: Java's
+    # default collector takes a fifth of the CPU more for a landing, for pauses that nobody feels.
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseParallelGC",
 }
 
 
