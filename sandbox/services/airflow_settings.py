@@ -54,6 +54,8 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         # With nothing to do the scheduler sleeps: as long, at most, does a task wait for its turn.
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+        # A task's end is seen so late at most, where its sockets close before it is gone.
+        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
         # A task whose supervisor died is tried again after a minute, not five.
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "60",

@@ -65,7 +65,7 @@ def milliseconds(path: str, column: Any) -> list[int]:
     if not pa.types.is_timestamp(column.type) or column.null_count:
         raise ManifestMismatch(path, EXPECTED, f"a timestamp of type {column.type}")
     unit = _PER_MILLISECOND[column.type.unit]
-    return [each // unit for each in column.cast(pa.int64()).to_pylist()]
+    return [each // unit for each in column.view(pa.int64()).to_pylist()]
 
 
 def _place(file: LandedParquet, partition: int, offset: int) -> tuple[int, int] | None:
