@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from types import NoneType
 from typing import Any, Final
 
@@ -98,8 +99,15 @@ class _OpenConnection:
 class LedgerConnection:
     """The ledger's database, one transaction at a time."""
 
-    def __init__(self, address: LedgerAddress, *, checks_schema: bool = True) -> None:
+    def __init__(
+        self,
+        address: LedgerAddress,
+        *,
+        checks_schema: bool = True,
+        patience: timedelta | None = None,
+    ) -> None:
         self._address = address
+        self._patience = patience
         self._checks_schema = checks_schema
         self._open = _OpenConnection()
         # A forgotten ledger gives its connection back; `__del__` would come too late in a cycle.
@@ -217,6 +225,9 @@ class LedgerConnection:
 
     def _prepare(self, session: Transaction) -> None:
         session.row("prepare_session")
+        if self._patience is not None:
+            milliseconds = int(self._patience.total_seconds() * 1000)
+            session.row("hurry_session", milliseconds=str(milliseconds))
         version = session.one("server_version").server_version
         if version < _OLDEST_SERVER:
             reason = f"the server is PostgreSQL {version // 10000}; 15 or newer is needed"

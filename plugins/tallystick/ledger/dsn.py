@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 import psycopg
@@ -50,8 +51,10 @@ class LedgerAddress:
         return text
 
 
-def ledger_address(dsn: str) -> LedgerAddress:
+def ledger_address(dsn: str, patience: timedelta | None = None) -> LedgerAddress:
     """The address that a connection string names; raises ConfigurationError.
+
+    With `patience` no try to connect waits longer, nor for what was sent to be received.
 
     A misread string would hand parts of its password to the host or the port, and from there to an
     error text. So these are looked at before anything is tried, and the string is never shown.
@@ -63,7 +66,13 @@ def ledger_address(dsn: str) -> LedgerAddress:
     ports = found.get("port", "")
     if "@" in found.get("host", "") or not re.fullmatch(r"[0-9,]*", ports):
         raise _not_understood()
-    return LedgerAddress(_DEFAULTS | found)
+    hurry = {} if patience is None else _hurried(patience)
+    return LedgerAddress(_DEFAULTS | found | hurry)
+
+
+def _hurried(patience: timedelta) -> dict[str, str]:
+    seconds = max(1, int(patience.total_seconds()))
+    return {"connect_timeout": str(seconds), "tcp_user_timeout": str(1000 * seconds)}
 
 
 def _not_understood() -> ConfigurationError:

@@ -24,6 +24,7 @@ from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.evidence_record import PostgresEvidence
 from tallystick.ledger.findings_record import PostgresFindings
 from tallystick.ledger.hole_rows import fold_holes
+from tallystick.ledger.overview_rows import PostgresOverview
 from tallystick.ledger.planning_session import (
     PostgresPlanningSession,
     read_accounts,
@@ -39,12 +40,20 @@ from tallystick.ports.planning import PlanningSession
 
 
 class PostgresLedger(
-    PostgresEvidence, PostgresFindings, PostgresProofs, PostgresReports, PostgresScrubs
+    PostgresEvidence,
+    PostgresFindings,
+    PostgresOverview,
+    PostgresProofs,
+    PostgresReports,
+    PostgresScrubs,
 ):
-    """Fulfils `Ledger`; see there for every promise. One connection, opened when first used."""
+    """Fulfils `Ledger`; see there for every promise. One connection, opened when first used.
 
-    def __init__(self, dsn: str) -> None:
-        self._connection = LedgerConnection(ledger_address(dsn))
+    With `patience` nothing waits longer for the server, neither to connect nor for a statement.
+    """
+
+    def __init__(self, dsn: str, patience: timedelta | None = None) -> None:
+        self._connection = LedgerConnection(ledger_address(dsn, patience), patience=patience)
 
     def __repr__(self) -> str:
         return f"PostgresLedger({self._connection})"

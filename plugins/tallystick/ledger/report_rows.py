@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tallystick.domain.batches.states import HoleClass
-from tallystick.domain.identities import FeedName, GenerationId
+from tallystick.domain.identities import FeedName, GenerationId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.completeness import Look, doubt_of_clock
@@ -173,7 +173,7 @@ class PostgresReports:
             found = transaction.one("newest_window_end", feed=feed, until=until).window_until
         return in_utc(found) if found else None
 
-    def store_report(self, document: ReportDocument) -> int:
+    def store_report(self, document: ReportDocument, made_by: Owner | None = None) -> int:
         """Keep a report in one statement."""
         with self._connection.writing() as transaction:
             stored = transaction.one(
@@ -182,6 +182,7 @@ class PostgresReports:
                 taken_at=document.taken_at,
                 verdict=document.verdict.value,
                 complete_up_to=document.complete_up_to,
+                made_by=made_by,
                 document=packed(storable(document.to_json())),
             )
         return int(stored.report_id)
@@ -193,10 +194,21 @@ class PostgresReports:
         if row is None:
             return None
         try:
-            return ReportDocument.from_json(unpacked(row.document))
+            return ReportDocument.from_json(report_text(row))
         except ValueError as error:
-            reason = f"report {row.report_id} can't be read: {error}"
-            raise LedgerRefused("newest_report", reason) from error
+            raise _unreadable(row, error) from error
+
+
+def report_text(row: Any) -> str:
+    """The very text of the report in a row; raises LedgerRefused when it can't be read."""
+    try:
+        return unpacked(row.document)
+    except ValueError as error:
+        raise _unreadable(row, error) from error
+
+
+def _unreadable(row: Any, error: ValueError) -> LedgerRefused:
+    return LedgerRefused("report", f"report {row.report_id} can't be read: {error}")
 
 
 def _look(row: Any) -> Look:

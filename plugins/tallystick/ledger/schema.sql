@@ -1548,6 +1548,7 @@ CREATE TABLE public.report (
     taken_at timestamp with time zone NOT NULL,
     verdict public.verdict NOT NULL,
     complete_up_to timestamp with time zone,
+    made_by text,
     document bytea NOT NULL,
     recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
@@ -1556,6 +1557,10 @@ ALTER TABLE ONLY public.report ALTER COLUMN document SET STORAGE EXTERNAL;
 -- TABLE report, COMMENT
 
 COMMENT ON TABLE public.report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
+
+-- COLUMN report.made_by, COMMENT
+
+COMMENT ON COLUMN public.report.made_by IS 'The run that has made it; null for one that was made by hand.';
 
 -- COLUMN report.document, COMMENT
 
@@ -1932,6 +1937,10 @@ CREATE INDEX offset_range_unreadable ON public.offset_range USING btree (generat
 -- plan_batch_one_maker, INDEX
 
 CREATE UNIQUE INDEX plan_batch_one_maker ON public.plan_batch USING btree (batch_id) WHERE (NOT is_adopted);
+
+-- plan_by_feed, INDEX
+
+CREATE INDEX plan_by_feed ON public.plan USING btree (feed, plan_id);
 
 -- plan_by_owner, INDEX
 

@@ -13,7 +13,7 @@ from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
-from tallystick.orchestration.run_context import Context
+from tallystick.orchestration.run_context import Context, owner_of
 from tallystick.settings.feed import Feed
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     with in_airflow_terms(), services_of(feed) as services:
         found = reconciliation.reconcile(services, Level.L4)
         document = reporting.report_of(services, found)
-        number = reporting.store_report(services, document)
+        number = reporting.store_report(services, document, owner_of(context))
         page = report_page(services.root, services.feed_name, document.taken_at)
         services.store.write(page, face_of(document, "html").encode())
         page = services.store.uri(page)

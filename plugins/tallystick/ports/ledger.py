@@ -12,6 +12,7 @@ from tallystick.ports.attempts import AttemptsRecord
 from tallystick.ports.batches import BatchesRecord
 from tallystick.ports.evidence import EvidenceRecord
 from tallystick.ports.findings import FindingsRecord
+from tallystick.ports.overview import OverviewRecord
 from tallystick.ports.planning import PlanningRecord
 from tallystick.ports.proofs import ProofsRecord
 from tallystick.ports.reports import ReportsRecord
@@ -24,6 +25,7 @@ class Ledger(
     BatchesRecord,
     EvidenceRecord,
     FindingsRecord,
+    OverviewRecord,
     ProofsRecord,
     ReportsRecord,
     ScrubsRecord,

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from tallystick.domain.batches.states import HoleClass
-from tallystick.domain.identities import FeedName, GenerationId
+from tallystick.domain.identities import FeedName, GenerationId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.completeness import Look
@@ -174,8 +174,8 @@ class ReportsRecord(Protocol):
         """The newest end of a planned window at or before the instant."""
         ...
 
-    def store_report(self, document: ReportDocument) -> int:
-        """Keep a report in one statement; its number."""
+    def store_report(self, document: ReportDocument, made_by: Owner | None = None) -> int:
+        """Keep a report in one statement, with the run that has made it; its number."""
         ...
 
     def report_at(self, feed: FeedName, instant: datetime | None) -> ReportDocument | None:

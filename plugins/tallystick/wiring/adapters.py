@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
@@ -57,9 +57,14 @@ def new_id() -> str:
 
 
 @contextmanager
-def open_ledger(connection_of: ConnectionOf) -> Iterator[Ledger]:
-    """The ledger alone, closed at the end of the block; raises ConnectionMissing."""
-    ledger = PostgresLedger(ledger_dsn(connection_of))
+def open_ledger(
+    connection_of: ConnectionOf, patience: timedelta | None = None
+) -> Iterator[Ledger]:
+    """The ledger alone, closed at the end of the block; raises ConnectionMissing.
+
+    With `patience` it is LedgerUnavailable when it takes longer to answer a statement.
+    """
+    ledger = PostgresLedger(ledger_dsn(connection_of), patience)
     try:
         yield ledger
     finally:

@@ -149,8 +149,8 @@ SELECT max(window_until) AS window_until FROM plan
 
 -- name: store_report
 -- Keep a whole report: it is there, or it is not.
-INSERT INTO report (feed, taken_at, verdict, complete_up_to, document)
-VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :document)
+INSERT INTO report (feed, taken_at, verdict, complete_up_to, made_by, document)
+VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :made_by::text, :document)
 RETURNING report_id;
 
 -- name: newest_report
@@ -159,3 +159,7 @@ RETURNING report_id;
 SELECT report_id, document FROM report
  WHERE feed = :feed AND (:until::timestamptz IS NULL OR least(taken_at, recorded_at) <= :until)
  ORDER BY report_id DESC LIMIT 1;
+
+-- name: report_numbered
+-- A feed's report of this number.
+SELECT report_id, document FROM report WHERE feed = :feed AND report_id = :number;

@@ -8,6 +8,11 @@ SELECT set_config('TimeZone', 'UTC', false) AS time_zone,
        set_config('tcp_keepalives_interval', '10', false) AS keepalives_interval,
        set_config('tcp_keepalives_count', '3', false) AS keepalives_count;
 
+-- name: hurry_session
+-- Set that no statement of the session takes longer, and that none waits longer for a lock.
+SELECT set_config('statement_timeout', :milliseconds, false) AS statement_timeout,
+       set_config('lock_timeout', :milliseconds, false) AS lock_timeout;
+
 -- name: begin_write
 -- Begin a transaction that changes something: each statement sees what others have committed.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;

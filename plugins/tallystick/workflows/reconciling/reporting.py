@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Final
 
 from tallystick.domain.batches.states import HoleClass
-from tallystick.domain.identities import FeedName
+from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import (
     Completeness,
@@ -88,13 +88,15 @@ def report_of(services: Services, reconciled: ReconcileReport) -> ReportDocument
         return _document(services.ledger, services.feed_name, reconciled)
 
 
-def store_report(services: Services, document: ReportDocument) -> int:
-    """Keep the document in one statement; its number in the ledger.
+def store_report(
+    services: Services, document: ReportDocument, made_by: Owner | None = None
+) -> int:
+    """Keep the document in one statement; its number in the ledger. `made_by` names the run.
 
     Then the history of the ranges is folded. Where that can't be done, the next report does it.
     """
     with at(services, "report"):
-        number = services.ledger.store_report(document)
+        number = services.ledger.store_report(document, made_by)
     log.info("Feed %s: report %d of %s is stored.", document.feed, number, document.taken_at)
     try:
         _fold(services)

@@ -255,6 +255,7 @@ COMMENT ON TABLE plan IS
   'A feed and a window name a plan; planning a window again gives it the next revision.';
 COMMENT ON COLUMN plan.planned_at IS
   'When the planning lock was taken: a finding first seen at or after it came with this plan.';
+CREATE INDEX plan_by_feed ON plan (feed, plan_id);
 CREATE INDEX plan_by_owner ON plan (feed, owner, planned_at);
 CREATE TRIGGER plan_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON plan
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
@@ -1218,10 +1219,12 @@ CREATE TABLE report (
   taken_at       timestamptz NOT NULL,
   verdict        verdict NOT NULL,
   complete_up_to timestamptz,
+  made_by        text,
   document       bytea NOT NULL,
   recorded_at    timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 ALTER TABLE report ALTER document SET STORAGE EXTERNAL;
+COMMENT ON COLUMN report.made_by IS 'The run that has made it; null for one that was made by hand.';
 COMMENT ON COLUMN report.document IS 'JSON, packed as manifests are.';
 COMMENT ON TABLE report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
 CREATE INDEX report_by_feed ON report (feed, report_id);

@@ -1,0 +1,199 @@
+"""The OverviewRecord port on PostgreSQL: the newest rows, and counts that the database adds up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tallystick.domain.batches.states import BatchState, HoleClass
+from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
+from tallystick.domain.verdicts import Verdict
+from tallystick.domain.window import Window
+from tallystick.ledger import finding_rows
+from tallystick.ledger.connection import LedgerConnection, Transaction
+from tallystick.ledger.report_rows import report_text
+from tallystick.ledger.rows import in_utc
+from tallystick.ports.overview import BatchHead, FeedHead, LogHead, ReportHead, RunHead, RunRecord
+from tallystick.ports.reports import LogTotals
+
+
+class PostgresOverview:
+    """Fulfils `OverviewRecord`; see there for every promise."""
+
+    _connection: LedgerConnection
+
+    def feed_heads(self, feed: FeedName | None = None, *, most_runs: int) -> Sequence[FeedHead]:
+        """Every feed, or one."""
+        standing: defaultdict[str, dict[Verdict, int]] = defaultdict(dict)
+        runs: defaultdict[str, list[RunHead]] = defaultdict(list)
+        with self._connection.reading() as transaction:
+            for row in transaction.rows("standing_counts", feed=feed):
+                counts, verdict = standing[row.feed], Verdict(row.verdict)
+                counts[verdict] = counts.get(verdict, 0) + row.findings
+            for row in transaction.rows("newest_runs", feed=feed, most=most_runs):
+                runs[row.feed].append(_run_head(row))
+            rows = transaction.rows("feed_heads", feed=feed)
+        return [_feed_head(row, standing[row.feed], runs[row.feed]) for row in rows]
+
+    def newest_logs(self, feed: FeedName) -> Sequence[LogHead]:
+        """The newest life of each partition's log."""
+        with self._connection.reading() as transaction:
+            return [LogHead(*row) for row in transaction.rows("newest_logs", feed=feed)]
+
+    def standing_by_partition(self, feed: FeedName) -> Mapping[int | None, Verdict]:
+        """The worst verdict of the findings that stand."""
+        found: dict[int | None, Verdict] = {}
+        with self._connection.reading() as transaction:
+            for row in transaction.rows("standing_counts", feed=feed):
+                verdict = Verdict(row.verdict)
+                found[row.partition] = Verdict.worst_of(
+                    [verdict, found.get(row.partition, verdict)]
+                )
+        return found
+
+    def totals_of_logs(self, logs: Sequence[GenerationId]) -> Mapping[GenerationId, LogTotals]:
+        """What is accounted for of these generations."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("totals_of_logs", generation_ids=list(logs))
+        return {
+            GenerationId(row.generation_id): LogTotals(
+                rows=row.record_count,
+                holes={
+                    HoleClass(kind): count
+                    for kind, count in zip(row.classes or (), row.counts or (), strict=True)
+                },
+                lost=row.lost,
+                missing_below=0,
+            )
+            for row in rows
+        }
+
+    def batch_heads(
+        self, feed: FeedName, *, before: int | None = None, most: int
+    ) -> Sequence[BatchHead]:
+        """The feed's newest batches."""
+        with self._connection.reading() as transaction:
+            return _batch_heads(transaction, feed, before=before, most=most)
+
+    def run_record(self, feed: FeedName, owner: Owner, *, most: int) -> RunRecord:
+        """What this run has done."""
+        with self._connection.reading() as transaction:
+            plans = transaction.rows("plans_of_run", feed=feed, owner=owner)
+            published = transaction.rows("published_by", feed=feed, owner=owner)
+            ids = [each for plan in plans for each in plan.batch_ids]
+            ids += [row.batch_id for row in published]
+            newest = transaction.row("report_of_run", feed=feed, owner=owner)
+            numbers = [
+                row.finding_id
+                for plan in plans
+                for row in transaction.rows(
+                    "findings_first_seen",
+                    feed=feed,
+                    since=plan.planned_at,
+                    until=plan.next_planned_at,
+                )
+            ]
+            shown = sorted(set(numbers))[:most]
+            found = [finding_rows.finding(transaction, each) for each in shown]
+            return RunRecord(
+                windows=[_window(plan) for plan in plans],
+                planned_at=in_utc(plans[0].planned_at) if plans else None,
+                batches=_batch_heads(transaction, feed, batch_ids=ids, most=most) if ids else (),
+                findings=[each for each in found if each],
+                report=newest.report_id if newest else None,
+            )
+
+    def report_text(self, feed: FeedName, number: int) -> str | None:
+        """The feed's report of this number."""
+        with self._connection.reading() as transaction:
+            row = transaction.row("report_numbered", feed=feed, number=number)
+        return None if row is None else report_text(row)
+
+
+def _batch_heads(
+    transaction: Transaction,
+    feed: FeedName,
+    *,
+    before: int | None = None,
+    batch_ids: Sequence[str] | None = None,
+    most: int,
+) -> list[BatchHead]:
+    rows = transaction.rows(
+        "batch_heads",
+        feed=feed,
+        before=before,
+        batch_ids=None if batch_ids is None else list(batch_ids),
+        most=most,
+    )
+    return [_batch_head(row) for row in rows]
+
+
+def _feed_head(row: Any, standing: Mapping[Verdict, int], runs: Sequence[RunHead]) -> FeedHead:
+    report = None
+    if row.report_id is not None:
+        report = ReportHead(
+            number=row.report_id,
+            taken_at=in_utc(row.taken_at),
+            verdict=Verdict(row.verdict),
+            complete_up_to=in_utc(row.complete_up_to) if row.complete_up_to else None,
+        )
+    # Sums of other logs, or without those that nobody could ask, can't be compared.
+    is_comparable = row.leaderless_count == 0 and row.of_this_topic == row.partitions
+    return FeedHead(
+        feed=FeedName(row.feed),
+        topic=row.topic,
+        partitions=row.partitions,
+        report=report,
+        looked_at=in_utc(row.looked_at) if row.looked_at else None,
+        retention_ms=row.retention_ms,
+        lag=max(0, row.high_watermark_sum - row.frontier_sum) if is_comparable else None,
+        standing=standing,
+        runs=runs,
+    )
+
+
+def _run_head(row: Any) -> RunHead:
+    return RunHead(
+        plan_id=PlanId(row.plan_id),
+        owner=Owner(row.owner),
+        window=_window(row),
+        planned_at=in_utc(row.planned_at),
+        batches=row.batches,
+        published=row.published,
+        abandoned=row.abandoned,
+        rows=row.record_count,
+    )
+
+
+def _batch_head(row: Any) -> BatchHead:
+    return BatchHead(
+        number=row.batch_number,
+        batch_id=BatchId(row.batch_id),
+        label=in_utc(row.label),
+        window=_window(row),
+        state=BatchState(row.state),
+        attempts=row.newest_token,
+        planned_by=Owner(row.planned_by),
+        committed_by=_owner(row.committed_by),
+        published_by=_owner(row.published_by),
+        holder=_owner(row.holder),
+        last_outcome=row.outcome,
+        planned_at=in_utc(row.planned_at),
+        committed_at=in_utc(row.committed_at) if row.committed_at else None,
+        published_at=in_utc(row.published_at) if row.published_at else None,
+        rows=row.record_count,
+        holes=row.hole_count,
+        length_bytes=row.byte_count,
+        files=row.files,
+    )
+
+
+def _owner(text: str | None) -> Owner | None:
+    return None if text is None else Owner(text)
+
+
+def _window(row: Any) -> Window | None:
+    if row.window_from is None:
+        return None
+    return Window(in_utc(row.window_from), in_utc(row.window_until))

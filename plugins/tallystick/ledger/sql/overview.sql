@@ -1,0 +1,115 @@
+-- name: feed_heads
+-- Each feed, or one, with its newest report and its newest look; nothing here is packed.
+SELECT f.feed, f.topic,
+       r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to,
+       s.looked_at, s.retention_ms, s.high_watermark_sum, s.leaderless_count,
+       logs.partitions, logs.frontier_sum, logs.of_this_topic
+  FROM feed f
+  LEFT JOIN LATERAL (
+       SELECT report_id, taken_at, verdict, complete_up_to FROM report
+        WHERE report.feed = f.feed ORDER BY report_id DESC LIMIT 1) r ON true
+  LEFT JOIN LATERAL (
+       SELECT looked_at, topic_id, retention_ms, high_watermark_sum, leaderless_count
+         FROM broker_snapshot
+        WHERE broker_snapshot.feed = f.feed ORDER BY look_number DESC LIMIT 1) s ON true
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS partitions, coalesce(sum(g.frontier), 0)::bigint AS frontier_sum,
+              count(*) FILTER (WHERE g.topic_id = s.topic_id) AS of_this_topic
+         FROM (SELECT DISTINCT ON (partition) frontier, topic_id FROM generation
+                WHERE generation.feed = f.feed ORDER BY partition, ordinal DESC) g) logs
+ WHERE :feed::text IS NULL OR f.feed = :feed::text
+ ORDER BY f.feed;
+
+-- name: standing_counts
+-- How many findings stand, by feed and verdict; those that two people accept now count as WAIVED.
+SELECT f.feed, f.partition,
+       CASE WHEN f.state = 'waived' AND newest.is_in_force THEN 'WAIVED' ELSE f.verdict::text END
+         AS verdict,
+       count(*) AS findings
+  FROM finding f
+  LEFT JOIN LATERAL (
+       SELECT clock_timestamp() < w.expires_at AS is_in_force FROM waiver w
+        WHERE w.finding_id = f.finding_id ORDER BY w.waiver_id DESC LIMIT 1) newest ON true
+ WHERE f.state IN ('open', 'waived') AND (:feed::text IS NULL OR f.feed = :feed::text)
+ GROUP BY 1, 2, 3;
+
+-- name: newest_runs
+-- The newest plans of each feed, or of one, and what became of their batches.
+SELECT f.feed, p.plan_id, p.owner, p.window_from, p.window_until, p.planned_at,
+       count(b.batch_id) AS batches,
+       count(*) FILTER (WHERE b.state = 'published') AS published,
+       count(*) FILTER (WHERE b.state = 'abandoned') AS abandoned,
+       coalesce(sum(b.record_count), 0)::bigint AS record_count
+  FROM feed f
+ CROSS JOIN LATERAL (
+       SELECT plan_id, owner, window_from, window_until, planned_at FROM plan
+        WHERE plan.feed = f.feed ORDER BY plan_id DESC LIMIT :most) p
+  LEFT JOIN plan_batch USING (plan_id)
+  LEFT JOIN batch b USING (batch_id)
+ WHERE :feed::text IS NULL OR f.feed = :feed::text
+ GROUP BY f.feed, p.plan_id, p.owner, p.window_from, p.window_until, p.planned_at
+ ORDER BY f.feed, p.plan_id DESC;
+
+-- name: newest_logs
+-- The newest life of each partition's log, by partition.
+SELECT DISTINCT ON (partition) generation_id, partition, ordinal, state::text AS state, topic_id,
+       first_offset, frontier
+  FROM generation WHERE feed = :feed ORDER BY partition, ordinal DESC;
+
+-- name: totals_of_logs
+-- Rows, losses and holes of these generations.
+SELECT g.generation_id, landed.record_count, landed.lost, holes.classes, holes.counts
+  FROM unnest(:generation_ids::bigint[]) AS g(generation_id)
+ CROSS JOIN LATERAL (
+       SELECT coalesce(sum(r.record_count) FILTER (WHERE r.state = 'committed'), 0)::bigint
+                AS record_count,
+              coalesce(sum(upper(r.offsets) - lower(r.offsets)) FILTER (WHERE r.state = 'lost'), 0)
+                ::bigint AS lost
+         FROM offset_range r
+        WHERE r.generation_id = g.generation_id AND r.state IN ('claimed', 'committed', 'lost', 'unreadable')
+          AND NOT r.replaces) landed
+ CROSS JOIN LATERAL (
+       SELECT array_agg(h.class::text) AS classes, array_agg(h.hole_count) AS counts
+         FROM (SELECT class, sum(hole_count)::bigint AS hole_count FROM hole
+                WHERE hole.generation_id = g.generation_id AND retracted_by IS NULL
+                GROUP BY class) h) holes;
+
+-- name: batch_heads
+-- Batches without their ranges and proofs, newest first: those of a feed before a number, or these.
+SELECT b.batch_number, b.batch_id, b.label, b.window_from, b.window_until, b.state::text AS state,
+       b.newest_token, p.owner AS planned_by, b.planned_at, b.committed_at, b.published_at,
+       b.published_by, b.record_count, b.hole_count, b.byte_count,
+       CASE WHEN b.lease_until > clock_timestamp() THEN b.holder END AS holder,
+       committer.owner AS committed_by, newest.outcome,
+       (SELECT count(*) FROM file WHERE file.batch_id = b.batch_id) AS files
+  FROM batch b JOIN plan p USING (plan_id)
+  LEFT JOIN attempt committer ON committer.attempt_id = b.committed_by
+  LEFT JOIN attempt newest ON newest.batch_id = b.batch_id AND newest.token = b.newest_token
+ WHERE b.feed = :feed
+   AND (:before::bigint IS NULL OR b.batch_number < :before::bigint)
+   AND (:batch_ids::text[] IS NULL OR b.batch_id = ANY(:batch_ids::text[]))
+ ORDER BY b.batch_number DESC LIMIT :most;
+
+-- name: plans_of_run
+-- The plans that a run has frozen, each with its batches and with when the feed's next one was.
+SELECT p.plan_id, p.window_from, p.window_until, p.planned_at,
+       array_remove(array_agg(b.batch_id ORDER BY b.is_adopted, b.position), NULL) AS batch_ids,
+       (SELECT n.planned_at FROM plan n
+         WHERE n.feed = :feed AND n.plan_id > p.plan_id AND n.owner <> p.owner
+         ORDER BY n.plan_id LIMIT 1) AS next_planned_at
+  FROM plan p LEFT JOIN plan_batch b USING (plan_id)
+ WHERE p.feed = :feed AND p.owner = :owner
+ GROUP BY p.plan_id
+ ORDER BY p.plan_id;
+
+-- name: findings_first_seen
+-- Numbers of findings first seen in a span of time, whatever became of them.
+SELECT finding_id FROM finding
+ WHERE feed = :feed AND first_seen_at >= :since
+   AND (:until::timestamptz IS NULL OR first_seen_at < :until::timestamptz)
+ ORDER BY finding_id;
+
+-- name: report_of_run
+-- The newest report that a run has made.
+SELECT report_id FROM report WHERE feed = :feed AND made_by = :owner
+ ORDER BY report_id DESC LIMIT 1;
