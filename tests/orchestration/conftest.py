@@ -25,9 +25,11 @@ HOME = Path(tempfile.mkdtemp(prefix="tallystick-airflow-"))
 SETTINGS = {
     "AIRFLOW_HOME": str(HOME),
     "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-    "AIRFLOW__CORE__PLUGINS_FOLDER": str(HOME / "plugins"),
+    "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:admin,vera:viewer",
+    "AIRFLOW__API_AUTH__JWT_SECRET": "as long as HS512 wants it to be, " * 3,
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
     "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(HOME / "logs"),
     "TALLYSTICK_FEEDS": str(FEEDS),

@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator, task_group
 
 from tallystick.orchestration import ingest_tasks
 from tallystick.orchestration.land_operator import LandOperator
+from tallystick.orchestration.page_link import PageLink
 from tallystick.orchestration.run_context import Context
 from tallystick.settings.feed import Feed
 
@@ -22,6 +23,7 @@ class CommitOperator(BaseOperator):
     """Verifies, commits and publishes what an attempt has landed; gives the id of the batch."""
 
     template_fields: Sequence[str] = ("batch_id", "attempt")
+    operator_extra_links = (PageLink(),)
 
     def __init__(
         self, *, feed: Feed, batch_id: str, attempt: dict[str, Any] | None, **kwargs: Any

@@ -13,17 +13,17 @@ from typing import Final
 from airflow.sdk import DAG
 
 from tallystick.errors import FeedFileInvalid
+from tallystick.orchestration.dag_ids import INGEST, RECONCILE, REPAIR
 from tallystick.orchestration.ingest import ingest_dag
 from tallystick.orchestration.reconcile import reconcile_dag
 from tallystick.orchestration.repair import repair_dag
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feed_as_written, read_feeds
 
-# A DAG's id is its kind, an underscore and its feed.
 _KINDS: Final[Mapping[str, Callable[[Feed], DAG]]] = {
-    "ingest": ingest_dag,
-    "reconcile": reconcile_dag,
-    "repair": repair_dag,
+    INGEST: ingest_dag,
+    RECONCILE: reconcile_dag,
+    REPAIR: repair_dag,
 }
 
 

@@ -7,12 +7,15 @@ from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator
 
+from tallystick.orchestration.page_link import PageLink
 from tallystick.orchestration.run_context import Context
 from tallystick.settings.feed import Feed
 
 
 class FeedTask(BaseOperator):
     """A task that does `work` for its feed, and pushes what that returns."""
+
+    operator_extra_links = (PageLink(),)
 
     def __init__(
         self, *, feed: Feed, work: Callable[[Feed, Context], object], **kwargs: Any

@@ -10,6 +10,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule
 from tallystick.orchestration import ingest_tasks
 from tallystick.orchestration.announcement import asset_of
 from tallystick.orchestration.batch_tasks import batch_tasks
+from tallystick.orchestration.dag_ids import INGEST, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.run_context import Context, require_known_conf, window_of
@@ -59,7 +60,7 @@ def ingest_dag(feed: Feed) -> DAG:
             window_of(feed.name, context)
 
     with DAG(
-        dag_id=f"ingest_{feed.name}",
+        dag_id=dag_id_of(INGEST, feed.name),
         schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
         start_date=feed.schedule.start_date,
         catchup=False,

@@ -23,6 +23,7 @@ from tallystick.errors import (
 from tallystick.orchestration.bound_submit import BoundSparkSubmitOperator
 from tallystick.orchestration.connections import airflow_connection, services_of
 from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.page_link import PageLink
 from tallystick.orchestration.run_context import Context, owner_of
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.settings.feed import Feed
@@ -42,6 +43,7 @@ class LandOperator(BoundSparkSubmitOperator):
     """
 
     template_fields: Sequence[str] = ("batch_id",)
+    operator_extra_links = (PageLink(),)
 
     def __init__(self, *, feed: Feed, batch_id: str, **kwargs: Any) -> None:
         super().__init__(conn_id=feed.spark.connection, durable=False, **kwargs)

@@ -10,6 +10,7 @@ from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowException, DownstreamTasksSkipped
 
 from tallystick.orchestration.connections import services_of
+from tallystick.orchestration.dag_ids import RECONCILE, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
@@ -36,7 +37,7 @@ def reconcile_dag(feed: Feed) -> DAG:
     is mapped.
     """
     with DAG(
-        dag_id=f"reconcile_{feed.name}",
+        dag_id=dag_id_of(RECONCILE, feed.name),
         schedule=CronTriggerTimetable(feed.reconcile.cron, timezone=feed.schedule.timezone),
         start_date=feed.schedule.start_date,
         catchup=False,

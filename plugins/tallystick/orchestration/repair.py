@@ -15,6 +15,7 @@ from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.errors import ConfigurationError
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import services_of
+from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
@@ -39,7 +40,7 @@ _NUMBERS: Final = r"^\s*(\d+\s*(,\s*\d+\s*)*)?$"
 def repair_dag(feed: Feed) -> DAG:
     """The feed's third DAG, started by hand only."""
     with DAG(
-        dag_id=f"repair_{feed.name}",
+        dag_id=dag_id_of(REPAIR, feed.name),
         schedule=None,
         start_date=feed.schedule.start_date,
         catchup=False,

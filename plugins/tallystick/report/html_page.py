@@ -11,10 +11,9 @@ import gzip
 import json
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Final
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -25,6 +24,7 @@ from tallystick.domain.verdicts import Verdict
 from tallystick.report.frames import Report
 from tallystick.report.plain_text import compared_lines
 from tallystick.report.safe_text import script_json, visible_lines
+from tallystick.report.templating import environment, page_asset
 from tallystick.report.wording import (
     duration_text,
     grouped,
@@ -65,10 +65,10 @@ def html_page(report: Report) -> str:
         ),
         data=Markup(script_json(_chart_data(document))),
         rest=_packed({"findings": findings[_WRITTEN_FINDINGS:], "partitions": partitions}),
-        style=Markup(_asset("page.css")),
-        script=Markup(_asset("page.js")),
+        style=Markup(page_asset("page.css")),
+        script=Markup(page_asset("page.js")),
         library=Markup(_library()),
-        policy=_policy(_library(), _asset("page.js")),
+        policy=_policy(_library(), page_asset("page.js")),
     )
 
 
@@ -190,25 +190,5 @@ def _library() -> str:
 
 
 @cache
-def _asset(name: str) -> str:
-    return (files("tallystick.report") / "page" / name).read_text(encoding="utf-8")
-
-
-def _harmless(value: object) -> object:
-    """What the template writes: every text without what can't be seen; it is escaped after this."""
-    is_text = isinstance(value, str) and not isinstance(value, Markup)
-    return visible_lines(str(value)) if is_text else value
-
-
-@cache
 def _template() -> Template:
-    environment = Environment(
-        autoescape=True,
-        finalize=_harmless,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["instant"] = instant_text
-    environment.filters["grouped"] = grouped
-    return environment.from_string(_asset("page.html"))
+    return environment().from_string(page_asset("page.html"))

@@ -57,18 +57,21 @@ def new_id() -> str:
 
 
 @contextmanager
-def open_ledger(
-    connection_of: ConnectionOf, patience: timedelta | None = None
-) -> Iterator[Ledger]:
-    """The ledger alone, closed at the end of the block; raises ConnectionMissing.
-
-    With `patience` it is LedgerUnavailable when it takes longer to answer a statement.
-    """
-    ledger = PostgresLedger(ledger_dsn(connection_of), patience)
+def open_ledger(connection_of: ConnectionOf) -> Iterator[Ledger]:
+    """The ledger alone, closed at the end of the block; raises ConnectionMissing."""
+    ledger = PostgresLedger(ledger_dsn(connection_of))
     try:
         yield ledger
     finally:
         ledger.close()
+
+
+def patient_ledger(connection_of: ConnectionOf, patience: timedelta) -> Ledger:
+    """A ledger for who waits no longer for a statement: LedgerUnavailable says so then.
+
+    Its one connection ends with it. Raises ConnectionMissing.
+    """
+    return PostgresLedger(ledger_dsn(connection_of), patience)
 
 
 def ledger_dsn(connection_of: ConnectionOf) -> str:

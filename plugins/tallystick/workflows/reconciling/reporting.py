@@ -88,9 +88,7 @@ def report_of(services: Services, reconciled: ReconcileReport) -> ReportDocument
         return _document(services.ledger, services.feed_name, reconciled)
 
 
-def store_report(
-    services: Services, document: ReportDocument, made_by: Owner | None = None
-) -> int:
+def store_report(services: Services, document: ReportDocument, made_by: Owner | None = None) -> int:
     """Keep the document in one statement; its number in the ledger. `made_by` names the run.
 
     Then the history of the ranges is folded. Where that can't be done, the next report does it.

@@ -1,0 +1,31 @@
+"""The ids of our DAGs: a kind, an underscore and a feed; and which feed an id names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tallystick.domain.identities import FeedName
+
+INGEST: Final = "ingest"
+RECONCILE: Final = "reconcile"
+REPAIR: Final = "repair"
+KINDS: Final = (INGEST, RECONCILE, REPAIR)
+
+
+def dag_id_of(kind: str, feed: str) -> str:
+    """The id of the feed's DAG of this kind.
+
+    >>> dag_id_of(INGEST, "orders")
+    'ingest_orders'
+    """
+    return f"{kind}_{feed}"
+
+
+def feed_of(dag_id: str) -> FeedName | None:
+    """The feed that the id would be of; None for an id that is none of ours.
+
+    >>> feed_of("reconcile_web_orders"), feed_of("after_orders")
+    ('web_orders', None)
+    """
+    kind, _, feed = dag_id.partition("_")
+    return FeedName(feed) if kind in KINDS and feed else None

@@ -1,0 +1,85 @@
+"""Who asks, and which feeds they may see: Airflow's auth manager decides.
+
+The only module that touches Airflow's security. A plugin's app is open to everybody by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any, TypeAlias
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import get_user
+from airflow.models.dag import DagModel
+from fastapi import Depends, HTTPException, Request, status
+from fastapi.concurrency import run_in_threadpool
+
+from tallystick.domain.identities import FeedName
+from tallystick.orchestration.dag_ids import INGEST, dag_id_of
+
+User: TypeAlias = Any
+"""Of whichever auth manager Airflow has."""
+
+SIGNED_IN = Depends(get_user)
+
+
+class LoginNeeded(Exception):
+    """A page was asked for by nobody that Airflow knows."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
+
+
+async def reader(request: Request) -> User:
+    """Who reads a page, by the browser's cookie; raises LoginNeeded with where to go first."""
+    try:
+        return await get_user(request, None, None)
+    except HTTPException as refusal:
+        url = get_auth_manager().get_url_login(next_url=str(request.url))
+        raise LoginNeeded(url) from refusal
+
+
+async def visible_among(user: User, feeds: Iterable[FeedName]) -> Collection[FeedName]:
+    """Those of the feeds whose ingest DAG this user may read."""
+    return await run_in_threadpool(_visible_among, user, list(feeds))
+
+
+async def require_visible(user: User, feed: FeedName) -> None:
+    """Raise what an unknown feed raises: who may not see a feed is not told that there is one."""
+    if not await visible_among(user, [feed]):
+        raise not_found(f"feed {feed}")
+
+
+async def require_run_visible(user: User, dag_id: str) -> None:
+    """The same for the runs of a DAG."""
+    if not await run_in_threadpool(_may_read, user, dag_id, DagAccessEntity.RUN):
+        raise not_found(f"DAG {dag_id}")
+
+
+def not_found(what: str) -> HTTPException:
+    """There is none, or the user may not see it."""
+    words = f"There is no {what} on record, or you may not see it."
+    return HTTPException(status.HTTP_404_NOT_FOUND, words)
+
+
+def _visible_among(user: User, feeds: list[FeedName]) -> Collection[FeedName]:
+    dag_ids = {feed: dag_id_of(INGEST, feed) for feed in feeds}
+    teams = DagModel.get_dag_id_to_team_name_mapping(list(dag_ids.values()))
+    manager = get_auth_manager()
+    return {
+        feed
+        for feed, dag_id in dag_ids.items()
+        if manager.is_authorized_dag(
+            method="GET", details=DagDetails(id=dag_id, team_name=teams.get(dag_id)), user=user
+        )
+    }
+
+
+def _may_read(user: User, dag_id: str, entity: DagAccessEntity) -> bool:
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
+    found: bool = get_auth_manager().is_authorized_dag(
+        method="GET", access_entity=entity, details=details, user=user
+    )
+    return found

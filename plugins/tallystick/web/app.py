@@ -1,0 +1,89 @@
+"""The app that Airflow's api-server mounts: routes, pages, and what every answer bears."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse
+
+from tallystick.errors import IngestionError, LedgerUnavailable
+from tallystick.ports.ledger import Ledger
+from tallystick.web.access import LoginNeeded
+from tallystick.web.desk import LedgerDesk
+from tallystick.web.pages import pages, trouble
+from tallystick.web.routes import api
+
+log = logging.getLogger(__name__)
+
+# Nothing is loaded but our own two files, and nobody but Airflow may frame us: the cookie of
+# Airflow's login can be read by scripts, so no script may run that is not ours.
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_NEXT: Final = "Try again in a moment. Landing goes on without this page, or waits by itself."
+
+
+def tallystick_app(opened: Callable[[], Ledger]) -> FastAPI:
+    """The app; `opened` gives a ledger to each thread that asks one."""
+    app = FastAPI(title="Tallystick", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.desk = LedgerDesk(opened)
+    app.include_router(api)
+    app.include_router(pages)
+    app.middleware("http")(_with_headers)
+    app.exception_handler(LoginNeeded)(_to_login)
+    app.exception_handler(IngestionError)(_no_answer)
+    app.exception_handler(HTTPException)(_refused)
+    app.exception_handler(RequestValidationError)(_not_understood)
+    return app
+
+
+async def _with_headers(
+    request: Request, call_next: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    response = await call_next(request)
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+async def _to_login(request: Request, needed: LoginNeeded) -> Response:
+    return RedirectResponse(needed.url)
+
+
+async def _no_answer(request: Request, error: IngestionError) -> Response:
+    """The log has the words; an answer never says where the ledger is."""
+    is_passing = isinstance(error, LedgerUnavailable)
+    what = (
+        "The ledger does not answer."
+        if is_passing
+        else f"The ledger could not be asked: {type(error).__name__}. Airflow's log says why."
+    )
+    return _told(request, 503, what, _NEXT if is_passing else error.next_step)
+
+
+async def _refused(request: Request, refusal: HTTPException) -> Response:
+    return _told(request, refusal.status_code, str(refusal.detail))
+
+
+async def _not_understood(request: Request, error: RequestValidationError) -> Response:
+    places = ", ".join(".".join(map(str, each["loc"])) for each in error.errors())
+    return _told(request, 422, f"The address is not understood: {places}.")
+
+
+def _told(request: Request, status: int, what: str, next_step: str = "") -> Response:
+    """The same words for a program and for a person."""
+    below = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    if below.startswith("/api/"):
+        return JSONResponse({"detail": what, "next_step": next_step}, status)
+    return trouble(request, status, what, next_step)

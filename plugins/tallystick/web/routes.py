@@ -1,0 +1,155 @@
+"""The JSON routes: who is signed in asks the ledger, for feeds that they may see."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.verdicts import Verdict
+from tallystick.orchestration.dag_ids import feed_of
+from tallystick.web import reading
+from tallystick.web.access import (
+    SIGNED_IN,
+    User,
+    not_found,
+    require_run_visible,
+    require_visible,
+    visible_among,
+)
+from tallystick.web.answers import (
+    BatchesAnswer,
+    CoverageAnswer,
+    FeedAnswer,
+    FeedsAnswer,
+    FindingAnswer,
+    FindingsAnswer,
+    PartitionsAnswer,
+    RunAnswer,
+)
+from tallystick.web.desk import LedgerDesk
+from tallystick.web.partition_list import Search, partitions_of
+
+api = APIRouter(prefix="/api", dependencies=[SIGNED_IN])
+
+Offset = Annotated[int, Query(ge=0, le=1_000_000)]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Id = Annotated[str, Query(max_length=250)]
+Number = Annotated[int, Query(ge=1, lt=2**63)]
+Digits = Annotated[str, Query(pattern=r"^\d{0,9}$")]
+Reader = Annotated[User, SIGNED_IN]
+
+
+def desk_of(request: Request) -> LedgerDesk:
+    """The app's way to the ledger."""
+    desk: LedgerDesk = request.app.state.desk
+    return desk
+
+
+Desk = Annotated[LedgerDesk, Depends(desk_of)]
+
+
+async def visible_feed(feed: str, user: Reader) -> FeedName:
+    """The feed that the path names, if the user may see it."""
+    await require_visible(user, FeedName(feed))
+    return FeedName(feed)
+
+
+Feed = Annotated[FeedName, Depends(visible_feed)]
+
+
+@api.get("/feeds")
+async def feeds(user: Reader, desk: Desk) -> FeedsAnswer:
+    """All feeds that the user may see, worst first."""
+    found = await desk.ask(lambda ledger: reading.feeds_of(ledger, datetime.now(UTC)))
+    visible = await visible_among(user, [FeedName(each.feed) for each in found])
+    return FeedsAnswer(feeds=[each for each in found if each.feed in visible])
+
+
+@api.get("/feeds/{feed}")
+async def one_feed(feed: Feed, desk: Desk) -> FeedAnswer:
+    """One feed, with its newest runs."""
+    found = await desk.ask(lambda ledger: reading.feed_of_name(ledger, feed, datetime.now(UTC)))
+    if found is None:
+        raise not_found(f"feed {feed}")
+    return found
+
+
+@api.get("/feeds/{feed}/partitions")
+async def partitions(
+    feed: Feed,
+    desk: Desk,
+    search: Digits = "",
+    verdict: Verdict | None = None,
+    offset: Offset = 0,
+    limit: Limit = 50,
+) -> PartitionsAnswer:
+    """A page of the partitions whose numbers begin so, and that have this verdict."""
+    asked = Search(search, verdict, offset, limit)
+    return await desk.ask(lambda ledger: partitions_of(ledger, feed, asked))
+
+
+@api.get("/feeds/{feed}/batches")
+async def batches(
+    feed: Feed, desk: Desk, before: Number | None = None, limit: Limit = 50
+) -> BatchesAnswer:
+    """A page of the batches, newest first; `before` is the number that the last page gave."""
+    return await desk.ask(partial(reading.batches_of, feed=feed, before=before, limit=limit))
+
+
+@api.get("/feeds/{feed}/findings")
+async def findings(feed: Feed, desk: Desk, offset: Offset = 0, limit: Limit = 50) -> FindingsAnswer:
+    """A page of the standing findings, worst first."""
+    return await desk.ask(partial(reading.findings_of, feed=feed, offset=offset, limit=limit))
+
+
+@api.get("/feeds/{feed}/coverage")
+async def coverage(feed: Feed, desk: Desk, report: Number | None = None) -> CoverageAnswer:
+    """What is drawn of a stored report, else of the newest."""
+    found = await desk.ask(partial(reading.coverage_of, feed=feed, number=report))
+    if found is None:
+        raise not_found(f"report of feed {feed}")
+    return found
+
+
+@api.get("/feeds/{feed}/reports/{number}")
+async def report(feed: Feed, number: int, desk: Desk) -> Response:
+    """A stored report as it was kept: `tallystick-report-1`."""
+    text = await desk.ask(lambda ledger: ledger.report_text(feed, number))
+    if text is None:
+        raise not_found(f"report {number} of feed {feed}")
+    return Response(text, media_type="application/json")
+
+
+@api.get("/findings/{number}")
+async def finding(number: int, user: Reader, desk: Desk) -> FindingAnswer:
+    """One finding, whatever became of it, with its rule."""
+    return await found_for(user, desk, number)
+
+
+@api.get("/run")
+async def run(user: Reader, desk: Desk, dag_id: Id, run_id: Id) -> RunAnswer:
+    """What one run of one of our DAGs has planned, landed, proven and found."""
+    return await run_for(user, desk, dag_id, run_id)
+
+
+async def found_for(user: User, desk: LedgerDesk, number: int) -> FindingAnswer:
+    """The finding, if there is one and the user may see its feed."""
+    found = await desk.ask(partial(reading.finding_of_number, number=number))
+    if found is None or not await visible_among(user, [FeedName(found.finding.feed)]):
+        raise not_found(f"finding {number}")
+    return found
+
+
+async def run_for(user: User, desk: LedgerDesk, dag_id: str, run_id: str) -> RunAnswer:
+    """The run, if the user may see its DAG and its feed."""
+    feed = feed_of(dag_id)
+    if feed is None:
+        raise not_found(f"feed of DAG {dag_id}")
+    await require_visible(user, feed)
+    await require_run_visible(user, dag_id)
+    owner = Owner(f"{dag_id}/{run_id}")
+    return await desk.ask(partial(reading.run_of, feed=feed, owner=owner))

@@ -1,0 +1,153 @@
+"""What the routes answer: which feed and which partition comes first, and what is said of each."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.verdicts import Verdict
+from tallystick.web import reading
+from tallystick.web.partition_list import Search, partitions_of
+from tests.contract.test_ledger_reports import a_report
+from tests.support.ledger_story import (
+    FEED,
+    NOON,
+    OWNER,
+    LedgerStory,
+    finding_of,
+    snapshot_of,
+)
+from tests.support.report_documents import a_document, a_finding
+from tests.support.waivers import accept
+
+LATER = NOON + timedelta(hours=1)
+
+
+def looked(story: LedgerStory, *high_watermarks: int) -> None:
+    bounds = {number: (0, high) for number, high in enumerate(high_watermarks)}
+    story.ledger.record_look(story.feed, snapshot_of(bounds))
+
+
+def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
+    names = ("calm", "lossy", "unseen", "waiting")
+    for name in names:
+        other = LedgerStory(story.dsn, FeedName(name))
+        other.open({0: (0, 20)})
+        looked(other, 20 if name == "waiting" else 0)
+        if name != "unseen":
+            report = a_report(feed=name, verdict=Verdict.PROVEN_OK, complete_up_to=NOON)
+            other.ledger.store_report(report)
+        if name == "lossy":
+            other.ledger.record_findings(other.feed, [finding_of(0, 5)])
+        other.ledger.close()
+
+    found = reading.feeds_of(story.ledger, LATER)
+
+    assert [(each.feed, each.verdict, each.open_findings) for each in found] == [
+        ("lossy", Verdict.PROVEN_LOSS, 1),
+        ("unseen", Verdict.UNKNOWN, 0),
+        ("waiting", Verdict.PROVEN_OK, 0),
+        ("calm", Verdict.PROVEN_OK, 0),
+    ]
+    assert [(each.lag, each.seconds_to_loss) for each in found[2:]] == [
+        (20, 7 * 24 * 3600.0 - 3600),
+        (0, None),
+    ]
+
+
+def test_a_finding_that_has_ended_since_the_report_counts_no_more(story: LedgerStory) -> None:
+    story.open({0: (0, 20)})
+    story.ledger.record_findings(FEED, [finding_of(0, 5)])
+    story.ledger.store_report(a_report(verdict=Verdict.PROVEN_LOSS))
+    [stands] = story.ledger.findings(FEED)
+    assert reading.feeds_of(story.ledger, LATER)[0].verdict is Verdict.PROVEN_LOSS
+
+    accept(story.ledger, stands.finding_id)
+    waived = reading.feeds_of(story.ledger, LATER)[0]
+    story.ledger.close_findings(FEED, {stands.finding_id: "It is over."})
+    closed = reading.feeds_of(story.ledger, LATER)[0]
+
+    assert (waived.verdict, waived.open_findings) == (Verdict.WAIVED, 0)
+    assert waived.findings == {"WAIVED": 1}
+    assert (closed.verdict, closed.findings) == (Verdict.PROVEN_OK, {})
+
+
+def test_partitions_are_found_by_number_and_verdict_worst_first(story: LedgerStory) -> None:
+    story.open(dict.fromkeys(range(12), (0, 0)))
+    story.committed((0, 0, 10), (1, 0, 10), (11, 0, 5))
+    looked(story, *[10] * 12)
+    story.ledger.record_findings(FEED, [finding_of(0, 5, partition=1)])
+
+    def page(**search: object) -> list[tuple[int, Verdict, int | None]]:
+        found = partitions_of(story.ledger, FEED, Search(**search))  # type: ignore[arg-type]
+        return [(each.partition, each.verdict, each.lag) for each in found.partitions]
+
+    assert page(limit=3) == [
+        (1, Verdict.PROVEN_LOSS, 0),
+        (2, Verdict.UNKNOWN, 10),
+        (3, Verdict.UNKNOWN, 10),
+    ]
+    assert page(number="1") == [
+        (1, Verdict.PROVEN_LOSS, 0),
+        (10, Verdict.UNKNOWN, 10),
+        (11, Verdict.PROVEN_OK, 5),
+    ]
+    assert page(verdict=Verdict.PROVEN_OK) == [
+        (11, Verdict.PROVEN_OK, 5),
+        (0, Verdict.PROVEN_OK, 0),
+    ]
+    whole = partitions_of(story.ledger, FEED, Search(offset=11))
+    assert (whole.total, whole.matching, len(whole.partitions)) == (12, 12, 1)
+    assert (whole.partitions[0].rows, whole.partitions[0].holes["control"]) == (10, 0)
+
+
+def test_findings_and_batches_come_page_by_page(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    for start in (0, 10, 20):
+        story.committed((0, start, start + 10))
+    story.ledger.record_findings(
+        FEED, [finding_of(1, 2, verdict=Verdict.SUSPECTED), finding_of(0, 1)]
+    )
+
+    batches = reading.batches_of(story.ledger, FEED, None, 2)
+    rest = reading.batches_of(story.ledger, FEED, batches.before, 2)
+    findings = reading.findings_of(story.ledger, FEED, 1, 5)
+
+    assert [each.number for each in (*batches.batches, *rest.batches)] == [3, 2, 1]
+    assert (batches.before, rest.before) == (2, None)
+    assert findings.total == 2
+    assert [each.verdict for each in findings.findings] == [Verdict.SUSPECTED]
+
+
+def test_a_run_that_reports_is_told_with_its_report(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    story.ledger.record_findings(FEED, [finding_of(0, 5)])
+    [stands] = story.ledger.findings(FEED)
+    document = a_document(findings=[a_finding(stands.finding_id)])
+    number = story.ledger.store_report(document, Owner("reconcile_orders/r1"))
+    story.ledger.close_findings(FEED, {stands.finding_id: "It is over."})
+
+    found = reading.run_of(story.ledger, FEED, Owner("reconcile_orders/r1"))
+    nothing = reading.run_of(story.ledger, FEED, OWNER)
+
+    assert found.report
+    assert (found.report.number, found.report.verdict) == (number, Verdict.PROVEN_LOSS)
+    assert found.complete_up_to == document.complete_up_to
+    assert [each.closed_by for each in found.findings] == ["It is over."]
+    assert (nothing.planned_at, nothing.report, nothing.batches) == (None, None, [])
+
+
+def test_coverage_is_that_of_a_stored_report(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    assert reading.coverage_of(story.ledger, FEED, None) is None
+    document = a_document(partitions=3, columns=4)
+    number = story.ledger.store_report(document)
+
+    found = reading.coverage_of(story.ledger, FEED, None)
+
+    assert found == reading.coverage_of(story.ledger, FEED, number)
+    assert found
+    assert [each["verdicts"] for each in found.coverage["blocks"]] == [
+        [one.value for one in each.verdicts] for each in document.coverage.blocks
+    ]
+    assert reading.coverage_of(story.ledger, FEED, 99) is None
