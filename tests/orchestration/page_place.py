@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.testclient import TestClient
 
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
-from tallystick.web.app import tallystick_app
 from tallystick.web.desk import PATIENCE
 
 MOUNT = "/tallystick"
@@ -20,7 +18,10 @@ class PagePlace:
     """The mounted app; `dags_of` says which DAGs a user may read, all where it has no such user."""
 
     def __init__(self, opened: Callable[[], Ledger] | str) -> None:
+        # Airflow's own imports warn of a library's test client: only tests that bear it may.
         from airflow.api_fastapi.app import init_auth_manager
+
+        from tallystick.web.app import tallystick_app
 
         if isinstance(opened, str):
             dsn = opened
@@ -30,9 +31,10 @@ class PagePlace:
         self._host = FastAPI()
         self._host.mount(MOUNT, self.app)
 
-    def client(self, user: str | None = None, *, by_cookie: bool = False) -> TestClient:
+    def client(self, user: str | None = None, *, by_cookie: bool = False) -> Any:
         """A browser or a program of this user; of nobody, without a name."""
         from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+        from fastapi.testclient import TestClient  # warns of the library that it is made of
 
         client = TestClient(
             self._host, base_url=f"http://testserver{MOUNT}", follow_redirects=False

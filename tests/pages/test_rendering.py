@@ -100,7 +100,7 @@ def test_links_lead_up_to_the_apps_own_address(pages: dict[str, str]) -> None:
     assert '<a href="../">All feeds</a>' in pages["feed"]
     assert '<a href="feeds/orders">' in pages["run"]
     assert 'href="../findings/1"' in pages["feed"]
-    assert 'data-source="../api/feeds/orders/coverage"' in pages["feed"]
+    assert 'data-source="../api/feeds/orders/coverage?report=1"' in pages["feed"]
 
 
 def test_a_page_leads_to_what_it_leaves_out(pages: dict[str, str]) -> None:

@@ -107,11 +107,15 @@ async def findings(feed: Feed, desk: Desk, offset: Offset = 0, limit: Limit = 50
 
 
 @api.get("/feeds/{feed}/coverage")
-async def coverage(feed: Feed, desk: Desk, report: Number | None = None) -> CoverageAnswer:
+async def coverage(
+    feed: Feed, desk: Desk, response: Response, report: Number | None = None
+) -> CoverageAnswer:
     """What is drawn of a stored report, else of the newest."""
     found = await desk.ask(partial(reading.coverage_of, feed=feed, number=report))
     if found is None:
         raise not_found(f"report of feed {feed}")
+    if report is not None:  # which never changes
+        response.headers["Cache-Control"] = "private, max-age=600"
     return found
 
 
