@@ -33,20 +33,25 @@ class PagePlace:
 
     def client(self, user: str | None = None, *, by_cookie: bool = False) -> Any:
         """A browser or a program of this user; of nobody, without a name."""
-        from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
         from fastapi.testclient import TestClient  # warns of the library that it is made of
 
         client = TestClient(
             self._host, base_url=f"http://testserver{MOUNT}", follow_redirects=False
         )
         if user:
-            role = {"ada": "admin", "vera": "viewer", "otto": "viewer"}[user]
-            token = self.manager.generate_jwt(SimpleAuthManagerUser(username=user, role=role))
             if by_cookie:
-                client.cookies.set("_token", token)
+                client.cookies.set("_token", self.token(user))
             else:
-                client.headers["Authorization"] = f"Bearer {token}"
+                client.headers["Authorization"] = f"Bearer {self.token(user)}"
         return client
+
+    def token(self, user: str) -> str:
+        """What this user's log-in gave."""
+        from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+        role = {"ada": "admin", "vera": "viewer", "otto": "viewer"}[user]
+        known = SimpleAuthManagerUser(username=user, role=role)
+        return str(self.manager.generate_jwt(known))
 
     def restrict(self, monkeypatch: Any, user: str, *dag_ids: str) -> None:
         """The user may read these DAGs only, as an auth manager with rights per DAG has it."""

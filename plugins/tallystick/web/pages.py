@@ -16,7 +16,7 @@ from tallystick.orchestration.dag_ids import feed_of
 from tallystick.web import routes
 from tallystick.web.access import User, not_found, reader, require_visible
 from tallystick.web.rendering import ASSETS, asset_text, rendered
-from tallystick.web.routes import Desk, Digits, Id, Number, Offset
+from tallystick.web.routes import Before, Desk, Digits, Id, Name, Number, Offset
 
 pages = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 Reader = Annotated[User, Depends(reader)]
@@ -35,14 +35,14 @@ async def all_feeds(request: Request, user: Reader, desk: Desk) -> Response:
 @pages.get("/feeds/{feed}")
 async def one_feed(
     request: Request,
-    feed: str,
+    feed: Name,
     user: Reader,
     desk: Desk,
     search: Digits = "",
     verdict: str = "",
     offset: Offset = 0,
     findings: Offset = 0,
-    before: Number | None = None,
+    before: Before | None = None,
 ) -> Response:
     """A feed: what stands, its coverage, its partitions, its batches."""
     name = FeedName(feed)
@@ -78,7 +78,7 @@ async def run(request: Request, user: Reader, desk: Desk, dag_id: Id, run_id: Id
 
 
 @pages.get("/findings/{number}")
-async def finding(request: Request, number: int, user: Reader, desk: Desk) -> Response:
+async def finding(request: Request, number: Number, user: Reader, desk: Desk) -> Response:
     """A finding: what, where, since when, what ends it, what to do."""
     return _page(request, "finding.html", answer=await routes.found_for(user, desk, number))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.verdicts import Verdict
@@ -37,8 +37,12 @@ api = APIRouter(prefix="/api", dependencies=[SIGNED_IN])
 
 Offset = Annotated[int, Query(ge=0, le=1_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
-Id = Annotated[str, Query(max_length=250)]
-Number = Annotated[int, Query(ge=1, lt=2**63)]
+# No database takes a NUL, and none of our numbers is larger than one of its own.
+_TEXT: Final[dict[str, Any]] = {"max_length": 250, "pattern": r"^[^\x00]+$"}
+Id = Annotated[str, Query(**_TEXT)]
+Name = Annotated[str, Path(**_TEXT)]
+Before = Annotated[int, Query(ge=1, lt=2**63)]
+Number = Annotated[int, Path(ge=1, lt=2**63)]
 Digits = Annotated[str, Query(pattern=r"^\d{0,9}$")]
 Reader = Annotated[User, SIGNED_IN]
 
@@ -52,7 +56,7 @@ def desk_of(request: Request) -> LedgerDesk:
 Desk = Annotated[LedgerDesk, Depends(desk_of)]
 
 
-async def visible_feed(feed: str, user: Reader) -> FeedName:
+async def visible_feed(feed: Name, user: Reader) -> FeedName:
     """The feed that the path names, if the user may see it."""
     await require_visible(user, FeedName(feed))
     return FeedName(feed)
@@ -94,7 +98,7 @@ async def partitions(
 
 @api.get("/feeds/{feed}/batches")
 async def batches(
-    feed: Feed, desk: Desk, before: Number | None = None, limit: Limit = 50
+    feed: Feed, desk: Desk, before: Before | None = None, limit: Limit = 50
 ) -> BatchesAnswer:
     """A page of the batches, newest first; `before` is the number that the last page gave."""
     return await desk.ask(partial(reading.batches_of, feed=feed, before=before, limit=limit))
@@ -108,7 +112,7 @@ async def findings(feed: Feed, desk: Desk, offset: Offset = 0, limit: Limit = 50
 
 @api.get("/feeds/{feed}/coverage")
 async def coverage(
-    feed: Feed, desk: Desk, response: Response, report: Number | None = None
+    feed: Feed, desk: Desk, response: Response, report: Before | None = None
 ) -> CoverageAnswer:
     """What is drawn of a stored report, else of the newest."""
     found = await desk.ask(partial(reading.coverage_of, feed=feed, number=report))
@@ -120,7 +124,7 @@ async def coverage(
 
 
 @api.get("/feeds/{feed}/reports/{number}")
-async def report(feed: Feed, number: int, desk: Desk) -> Response:
+async def report(feed: Feed, number: Number, desk: Desk) -> Response:
     """A stored report as it was kept: `tallystick-report-1`."""
     text = await desk.ask(lambda ledger: ledger.report_text(feed, number))
     if text is None:
@@ -129,7 +133,7 @@ async def report(feed: Feed, number: int, desk: Desk) -> Response:
 
 
 @api.get("/findings/{number}")
-async def finding(number: int, user: Reader, desk: Desk) -> FindingAnswer:
+async def finding(number: Number, user: Reader, desk: Desk) -> FindingAnswer:
     """One finding, whatever became of it, with its rule."""
     return await found_for(user, desk, number)
 
