@@ -38,8 +38,11 @@ def seconds_to_loss(
     """The least time until retention may take what is not landed; None when nothing waits, or
     nobody knows.
 
-    All that was appended before `complete_up_to` is landed: what waits is newer than that.
+    All that was appended before `complete_up_to` is landed: what waits is newer than that. A report
+    that is older than the retention says nothing of it; a loss that is near, or has come, is a
+    finding.
     """
     if not lag or complete_up_to is None or retention_ms is None:
         return None
-    return (complete_up_to + timedelta(milliseconds=retention_ms) - now).total_seconds()
+    least = (complete_up_to + timedelta(milliseconds=retention_ms) - now).total_seconds()
+    return least if least > 0 else None
