@@ -107,7 +107,7 @@ def main() -> None:
     try:
         for months in arguments.months:
             database = server.fresh()
-            _fill(server.admin_dsn(database), arguments.partitions, months * 30 * DAY)
+            fill_history(server.admin_dsn(database), arguments.partitions, months * 30 * DAY)
             figures[f"month {months}"] = _ask(server.dsn(database), server.admin_dsn(database))
             server.drop(database)
     finally:
@@ -117,7 +117,8 @@ def main() -> None:
     print_result("ledger_history", 1, {"partitions": arguments.partitions} | figures, ratios)
 
 
-def _fill(dsn: str, partitions: int, runs: int) -> None:
+def fill_history(dsn: str, partitions: int, runs: int) -> None:
+    """Hourly runs over many partitions, as folding leaves them, and a look after each."""
     start = END - timedelta(hours=runs)
     script = FILL.format(
         partitions=partitions,
@@ -158,7 +159,7 @@ def _fill(dsn: str, partitions: int, runs: int) -> None:
 def _ask(dsn: str, admin_dsn: str) -> dict[str, float]:
     """CPU seconds by what was asked: of this process, and of PostgreSQL."""
     ledger, found = PostgresLedger(dsn), {}
-    server = _backend_of(ledger, admin_dsn)
+    server = backend_of(ledger, admin_dsn)
     answers: list[Any] = []
     for name, question in (
         ("accounts_of_a_plan", lambda: ledger.accounts(FEED)),
@@ -186,7 +187,7 @@ def _ask(dsn: str, admin_dsn: str) -> dict[str, float]:
     return found
 
 
-def _backend_of(ledger: PostgresLedger, admin_dsn: str) -> int:
+def backend_of(ledger: PostgresLedger, admin_dsn: str) -> int:
     """The process of PostgreSQL that answers this ledger."""
     ledger.idle(FEED)
     with psycopg.connect(admin_dsn) as admin:
