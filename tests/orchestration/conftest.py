@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -59,8 +60,16 @@ with airflow_environment():
 
 @pytest.fixture(scope="package", autouse=True)
 def _environment() -> Iterator[None]:
-    """Airflow's settings hold while these tests run, and for no other test."""
+    """Airflow's settings hold while these tests run, and for no other test.
+
+    Its plugins are loaded once, here: it reads the file that names what is none by a library's old
+    name, and that warns.
+    """
+    from airflow.plugins_manager import ensure_plugins_loaded
+
     with airflow_environment():
+        with warnings.catch_warnings(action="ignore"):
+            ensure_plugins_loaded()
         yield
     shutil.rmtree(HOME, ignore_errors=True)
 
