@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
@@ -20,7 +21,7 @@ from tallystick.ledger.exporting import exported
 from tallystick.ledger.manifest_texts import parted, whole_text
 from tallystick.ports.proofs import DirectoryLook
 from tests.support.ledger_server import LedgerServer
-from tests.support.ledger_story import FEED, NOON, LedgerStory, finding_of, snapshot_of
+from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
 from tests.support.report_documents import a_document
 
 
@@ -48,7 +49,7 @@ def land(story: LedgerStory, batches: int = 3) -> list[BatchId]:
 
 def see(story: LedgerStory, batches: list[BatchId]) -> None:
     digests = {each: DirectoryLook(sha256(each.encode()).digest()) for each in batches}
-    story.ledger.note_directory_looks(digests, [], compared_at=NOON)
+    story.ledger.note_directory_looks(digests, [], compared_at=datetime.now(UTC))
 
 
 def grow_old(aged: psycopg.Connection[Any], *batches: BatchId) -> None:
@@ -137,7 +138,7 @@ def test_what_a_finding_is_about_or_a_repair_needs_is_kept(
         FEED, [finding_of(0, 5, batch=in_trouble), finding_of(10, 15, batch=accepted)]
     )
     aged.execute("UPDATE finding SET state = 'waived' WHERE evidence ->> 'batch' = %s", [accepted])
-    story.ledger.note_directory_looks({}, [unseen], compared_at=NOON)
+    story.ledger.note_directory_looks({}, [unseen], compared_at=datetime.now(UTC))
     grow_old(aged, in_trouble, accepted, unseen, fine)
     story.ledger.fold(FEED)
     assert kept(story) == {in_trouble, accepted, unseen}

@@ -170,7 +170,10 @@ def _commit_files(transaction: Transaction, manifest: Manifest) -> None:
 
 def _move_anchors(transaction: Transaction, manifest: Manifest) -> None:
     anchored = [
-        (each.planned.generation_id, each.anchor) for each in manifest.ranges if each.anchor
+        (each.planned.generation_id, each.anchor)
+        for each in manifest.ranges
+        # A manifest that was written anew from an old account tells no hash.
+        if each.anchor and each.anchor.content_hash is not None
     ]
     if not anchored:
         return

@@ -159,13 +159,14 @@ def _columns(looks: Mapping[BatchId, DirectoryLook]) -> dict[str, list[Any]]:
     }
 
 
-def _place(row: Any) -> tuple[BatchPath, AttemptId, bool, bytes]:
+def _place(row: Any) -> tuple[BatchPath, AttemptId, bool, bytes, bytes | None]:
     hour = in_utc(row.label).replace(minute=0, second=0, microsecond=0)
     return (
         BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, BatchId(row.batch_id)),
         AttemptId(row.committed_by),
         row.state == BatchState.PUBLISHED.value,
         row.manifest_sha256,
+        row.account_sha256,
     )
 
 

@@ -708,7 +708,9 @@ BEGIN
   IF NEW.hashes IS NOT NULL
      OR to_jsonb(NEW) - 'hashes' <> to_jsonb(OLD) - 'hashes'
      OR NOT EXISTS (SELECT FROM batch b JOIN directory_look l USING (batch_id)
-                     WHERE b.verification_id = NEW.verification_id AND b.state = 'published') THEN
+                     WHERE b.batch_id = NEW.batch_id AND b.verification_id = NEW.verification_id
+                       AND b.state = 'published'
+                       AND l.compared_at > clock_timestamp() - interval '2 days') THEN
     RAISE EXCEPTION 'UPDATE refused: verification is evidence and never changes; only hashes of a'
       ' published manifest go, once it was seen beside its files' USING ERRCODE = 'TS001';
   END IF;

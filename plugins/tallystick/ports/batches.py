@@ -24,6 +24,9 @@ class CommittedBatch:
     batch: the text is the manifest's own, once it has the hashes of its last rows again."""
     manifest_sha256: bytes
     """Of the text's bytes."""
+    account: str
+    """The text without the hashes of last records, which the chain of commits binds. It is the
+    manifest of an old batch whose last rows a repair has landed again."""
     attempt_id: AttemptId
     state: BatchState
     """COMMITTED or PUBLISHED."""

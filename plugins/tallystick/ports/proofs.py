@@ -38,6 +38,8 @@ class BatchPlace:
     is_published: bool
     manifest_sha256: bytes
     """Of its manifest's text."""
+    account_sha256: bytes | None
+    """Of the text without hashes, where the ledger has no other one: it may lie there instead."""
 
     @property
     def batch_id(self) -> BatchId:

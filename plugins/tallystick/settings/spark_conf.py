@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 _SET_BY_THE_LANDING: Final = "the landing sets it: it changes what is written"
+_WAITED_FOR: Final = "what is landed is read back as soon as spark-submit has ended"
 
 # Property -> why a feed may not set it. `.*` at the end: all properties with that beginning.
 REFUSED: Final = {
@@ -18,6 +19,7 @@ REFUSED: Final = {
     "spark.hadoop.mapreduce.output.basename": "the batch and attempt name the files",
     "spark.hadoop.mapreduce.outputcommitter.*": "the landing relies on Spark's own committer",
     "spark.hadoop.parquet.compression.*": "set target.compression and target.compression_level",
+    "spark.kubernetes.submission.waitAppCompletion": _WAITED_FOR,
     "spark.jars": "jars belong into the Spark connection",
     "spark.jars.*": "resolving at run time makes every start depend on the network",
     "spark.master": "the Spark connection names the master",
@@ -39,6 +41,7 @@ REFUSED: Final = {
     "spark.submit.deployMode": "the Spark connection names the deploy mode",
     "spark.submit.pyFiles": "the landing ships its own code",
     "spark.tallystick.*": "the landing sets it",
+    "spark.yarn.submit.waitAppCompletion": _WAITED_FOR,
     "spark.yarn.maxAppAttempts": "the next try is another attempt, in a directory of its own",
 }
 _SECRET_KEY: Final = re.compile(

@@ -127,8 +127,13 @@ def landing_conf(place: SparkPlace, feed_conf: Mapping[str, str]) -> dict[str, s
 
 def _bounds(place: SparkPlace, longest: timedelta) -> dict[str, str]:
     """A driver in the cluster may outlive its spark-submit, so it ends itself; nobody starts a
-    second one in its place, in the same directory.
+    second one in its place, in the same directory; and spark-submit ends well only after it.
     """
     if place.deploy_mode == "client":
         return {}
-    return {LONGEST_SECONDS: str(longest.total_seconds()), "spark.yarn.maxAppAttempts": "1"}
+    return {
+        LONGEST_SECONDS: str(longest.total_seconds()),
+        "spark.yarn.maxAppAttempts": "1",
+        "spark.yarn.submit.waitAppCompletion": "true",
+        "spark.kubernetes.submission.waitAppCompletion": "true",
+    }

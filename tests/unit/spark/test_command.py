@@ -55,7 +55,12 @@ def test_the_secrets_file_is_shipped_where_other_machines_need_it(
 
 
 def test_a_driver_in_a_cluster_is_told_to_end_itself_and_is_started_once() -> None:
-    bounds = {LONGEST_SECONDS: "21600.0", "spark.yarn.maxAppAttempts": "1"}
+    bounds = {
+        LONGEST_SECONDS: "21600.0",
+        "spark.yarn.maxAppAttempts": "1",
+        "spark.yarn.submit.waitAppCompletion": "true",
+        "spark.kubernetes.submission.waitAppCompletion": "true",
+    }
 
     assert command(YARN, **{"spark.yarn.maxAppAttempts": "2"}).conf.items() >= bounds.items()
     assert not bounds.keys() & command(LOCAL).conf.keys()

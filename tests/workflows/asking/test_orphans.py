@@ -143,6 +143,30 @@ def test_what_an_orphan_still_writes_is_not_lost_and_is_committed_when_it_has_en
     assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
 
 
+def test_an_orphan_whose_files_have_no_length_yet_is_not_swept_by_the_run_that_spares_it(
+    story: Story,
+) -> None:
+    """HDFS tells no length of an open file before its first block is full."""
+    attempt = writing(story)
+    hidden = data_of(story, attempt) / "_temporary"
+    rows = {each: each.read_bytes() for each in hidden.rglob("*.parquet")}
+    for each in rows:
+        each.write_bytes(b"")
+    expire(story)
+    spark = orphan(story, LONG)
+
+    for _ in range(2):
+        land_feed(beside(story, spark), None, TWO)
+
+    assert lost(story) == set()
+    assert spark.interrupted == []
+    for path, content in rows.items():
+        path.write_bytes(content)
+    finish_writing(story, attempt)
+    assert not land_feed(beside(story, spark), None, THREE).findings
+    assert story.published_offsets() == ALL
+
+
 def test_what_has_not_ended_in_its_time_is_ended_before_anything_is_lost(story: Story) -> None:
     attempt = writing(story)
     expire(story)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.identities import Owner
 from tallystick.domain.repair.finishing import NOT_WRITTEN
@@ -112,7 +113,8 @@ def test_the_manifest_of_an_old_batch_is_not_guessed_where_a_row_is_not_as_it_wa
     pq.write_table(table.set_column(place, "value", others), path)
 
     assert N3 in {each.code for each in look(old_story)}
-    report = repair_feed(old_story.services(), (), OWNER)
+    [number] = [each.finding_id for each in recorded(old_story) if each.finding.code is N3]
+    report = repair_feed(old_story.services(), (number,), OWNER)
 
     assert report.errors
     assert not manifest.exists()
@@ -253,6 +255,26 @@ def test_a_directory_that_held_nothing_but_its_manifest_is_missed(story: Story) 
     assert (report.errors, report.not_mended) == ((), ())
     assert manifest.read_bytes() == committed
     assert look(story) == []
+
+
+def test_an_old_batch_whose_rows_a_repair_has_landed_again_has_its_account_for_a_manifest(
+    old_story: Story,
+) -> None:
+    manifest = manifest_of(old_story)
+    for each in manifest.parent.glob("*.parquet"):
+        each.unlink()
+    assert look(old_story)
+    repair_feed(old_story.services(), (), OWNER)
+    assert look(old_story) == []
+    shutil.rmtree(manifest.parent)
+    assert [each.code for each in look(old_story)] == [N3]
+
+    report = repair_feed(old_story.services(), (), OWNER)
+
+    assert (report.errors, report.not_mended) == ((), ())
+    written = Manifest.from_json(manifest.read_text())
+    assert [each.anchor and each.anchor.content_hash for each in written.ranges] == [None, None]
+    assert look(old_story) == []
 
 
 def test_without_its_directory_there_is_nothing_to_write(story: Story) -> None:

@@ -33,12 +33,15 @@ SELECT generation_id, run_offsets, 'committed', sum(record_count), sum(hole_coun
 -- name: fold_holes
 -- Replace the holes of batches that were committed weeks ago by one row for each log and class, or a
 -- few where there are many; no more than so many logs and classes at once. What each batch had stands
--- in its proof. Batches of holes alone keep theirs: the second reader finds them by these. So do those
+-- in its proof. A batch keeps those of a partition of which it
+-- has no row: the second reader finds them by these. So do those
 -- of which a repair has taken something: their proofs name holes that are another's by now.
 WITH old AS (
        SELECT h.batch_id, h.generation_id, h.class, h.position, h.runs
-         FROM batch b JOIN hole h USING (batch_id)
-        WHERE b.feed = :feed AND b.state = 'published' AND b.record_count > 0
+         FROM batch b JOIN hole h USING (batch_id) JOIN generation g USING (generation_id)
+        WHERE b.feed = :feed AND b.state = 'published'
+          AND EXISTS (SELECT FROM file_slices held
+                       WHERE held.batch_id = b.batch_id AND held.partitions @> g.partition)
           AND b.committed_at < date_trunc('week', clock_timestamp() - :kept::interval)
           AND h.retracted_by IS NULL
           AND NOT EXISTS (SELECT FROM file_retraction gone WHERE gone.batch_id = b.batch_id)
@@ -107,11 +110,12 @@ SELECT batch_id, generation_id, class, position, runs, hole_count FROM numbered;
 
 -- name: forget_hashes
 -- The hashes of last records go where a batch is old and its manifest, which has them, was seen where
--- readers look; not while a finding about the batch stands, nor where a repair has taken rows away.
+-- readers look in these days; not while a finding about the batch stands, nor where a repair has taken rows away.
 UPDATE verification v SET hashes = NULL
   FROM batch b JOIN directory_look l USING (batch_id)
  WHERE b.feed = :feed AND b.state = 'published'
    AND b.committed_at < clock_timestamp() - :kept::interval
+   AND l.compared_at > clock_timestamp() - interval '2 days'
    AND v.batch_id = b.batch_id AND v.verification_id = b.verification_id AND v.hashes IS NOT NULL
    AND NOT EXISTS (SELECT FROM replaced_file r WHERE r.old_batch_id = b.batch_id)
    AND NOT EXISTS (SELECT FROM finding f
@@ -119,12 +123,12 @@ UPDATE verification v SET hashes = NULL
                       AND strpos(f.subject || f.evidence::text, b.batch_id) > 0);
 
 -- name: thin_looks
--- Of old looks at a log the first one of each day stays whole, and all of days about which a finding
--- stands. What a look added up to stays of each.
+-- Of old looks at a log the last sound one of each day stays whole, and so the newest of all; and all
+-- of days about which a finding stands. What a look added up to stays of each.
 UPDATE broker_snapshot s SET shown = NULL
   FROM (SELECT snapshot_id,
                row_number() OVER (PARTITION BY topic_id, date_trunc('day', begun_at, 'UTC')
-                                  ORDER BY look_number) AS place
+                                  ORDER BY doubt IS NOT NULL, look_number DESC) AS place
           FROM broker_snapshot
          WHERE feed = :feed AND shown IS NOT NULL
            AND begun_at < date_trunc('day', clock_timestamp() - :kept::interval, 'UTC')) old

@@ -1,7 +1,8 @@
 -- name: batch_places
 -- Committed batches without their files, in the order of the commits.
 SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::text AS state,
-       v.file_sha256 AS manifest_sha256
+       v.file_sha256 AS manifest_sha256,
+       CASE WHEN v.hashes IS NULL THEN v.sha256 END AS account_sha256
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
  ORDER BY b.commit_number;
@@ -11,6 +12,7 @@ SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::
 -- retracted files are not among them.
 SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::text AS state,
        v.file_sha256 AS manifest_sha256,
+       CASE WHEN v.hashes IS NULL THEN v.sha256 END AS account_sha256,
        held.names, held.lengths, held.checksums, held.record_counts
   FROM batch b JOIN verification v USING (verification_id)
  CROSS JOIN LATERAL (

@@ -62,10 +62,10 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
     replaced = _replaced(services, batch.plan.batch_id)
     if all(each.name in replaced for each in batch.manifest.files if each.slices):
         # Without a row there is nothing to be missing but the manifest, and the ledger has that.
-        _complete_manifest(services, batch, staging.manifest)
+        _complete_manifest(services, batch, staging.manifest, replaced)
     try:
         _require_as_committed(services, batch, staging.data, replaced)
-        _complete_manifest(services, batch, staging.manifest)
+        _complete_manifest(services, batch, staging.manifest, replaced)
         services.store.rename_exclusive(staging.data, str(target))
     except (TargetOccupied, FileMissing, ManifestMismatch) as error:
         trouble = error
@@ -79,7 +79,7 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
         if isinstance(trouble, TargetOccupied) and services.store.status(staging.data):
             raise trouble from None
         raise
-    _complete_manifest(services, batch, target.manifest)
+    _complete_manifest(services, batch, target.manifest, replaced)
 
 
 def _replaced(services: Services, batch_id: BatchId) -> set[str]:
@@ -102,39 +102,49 @@ def _require_as_committed(
         raise ManifestMismatch(f"{directory}/{unlike.name}", unlike.expected, unlike.found)
 
 
-def _complete_manifest(services: Services, batch: CommittedBatch, path: str) -> None:
+def _complete_manifest(
+    services: Services, batch: CommittedBatch, path: str, replaced: Collection[str]
+) -> None:
     """The directory's account of itself is the committed one, byte for byte, from here on.
 
     Another verification of the same attempt may have written one that differs in its evidence, or
     died while it wrote. The ledger has the text that was proven, and of an old batch all but the
-    hashes of last rows: the files have these rows.
+    hashes of last rows: the files have these rows, unless a repair has taken their place.
     """
     try:
         found = sha256(services.store.read(path)).digest()
     except FileMissing:
         found = b""
-    if found != batch.manifest_sha256:
+    text = batch.manifest_text
+    accepted = [batch.manifest_sha256]
+    if text is None:
+        accepted.append(sha256(batch.account.encode()).digest())
+    if found not in accepted:
         log.warning("%s is not the committed manifest: it is written anew from the ledger.", path)
-        text = batch.manifest_text or _text_with_rows(services, batch, directory_of(path))
+        text = text or _text_with_rows(services, batch, directory_of(path), replaced)
         services.store.write(path, text.encode())
 
 
-def _text_with_rows(services: Services, batch: CommittedBatch, directory: str) -> str:
-    """The very text that was proven, from what the ledger kept of it and the last rows.
+def _text_with_rows(
+    services: Services, batch: CommittedBatch, directory: str, replaced: Collection[str]
+) -> str:
+    """The very text that was proven, from what the ledger kept of it and the last rows; without
+    hashes where a row is in no file of the batch any more.
 
     Raises FileMissing or ManifestMismatch where a row is not there as it was.
     """
-    names = {
+    files = {
         (each.partition, each.last_offset): file.name
         for file in batch.manifest.files
         for each in file.slices
     }
+    names = {place: files[place] for place in batch.manifest.unhashed.items()}
+    if set(names.values()) & set(replaced):
+        return batch.account
     whole = batch.manifest.with_hashes(
         {
-            partition: services.store.landed_record_hash(
-                directory, names[partition, offset], partition, offset
-            )
-            for partition, offset in batch.manifest.unhashed.items()
+            partition: services.store.landed_record_hash(directory, name, partition, offset)
+            for (partition, offset), name in names.items()
         }
     )
     text = whole.to_json()
@@ -157,7 +167,7 @@ def write_manifest_anew(services: Services, path: str) -> bool:
     has_files = any(each.slices and each.name not in replaced for each in batch.manifest.files)
     if has_files and services.store.status(directory) is None:
         return False
-    _complete_manifest(services, batch, path)
+    _complete_manifest(services, batch, path, replaced)
     return True
 
 

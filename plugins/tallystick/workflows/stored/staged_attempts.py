@@ -46,8 +46,12 @@ def attempts_in(services: Services, root: str, batch_id: BatchId) -> list[Stagin
 
 
 def holds_rows(services: Services, staging: StagingPath) -> bool:
-    """True when a file lies there that may hold a row, finished or not."""
-    return any(_files_with_rows(services, staging.data))
+    """True when a file lies there that may hold a row, finished or not.
+
+    HDFS tells no length of a file that is still being written, before its first block is full. So
+    an application that has not finished may hold rows, whatever its files seem to have.
+    """
+    return is_unfinished(services, staging) or any(_files_with_rows(services, staging.data))
 
 
 def _files_with_rows(services: Services, directory: str) -> Iterator[str]:

@@ -40,7 +40,7 @@ def lost_manifest(services: Services, directory: CommittedDirectory) -> LostMani
     except StorageError as error:
         return _trouble(services, path, error)
     digest = sha256(found)
-    if digest.digest() == directory.manifest_sha256:
+    if digest.digest() in (directory.manifest_sha256, directory.account_sha256):
         return None
     return LostManifest(len(found), digest.hexdigest())
 

@@ -14,7 +14,6 @@ from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
 from tallystick.domain.identities import AttemptId, BatchId
-from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_unasked_attempts import as_told, is_of_attempts
 from tallystick.errors import (
@@ -55,8 +54,6 @@ class Unanswered:
     _passed: set[BatchId] = field(default_factory=set)
     _ended: dict[AttemptId, bool] = field(default_factory=dict)
     """The attempts whose applications were to be ended, and whether anybody has answered."""
-    _seen: BrokerSnapshot | None = None
-    """Of the log, once it was asked."""
 
     @classmethod
     def for_look(cls, services: Services) -> Unanswered:
@@ -108,9 +105,10 @@ class Unanswered:
         """True when the log has all that the batch has at risk, as the attempt was to read it."""
         services, batch_id = self.services, staging.batch_id
         at_risk = services.ledger.offsets_at_risk([batch_id]).get(batch_id, ())
-        self._seen = self._seen or services.broker.snapshot(services.topic)
         epochs = epochs_of(services, staging)
-        return all(each.is_in_log(self._seen, epochs) for each in at_risk)
+        # Asked for each: other batches may have been committed since, which takes minutes.
+        seen = services.broker.snapshot(services.topic)
+        return all(each.is_in_log(seen, epochs) for each in at_risk)
 
     def _is_ended(self, staging: StagingPath) -> bool:
         if not self.ends_orphans:
