@@ -67,8 +67,8 @@ def _make(target: Path) -> None:
         making = [f"-XX:ArchiveClassesAtExit={made}", *_SILENT, _logging()]
         env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": ""}
         env |= {"JAVA_HOME": str(java_home()), OPTIONS: shlex.join(making)}
-        # spark-submit takes the python3 on PATH, whatever that is.
-        env["PYSPARK_PYTHON"] = str(VENV / "bin" / "python")
+        # spark-submit takes the python3 on PATH. Its scripts can't run one whose path has a blank.
+        env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
         argv = [str(VENV / "bin" / "spark-submit"), "--master", "local[2]"]
         # It asks for a file system that is not there, and shall not wait for it.
         argv += ["--conf", "spark.hadoop.ipc.client.connect.max.retries=0"]
