@@ -227,6 +227,18 @@ def test_of_old_looks_one_of_each_day_stays_whole(
     assert shown.count(None) == 2
 
 
+def test_the_newest_look_at_a_source_that_has_been_silent_stays_whole(
+    story: LedgerStory, aged: psycopg.Connection[Any]
+) -> None:
+    """What is complete up to when must not move back because time passes."""
+    story.open({0: (0, 100)})
+    look(story, aged, 60, 50)
+    [newest] = story.ask("SELECT max(snapshot_id) FROM broker_snapshot")
+    story.ledger.fold(FEED)
+    whole = story.ask("SELECT max(snapshot_id) FROM broker_snapshot WHERE shown IS NOT NULL")
+    assert whole == [newest]
+
+
 def test_looks_about_which_a_finding_stands_are_kept(
     story: LedgerStory, aged: psycopg.Connection[Any]
 ) -> None:
