@@ -69,6 +69,7 @@ def _make(target: Path) -> None:
         env |= {"JAVA_HOME": str(java_home()), OPTIONS: shlex.join(making)}
         # spark-submit takes the python3 on PATH. Its scripts can't run one whose path has a blank.
         env["PATH"] = f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
+        env |= {"PYSPARK_PYTHON": "", "PYSPARK_DRIVER_PYTHON": ""}
         argv = [str(VENV / "bin" / "spark-submit"), "--master", "local[2]"]
         # It asks for a file system that is not there, and shall not wait for it.
         argv += ["--conf", "spark.hadoop.ipc.client.connect.max.retries=0"]

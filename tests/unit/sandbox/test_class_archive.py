@@ -82,8 +82,12 @@ def test_what_a_run_that_fails_has_written_is_no_archive(
     assert [each.name for each in fetched.iterdir()] == ["class-archive.lock"]
 
 
-def test_the_run_is_done_by_the_python_of_the_environment() -> None:
-    spark_submit(f'test "$PYSPARK_PYTHON" = "{class_archive.VENV}/bin/python" || exit 1; {WRITES}')
+def test_the_run_is_done_by_the_python_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the first one on PATH: Spark's scripts can't run one whose path has a blank."""
+    monkeypatch.setenv("PYSPARK_PYTHON", "another")
+    (class_archive.VENV / "bin" / "python3").symlink_to("/bin/true")
+    found = f'test "$(command -v python3)" = "{class_archive.VENV}/bin/python3"'
+    spark_submit(f'{found} || exit 1; test -z "$PYSPARK_PYTHON" || exit 1; {WRITES}')
     ensure_class_archive()
     assert "SharedArchiveFile" in spark_variables({})[OPTIONS]
 
