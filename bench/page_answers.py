@@ -1,8 +1,8 @@
 """How soon the page in Airflow has its answers: `python bench/page_answers.py [--partitions N]`.
 
 Fills a ledger of its own with a year of hourly runs over many partitions as folding leaves them, a
-finding for every tenth partition and a report of all, and asks what the pages ask. Prints seconds
-of CPU, of PostgreSQL too, the median of several. The last line is JSON.
+finding for every tenth partition and two reports of all, and asks what the pages ask. Prints
+seconds of CPU, of PostgreSQL too, the median of several. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 from bench.ledger_history import FEED, backend_of, fill_history
 from bench.measured import Bound, Cost, cost_of, print_environment, print_result
 from tallystick.domain.report.coverage_map import MOST_COLUMNS
+from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.postgres import PostgresLedger
-from tallystick.web import reading
+from tallystick.web import reading, stored_reports
 from tallystick.web.partition_list import Search, partitions_of
+from tallystick.web.rendering import rendered
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import finding_of
-from tests.support.report_documents import a_document
+from tests.support.report_documents import a_document, a_finding
 
 AIM_SECONDS = 0.5
 
@@ -41,7 +43,14 @@ def main() -> None:
         ledger = PostgresLedger(server.dsn(database))
         troubled = range(0, arguments.partitions, 10)
         ledger.record_findings(FEED, [finding_of(0, 5, partition=each) for each in troubled])
-        ledger.store_report(a_document(partitions=arguments.partitions, columns=MOST_COLUMNS))
+        for seed in (7, 8):
+            document = a_document(
+                partitions=arguments.partitions,
+                columns=MOST_COLUMNS,
+                findings=[a_finding(each) for each in troubled[seed:]],
+                seed=seed,
+            )
+            ledger.store_report(document)
         found = _ask(ledger, backend_of(ledger, server.admin_dsn(database)), arguments.pairs)
         ledger.close()
     finally:
@@ -60,13 +69,18 @@ def main() -> None:
 
 def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
     now = datetime.now(UTC)
+    reports = sorted(each.number for each in ledger.report_heads(FEED, most=2))
     questions = {
         "feeds": lambda: reading.feeds_of(ledger, now),
         "one feed": lambda: reading.feed_of_name(ledger, FEED, now),
         "partitions": lambda: partitions_of(ledger, FEED, Search()),
         "batches": lambda: reading.batches_of(ledger, FEED, None, 20),
         "findings": lambda: reading.findings_of(ledger, FEED, 0, 20),
-        "coverage": lambda: reading.coverage_of(ledger, FEED, None),
+        "coverage": lambda: stored_reports.coverage_of(ledger, FEED, None),
+        "drawings": lambda: stored_reports.newest_drawings(ledger, FEED),
+        "reports": lambda: stored_reports.reports_of(ledger, FEED, None, 20),
+        "feed page": lambda: _feed_page(ledger, now),
+        "changes": lambda: stored_reports.changes_of(ledger, FEED, *reports),
     }
     found = {}
     for name, question in questions.items():
@@ -76,6 +90,23 @@ def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
         found[name] = Cost(wall, cpu, cpu)
         print(f"  {name:<12}{cpu:6.3f} CPU-s{wall:7.3f} s")
     return found
+
+
+def _feed_page(ledger: PostgresLedger, now: datetime) -> str:
+    """All that the page of a feed asks, and the page; one question after the other."""
+    return rendered(
+        "feed.html",
+        f"/feeds/{FEED}",
+        answer=reading.feed_of_name(ledger, FEED, now),
+        found=reading.findings_of(ledger, FEED, 0, 20),
+        partitions=partitions_of(ledger, FEED, Search()),
+        batches=reading.batches_of(ledger, FEED, None, 20),
+        reports=stored_reports.reports_of(ledger, FEED, None, 5).reports,
+        drawn=stored_reports.newest_drawings(ledger, FEED),
+        search="",
+        verdict=None,
+        verdicts=list(Verdict),
+    )
 
 
 def _arguments() -> argparse.Namespace:

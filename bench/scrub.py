@@ -103,7 +103,7 @@ def _scrub(server: ConnectServer, plan: ScrubPlan, records: int) -> ScrubResult:
     output = Path(plan.output.removeprefix("file://"))
     text = output.with_suffix(".json")
     text.write_text(plan.to_json())
-    order = ScrubOrder("bench", scrub_id, text.as_uri(), plan_text=plan.to_json())
+    order = ScrubOrder("bench", scrub_id, text.as_uri(), plan=plan)
     ConnectRunner(server, {}, timedelta(hours=1)).scrub(order)
     [written] = output.glob("part-*")
     result = ScrubResult.from_json(written.read_text())

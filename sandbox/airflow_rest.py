@@ -135,11 +135,11 @@ class AirflowRest:
         ]
 
     def log(self, dag_id: str, run_id: str, task: Task, try_number: int | None = None) -> list[str]:
-        """The lines of a task's log."""
+        """The lines of a task's log, a traceback as part of its line."""
         number = task.try_number if try_number is None else try_number
         path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task.task_id}/logs/{number}"
         content = self.get(path, map_index=task.map_index, full_content=True)["content"]
-        return [str(each.get("event", each)) for each in content]
+        return [f"{each.get('event', each)} {each.get('error_detail', '')}" for each in content]
 
     def _ask(self, verb: str, path: str, **parts: Any) -> dict[str, Any]:
         answer = self._client.request(verb, f"/api/v2{path}", **parts)

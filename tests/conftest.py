@@ -10,7 +10,7 @@ from tests.support.ledger_server import LedgerServer
 
 pytest_plugins = ["tests.support.sandbox_fixtures"]
 # Their tests start Kafka, HDFS, Spark or Airflow.
-STACKS = {"detector", "integration", "spark_local", "trouble"}
+STACKS = {"detector", "installed", "integration", "spark_local", "trouble"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,5 +2,11 @@
 
 from tallystick.cli.app import app
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Run the command line; the installed command does this, too."""
     app(prog_name="tallystick")
+
+
+if __name__ == "__main__":
+    main()

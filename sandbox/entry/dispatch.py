@@ -17,9 +17,11 @@ from sandbox.entry.console import SetupFailed, say
 from sandbox.entry.environment import ensure_environment
 from sandbox.entry.jars import SERVICES, ensure_jars
 from sandbox.entry.layout import JARS, ROOT, VENV, connections_file, state_dir
-from sandbox.entry.system import ensure_java, java_home
+from sandbox.entry.system import ensure_chromium, ensure_java, java_home
 
-_KINDS: Final = ("unit", "all")
+_KINDS: Final = ("unit", "installed", "all")
+# An environment for each release of Airflow: minutes, and a package index. Only on request.
+_INSTALLED: Final = "tests/installed"
 # The folders whose tests need no service.
 UNIT_TESTS: Final = ("tests/unit", "tests/protocol", "tests/repo", "plugins/tallystick/domain")
 # Options with which a command starts no Spark.
@@ -49,6 +51,8 @@ def _dispatch(argv: list[str]) -> int:
     match command:
         case "sandbox":
             run = [python, "-P", "-m", "sandbox", *rest]
+        case "airflow":
+            run = [python, "-P", "-m", "sandbox.airflow_command", *rest]
         case "demo":
             run = [python, "-P", "-m", "sandbox.demo", *rest]
         case _:
@@ -76,8 +80,8 @@ def _require_tests(arguments: Sequence[str]) -> None:
     if first in _KINDS or first.startswith("-") or (ROOT / first.partition("::")[0]).exists():
         return
     raise SetupFailed(
-        f"there are no tests {first!r}; accepted: unit, all, a path such as tests/unit/cli, and"
-        " options of pytest. Next: ./tallystick test unit"
+        f"there are no tests {first!r}; accepted: unit, installed, all, a path such as"
+        " tests/unit/cli, and options of pytest. Next: ./tallystick test unit"
     )
 
 
@@ -90,19 +94,25 @@ def _test(python: str, arguments: list[str]) -> int:
     # A file is one worker's: a module's slow preparation is not done twice. The order stays as it
     # was collected, the slow files first. A worker has services of its own, some 2 GB together.
     spread = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
-    if which == "unit":
-        steps.append([python, "-m", "pytest", *UNIT_TESTS, *spread, *arguments])
-    else:
+    if which != "unit":
         ensure_java()
+        ensure_chromium()
         for service in SERVICES:
             ensure_jars(service)
-        steps += [
-            [str(tool / "ruff"), "check", "."],
-            [str(tool / "ruff"), "format", "--check", "."],
-            [str(tool / "mypy")],
-            [str(tool / "lint-imports")],
-        ]
-        steps.append([python, "-m", "pytest", *(arguments or spread)])
+    match which:
+        case "unit":
+            steps.append([python, "-m", "pytest", *UNIT_TESTS, *spread, *arguments])
+        case "installed":
+            steps.append([python, "-m", "pytest", _INSTALLED, *arguments])
+        case _:
+            steps += [
+                [str(tool / "ruff"), "check", "."],
+                [str(tool / "ruff"), "format", "--check", "."],
+                [str(tool / "mypy")],
+                [str(tool / "lint-imports")],
+            ]
+            chosen = arguments or [*spread, f"--ignore={_INSTALLED}"]
+            steps.append([python, "-m", "pytest", *chosen])
     for step in steps:
         say(f"running {Path(step[0]).name} {' '.join(step[1:])}")
         code = subprocess.run(step, cwd=ROOT, env=env, check=False).returncode

@@ -46,7 +46,7 @@ def _make(wanted: str) -> None:
         say("removing the old virtual environment")
         shutil.rmtree(VENV)
     STAMP.unlink(missing_ok=True)
-    env = _registry_environment()
+    env = registry_environment()
     uv = shutil.which("uv")
     if not PYTHON.exists():
         say(f"making the virtual environment {VENV}")
@@ -73,7 +73,7 @@ def _may_be_kept(wanted: str) -> bool:
     return fixed(STAMP.read_text()) == fixed(wanted)
 
 
-def _registry_environment() -> dict[str, str]:
+def registry_environment() -> dict[str, str]:
     """Our environment, with what pip was told about certificates and index told to uv as well."""
     env = dict(os.environ)
     for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):

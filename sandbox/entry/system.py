@@ -1,4 +1,4 @@
-"""Java 17 and Maven: found, or installed where that is allowed, or asked for in plain words."""
+"""Java 17, Maven, Chromium: found, or installed where that is allowed, or asked for in words."""
 
 from __future__ import annotations
 
@@ -44,6 +44,26 @@ def ensure_maven() -> str:
             "Maven (mvn) is missing. Next: install it (Debian, Ubuntu: apt-get install maven)."
         )
     return found
+
+
+def ensure_chromium() -> str:
+    """The path of a Chromium, installed by apt if it was missing and may be installed."""
+    found = _chromium()
+    if found is None:
+        _install(["chromium"], what="Chromium, for the tests in a browser")
+        found = _chromium()
+    if found is None:
+        raise SetupFailed(
+            "Chromium is missing: tests open pages in it. Next: install it "
+            "(Debian: apt-get install chromium), so that `chromium` is on PATH."
+        )
+    return found
+
+
+def _chromium() -> str | None:
+    # Ubuntu's package of this name is a door to a store of its own: any of these serves.
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((found for name in names if (found := shutil.which(name))), None)
 
 
 def install_venv_module(version: str) -> None:

@@ -60,6 +60,9 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "60",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        # Unless Python is told what to show, Airflow shows in each task's log that a library which
+        # reads its .airflowignore has a newer name for that: nobody who runs a feed can mend it.
+        "PYTHONWARNINGS": "ignore::DeprecationWarning",
     }
     if FEEDS in os.environ:
         settings[FEEDS] = os.environ[FEEDS]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from sandbox.entry.class_archive import spark_variables
+from sandbox.entry.class_archive import OPTIONS, spark_variables
 from sandbox.entry.jars import direct_jars, ensure_jars
 from sandbox.entry.layout import ROOT
 from sandbox.entry.system import ensure_java
@@ -19,6 +20,7 @@ from sandbox.service import Home, Service, program
 MEMORY = "1g"
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 NAME = "spark-connect"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 MEMORY_SETTINGS: Mapping[str, str] = {
     # Nobody goes on reading where a landing has ended; each partition's last poll would be kept.
     "spark.kafka.consumer.cache.timeout": "1s",
@@ -41,10 +43,14 @@ SETTINGS: Mapping[str, str] = {
     "spark.driver.host": HOST,
     # It would listen for everybody.
     "spark.ui.enabled": "false",
-    # Logs in UTC, and times before 1900 without a shift by local mean time. Rows die young: Java's
-    # default collector takes a fifth of the CPU more for a landing, for pauses that nobody feels.
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseParallelGC",
+    # Logs in UTC, and times before 1900 without a shift by local mean time.
+    _JAVA_OPTIONS: "-Duser.timezone=UTC",
 }
+# Rows die young: Java's default collector takes a fifth of the CPU more for a landing, for pauses
+# that nobody feels. A Java that is told of two does not start.
+_COLLECTOR = "-XX:+UseParallelGC"
+_NAMES_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_TOLD_BY = (OPTIONS, "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 
 
 class SparkConnect(Service):
@@ -74,6 +80,9 @@ class SparkConnect(Service):
     @override
     def command(self) -> Sequence[str]:
         settings = {**self._settings, "spark.connect.grpc.binding.port": str(self.home.ports[NAME])}
+        told = " ".join([settings[_JAVA_OPTIONS], *(os.environ.get(each, "") for each in _TOLD_BY)])
+        if not _NAMES_COLLECTOR.search(told):
+            settings[_JAVA_OPTIONS] += f" {_COLLECTOR}"
         argv = [program("spark-submit"), "--master", self._master, "--driver-memory", MEMORY]
         argv += ["--jars", ",".join(str(jar) for jar in direct_jars("spark-kafka"))]
         argv += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]

@@ -49,7 +49,8 @@ def test_findings_are_listed_by_the_number_that_reconcile_tells(missing: Command
     again = missing("reconcile", "orders", "--json").json["findings"]
     assert sorted(each["number"] for each in again) == [each["number"] for each in found]
     lines = missing("findings", "orders").out.splitlines()
-    assert lines[0].split() == [
+    assert lines[0] == "Feed orders: 1 trouble."
+    assert lines[1].split() == [
         "finding",
         "state",
         "verdict",
@@ -121,10 +122,10 @@ def test_a_finding_that_has_ended_is_listed_with_its_cause_and_with_what_ended_i
     missing: CommandLine,
 ) -> None:
     [standing] = listed(missing)
-    header = missing("findings", "orders").out.splitlines()[0]
+    header = missing("findings", "orders").out.splitlines()[1]
     assert "closed by" not in header
     assert missing("repair", "orders").code == 0
-    header, row, _ = missing("findings", "orders", "--all").out.splitlines()
+    _, header, row, _ = missing("findings", "orders", "--all").out.splitlines()
     [ended] = listed(missing, "--all")
     cause, by = header.index("cause"), header.index("closed by")
     assert row[cause:by].strip() == standing["cause"] == ended["cause"]
@@ -251,7 +252,11 @@ def test_a_finding_that_was_never_waived_has_no_waiver(missing: CommandLine) -> 
 
 @pytest.mark.parametrize(
     ("approved_by", "until", "said"),
-    [("ada", "2199-01-01", "another person's name"), ("Grace", "2020-01-01", "still to come")],
+    [
+        ("ada", "2199-01-01", "another person's name"),
+        ("Grace", "2020-01-01", "still to come"),
+        ("Grace", "9999-12-31", "before 9999-01-01"),
+    ],
 )
 def test_a_waiver_needs_two_people_and_an_end(
     missing: CommandLine, approved_by: str, until: str, said: str

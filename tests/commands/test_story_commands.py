@@ -145,7 +145,11 @@ def test_files_for_people(landing: CommandLine) -> None:
     landed(landing)
     lines = landing("files", "orders").out.splitlines()
     assert lines[0].split() == ["partition", "from", "until", "rows", "bytes", "published", "path"]
-    assert all(" yes        /landing/orders/gen=1/dt=" in line for line in lines[1:])
+    assert all(" yes        /landing/orders/gen=1/dt=" in line for line in lines[1:-1])
+    assert lines[-1].startswith("3 files, ")
+    told = landing("files", "orders", "--json").json
+    once = {each["path"]: each["bytes"] for each in told["files"]}
+    assert (told["file_count"], told["total_bytes"]) == (len(once), sum(once.values()))
 
 
 def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> None:
@@ -293,7 +297,7 @@ def test_land_says_what_stands_open_from_before(landing: CommandLine, story: Sto
     assert (standing["code"], standing["number"]) == ("A1", 1)
     assert standing["first_seen_at"]
     told = landing("land", "orders").out
-    assert "Open from before: 1 finding." in told
+    assert "Open from before: 1 trouble." in told
     assert "finding 1: orders-0 [15, 25)  PROVEN_LOSS  A1 expired: " in told
     assert "  next: ./tallystick findings orders" in told
 
@@ -350,7 +354,9 @@ def test_a_feed_that_needs_a_window_says_so(landing: CommandLine) -> None:
     told = landing("land", "orders")
     assert told.code == 2
     assert (
-        told.err.splitlines()[-1] == "next: Give a window, or set plan.until: now in the feed file."
+        told.err.splitlines()[-1]
+        == "next: Give --window-start and --window-end (in Airflow's form: window_start and"
+        " window_end), or set plan.until: now in the feed file."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 from hashlib import sha256
@@ -9,12 +10,12 @@ from hashlib import sha256
 import pytest
 
 from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.manifest_texts import whole_text
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken
 from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerRefused
-from tallystick.ledger.manifest_texts import whole_text
 from tallystick.ledger.packed_json import packed, unpacked
 from tests.support.ledger_story import (
     FEED,
@@ -265,7 +266,10 @@ def test_what_was_verified_is_kept_word_for_word(story: LedgerStory, batch: Batc
         "SELECT attempt_id, manifest, sha256, hashes, file_sha256 FROM verification"
     )
     text, account = manifest.to_json(), unpacked(kept)
-    assert (attempt_id, whole_text(account, unpacked(hashes))) == (attempt.attempt_id, text)
+    assert (attempt_id, whole_text(account, json.loads(unpacked(hashes)))) == (
+        attempt.attempt_id,
+        text,
+    )
     assert digest == sha256(account.encode()).digest()
     assert of_file == sha256(text.encode()).digest()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -13,6 +16,7 @@ from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.waivers import Waiver
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import EvidenceChanged, LedgerRefused
+from tallystick.ledger.postgres import PostgresLedger
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
 
 LATER = datetime.now(UTC) + timedelta(days=30)
@@ -309,3 +313,28 @@ def test_the_newest_waiver_counts_and_no_longer_one_before_it(story: LedgerStory
     story.ledger.waive(waiver_of(story, number, expires_at=soon))
     story.ask("SELECT pg_sleep(0.4)::text")
     assert [each.state for each in story.ledger.findings(FEED)] == [FindingState.OPEN]
+
+
+def test_findings_that_are_seen_again_and_again_use_up_no_numbers(story: LedgerStory) -> None:
+    first, later = finding_of(0, 5), finding_of(6, 9, partition=None)
+    for _ in range(3):
+        story.ledger.record_findings(FEED, [first])
+    story.ledger.record_findings(FEED, [later, first])
+    story.ledger.record_findings(FEED, [first, later, finding_of(20, 21)])
+    assert [each.finding_id for each in story.ledger.findings(FEED)] == [1, 2, 3]
+
+
+def test_looks_that_tell_the_same_at_once_wait_for_each_other_in_turn(
+    story: LedgerStory, ledger_dsn: str
+) -> None:
+    found = [finding_of(10 * each, 10 * each + 5) for each in range(200)]
+    numbers = recorded(story, *found)
+
+    def confirm(told: Sequence[Finding]) -> None:
+        with closing(PostgresLedger(ledger_dsn)) as ledger:
+            for _ in range(20):
+                ledger.record_findings(FEED, told)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(confirm, [found, found[::-1], found[100:] + found[:100]]))
+    assert recorded(story, *found) == numbers

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -30,6 +32,8 @@ from tests.support.kafka_producers import (
     produce,
 )
 from tests.support.kafka_topics import ANY_TIME, LARGE, create_topic
+from tests.support.repository import DOCS, commands_in
+from tests.support.repository import ROOT as CHECKOUT
 
 # Airflow starts within the first test, and a test clicks through up to five runs after one another.
 pytestmark = pytest.mark.timeout(900)
@@ -50,6 +54,12 @@ FEEDS = {
     "ended": a_feed("ended", spark={}, target=HARD_TO_PACK),
     "reread": a_feed("reread", spark={"conf": READ_IN_CRUMBS}),
     "windowed": a_feed("windowed", plan={"until": "window_end"}),
+    # The feed of the documents' commands; by days, so that their four days are four runs.
+    "orders": a_feed(
+        "orders",
+        schedule={"cron": "0 0 * * *", "start_date": "2026-11-01"},
+        plan={"until": "window_end"},
+    ),
     "misspelled": a_feed("misspelled"),
     "unbound": a_feed("unbound", spark={"connection": "spark_elsewhere"}),
 }
@@ -80,7 +90,7 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
         "finish": "success",
         "plan": "success",
         **dict.fromkeys(("batch.land", "batch.commit_and_publish"), "skipped"),
-        **dict.fromkeys(("announce", "check"), "skipped"),
+        **dict.fromkeys(("announce", "check", "announce_complete"), "skipped"),
     }
     assert "landed-0 [0, 1104)" in dry.log("plan")
     assert "Nothing was changed" in dry.log("plan")
@@ -95,7 +105,7 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
         "batch.commit_and_publish[0]"
     )
     assert "is published: /airflow-tests/landed/gen=1/dt=" in run.log("batch.commit_and_publish[0]")
-    assert "nothing new at levels L0 and L1; no finding stands open" in run.log("check")
+    assert "nothing new at levels L0 and L1; from before, nothing is open" in run.log("check")
     [event] = place.rest.get("/assets/events", source_dag_id="ingest_landed")["asset_events"]
     assert event["extra"]["ranges"] == [
         {"generation": 1, "partition": number, "from_offset": 0, "until_offset": end}
@@ -108,8 +118,9 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
     password = urlsplit(place.env["LEDGER_DSN"]).password
     assert password
     logs = [each.log(task) for each in (dry, run, reconciled) for task in each.ran()]
-    assert len(logs) == 9
+    assert len(logs) == 12
     assert not any(password in log for log in logs)
+    assert not any("deprecated" in log for log in logs)
 
 
 def test_a_repair_lands_again_what_is_missing_from_hdfs(place: AirflowPlace) -> None:
@@ -123,9 +134,18 @@ def test_a_repair_lands_again_what_is_missing_from_hdfs(place: AirflowPlace) -> 
     lost = place.lose_a_file("mended")
     run = place.start("reconcile_mended")
     assert run.end() == "failed"
-    assert run.states() == {"reconcile": "success", "judge": "failed"}
+    assert run.states() == {
+        "reconcile": "success",
+        "judge": "failed",
+        "announce_complete": "skipped",
+    }
     assert lost in run.log("reconcile")
-    assert "./tallystick repair mended" in run.log("judge")
+    told = run.log("judge")
+    assert "Feed mended: PROVEN_LOSS, 1 trouble (finding" in told
+    assert f"{place.env['AIRFLOW_URL']}/dags/reconcile_mended/runs/" in told
+    assert told.index("DAG repair_mended") < told.index("./tallystick repair mended")
+    assert "Traceback" not in told
+    assert "frames" not in told
 
     dry = place.start("repair_mended").succeeds()
     assert "A dry run: nothing was changed" in dry.log("begin")
@@ -300,6 +320,43 @@ def test_backfills_in_any_order_twice_and_beside_the_schedule_land_each_offset_o
     assert place.rows("windowed") == place.produced("windowed", {0: 150, 1: 150})
     ranges = [each for batch in place.batches("windowed") for each in batch.status.plan.ranges]
     assert overlaps_in([each.offsets for each in ranges]) == ()
+
+
+def test_the_documented_commands_of_airflow_do_what_the_documents_say(
+    place: AirflowPlace, sandbox: Sandbox
+) -> None:
+    # The documents' days may be long ago: Kafka would delete their records.
+    create_topic(place.kafka, "orders", config={"retention.ms": "-1"})
+    days = [datetime(2026, 11, day, 12, tzinfo=UTC) for day in range(4, 10)]
+    for day in days:
+        sent = [Message(b"%d" % n, timestamp_ms=int(day.timestamp() * 1000)) for n in range(10)]
+        produce(place.kafka, "orders", sent)
+    environment = os.environ | {
+        "TALLYSTICK_SANDBOX_DIR": str(sandbox.directory),
+        "TALLYSTICK_PYTHON": sys.executable,
+    }
+    commands = [
+        each for file in DOCS.glob("*.md") for each in commands_in(file, "./tallystick airflow")
+    ]
+    said = {
+        command: subprocess.run(
+            command, shell=True, cwd=CHECKOUT, env=environment, capture_output=True, text=True
+        )
+        for command in commands
+    }
+
+    assert {command: done.stderr for command, done in said.items() if done.returncode} == {}
+    backfills = [done.stdout for command, done in said.items() if " backfill " in command]
+    shown, _ = sorted(backfills, key=lambda told: "dry" not in told.lower())
+    assert [f"2026-11-0{day}" in shown for day in (4, 5, 6, 7, 8, 9)] == [
+        False, True, True, True, True, False,
+    ]  # fmt: skip
+    runs = until(
+        "the backfill has ended",
+        lambda: len(found := place.backfilled("ingest_orders")) == 4 and found,
+    )
+    assert {run.succeeds().end() for run in runs} == {"success"}
+    assert place.rows("orders") == place.produced("orders", {0: 60})
 
 
 def test_a_missing_spark_connection_is_a_clear_error_and_starts_nothing(

@@ -35,7 +35,7 @@ from tests.support.connect_works import frozen
 from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
 from tests.support.landed_files import names_below
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 NANOSECONDS = 1_795_000_000_000_000_000
@@ -59,13 +59,7 @@ def server(spark_connect: str) -> ConnectServer:
 @pytest.fixture
 def new_way(kafka: str, hdfs: Any, ledger_dsn: str, server: ConnectServer) -> Callable[..., Way]:
     """Makes a topic, and a feed that the server lands."""
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "LEDGER_DSN": ledger_dsn,
-        "AIRFLOW_CONN_SPARK_DEFAULT": server.master.replace("sc://", "spark-connect://"),
-    }
+    environ = environ_of(kafka, hdfs, ledger_dsn, server.master)
     return lambda **layout: Way(create_topic(kafka, **layout), environ)
 
 

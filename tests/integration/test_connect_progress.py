@@ -20,7 +20,7 @@ from tallystick.spark.connect_server import ConnectServer
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 PARTITIONS, RECORDS = 6, 20_000
 OFFSETS = PARTITIONS * RECORDS
@@ -49,13 +49,7 @@ def rises(counts: list[int]) -> bool:
 def test_offsets_and_bytes_rise_while_a_landing_and_a_scrub_go_on(
     kafka: str, hdfs: Any, ledger_dsn: str, runner: ConnectRunner
 ) -> None:
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "LEDGER_DSN": ledger_dsn,
-        "AIRFLOW_CONN_SPARK_DEFAULT": runner.server.master.replace("sc://", "spark-connect://"),
-    }
+    environ = environ_of(kafka, hdfs, ledger_dsn, runner.server.master)
     way = Way(create_topic(kafka, partitions=PARTITIONS), environ)
     for partition in range(PARTITIONS):
         produce(kafka, way.topic, messages(RECORDS), partition=partition)

@@ -33,7 +33,7 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.connect_servers import LONG, ColdServer, Struck, server_at, server_of_its_own
 from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 NewWay = Callable[..., Way]
@@ -52,13 +52,7 @@ def server(spark_connect: str, sandbox: Sandbox) -> ConnectServer:
 @pytest.fixture
 def new_way(kafka: str, hdfs: Any, ledger_dsn: str, server: ConnectServer) -> NewWay:
     """Makes a topic with records in each partition, and a feed that the server lands."""
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "LEDGER_DSN": ledger_dsn,
-        "AIRFLOW_CONN_SPARK_DEFAULT": server.master.replace("sc://", "spark-connect://"),
-    }
+    environ = environ_of(kafka, hdfs, ledger_dsn, server.master)
 
     def build(partitions: int = 1, count: int = 500, **layout: Any) -> Way:
         way = Way(create_topic(kafka, partitions=partitions, **layout), environ)

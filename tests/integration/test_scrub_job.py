@@ -35,9 +35,8 @@ def runner() -> SubmitRunner:
 def ordered(hdfs: HdfsPlace, plan: ScrubPlan) -> ScrubOrder:
     """The order for a plan that lies beside its output directory."""
     path = f"{plan.output.removeprefix(hdfs.hdfs_url).removesuffix('/result')}/scrub.json"
-    text = plan.to_json()
-    put(hdfs.webhdfs_url, path, text.encode(), hdfs.user)
-    return ScrubOrder("orders", plan.scrub_id, f"{hdfs.hdfs_url}{path}", plan_text=text)
+    put(hdfs.webhdfs_url, path, plan.to_json().encode(), hdfs.user)
+    return ScrubOrder("orders", plan.scrub_id, f"{hdfs.hdfs_url}{path}", plan=plan)
 
 
 def landed(hdfs: HdfsPlace, path: Path, directory: str, last_offset: int) -> ScrubFile:
@@ -92,7 +91,9 @@ def test_files_in_hdfs_are_read_in_full_and_a_flipped_byte_is_named(
 
 
 def test_a_scrub_that_fails_is_told_in_one_line(hdfs: HdfsPlace) -> None:
-    order = ScrubOrder("orders", "s2", f"{hdfs.hdfs_url}/nowhere/scrub.json", plan_text="{}")
+    nowhere = f"{hdfs.hdfs_url}/nowhere"
+    plan = ScrubPlan("s2", (), f"{nowhere}/result", None)
+    order = ScrubOrder("orders", "s2", f"{nowhere}/scrub.json", plan=plan)
 
     with pytest.raises(ScrubFailed) as failed:
         runner().scrub(order)
@@ -105,8 +106,9 @@ def test_a_scrub_that_fails_is_told_in_one_line(hdfs: HdfsPlace) -> None:
 
 
 def test_a_scrub_that_never_starts_says_why() -> None:
+    plan = ScrubPlan("s3", (), "hdfs://127.0.0.1:1/result", None)
     nowhere = SubmitRunner(
         replace(PLACE, master="nowhere"), application=APPLICATION, feed_conf={}, kafka_secrets={}
     )
     with pytest.raises(ScrubFailed, match=r"\(none was started\) failed: .*Master must"):
-        nowhere.scrub(ScrubOrder("orders", "s3", "hdfs://127.0.0.1:1/scrub.json", plan_text="{}"))
+        nowhere.scrub(ScrubOrder("orders", "s3", "hdfs://127.0.0.1:1/scrub.json", plan=plan))

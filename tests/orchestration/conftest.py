@@ -29,7 +29,7 @@ SETTINGS = {
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
-    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:admin,vera:viewer",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:admin,vera:viewer,uma:user,ugo:user",
     "AIRFLOW__API_AUTH__JWT_SECRET": "as long as HS512 wants it to be, " * 3,
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
     "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(HOME / "logs"),
@@ -82,6 +82,16 @@ def airflow_database() -> None:
     initdb()
 
 
+@pytest.fixture(scope="package")
+def known_dags(airflow_database: None) -> None:
+    """The DAGs of the tests' feeds, as the DAG processor would make them known."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+
+    DagBundlesManager().sync_bundles_to_db()
+    sync_bag_to_db(DagBag(known_pools={"default_pool", "spark_local"}), "dags-folder", None)
+
+
 @pytest.fixture
 def stage(
     ledger_databases: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -92,13 +102,19 @@ def stage(
     stage = Stage(Story(ledger_databases(), tmp_path, broker))
     for module in ("ingest_tasks", "land_operator", "reconcile", "repair"):
         monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", stage.services_of)
-    monkeypatch.setattr("tallystick.orchestration.ingest_tasks.open_ledger", stage.open_ledger)
+    for module in ("ingest_tasks", "completing", "notifying", "complete_sensor"):
+        monkeypatch.setattr(f"tallystick.orchestration.{module}.open_ledger", stage.open_ledger)
     return stage
 
 
 @pytest.fixture
 def dags(airflow_database: None, _short_polls: None) -> Any:
     """Parsed anew for each test, as for each task: a run's form is kept in the DAG's parameters."""
+    return parsed_dags()
+
+
+def parsed_dags() -> Any:
+    """The DAGs of the feeds that the environment names, whose tasks are tried again at once."""
     from airflow.dag_processing.dagbag import DagBag
 
     bag = DagBag(known_pools={"default_pool", "spark_local"})

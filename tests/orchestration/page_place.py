@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -12,22 +12,32 @@ from tallystick.ports.ledger import Ledger
 from tallystick.web.desk import PATIENCE
 
 MOUNT = "/tallystick"
+OWN = {"origin": "http://testserver", "sec-fetch-site": "same-origin"}
+"""What a browser says of a form of our own page."""
+ROLES = {"ada": "admin", "uma": "user", "ugo": "user", "vera": "viewer", "otto": "viewer"}
 
 
 class PagePlace:
     """The mounted app; `dags_of` says which DAGs a user may read, all where it has no such user."""
 
-    def __init__(self, opened: Callable[[], Ledger] | str) -> None:
+    def __init__(
+        self,
+        opened: Callable[[], Ledger] | str,
+        *,
+        metrics_token: Callable[[], str | None] = lambda: None,
+    ) -> None:
         # Airflow's own imports warn of a library's test client: only tests that bear it may.
-        from airflow.api_fastapi.app import init_auth_manager
+        from airflow.api_fastapi.app import cached_app, get_auth_manager
 
+        from tallystick.web.airflow_rest import AirflowRest
         from tallystick.web.app import tallystick_app
 
         if isinstance(opened, str):
             dsn = opened
             opened = lambda: PostgresLedger(dsn, PATIENCE)  # noqa: E731
-        self.manager = init_auth_manager()
-        self.app = tallystick_app(opened)
+        airflow = cached_app(apps="core")
+        self.manager = get_auth_manager()
+        self.app = tallystick_app(opened, metrics_token, AirflowRest(lambda: airflow))
         self._host = FastAPI()
         self._host.mount(MOUNT, self.app)
 
@@ -45,13 +55,33 @@ class PagePlace:
                 client.headers["Authorization"] = f"Bearer {self.token(user)}"
         return client
 
+    def proof(self, user: str, address: str) -> str:
+        """What a page that was shown to this user has in its form to the address."""
+        from tallystick.web.proof import proof_for
+
+        return proof_for(self.user(user), address)
+
+    def send_form(
+        self,
+        user: str,
+        address: str,
+        sent: Mapping[str, str],
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The answer to the page's form, as a browser sends it from our page unless told else."""
+        form = {**sent, "proof": self.proof(user, address)}
+        return self.client(user, by_cookie=True).post(
+            address, data=form, headers=OWN if headers is None else headers
+        )
+
     def token(self, user: str) -> str:
         """What this user's log-in gave."""
+        return str(self.manager.generate_jwt(self.user(user)))
+
+    def user(self, user: str) -> Any:
         from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
-        role = {"ada": "admin", "vera": "viewer", "otto": "viewer"}[user]
-        known = SimpleAuthManagerUser(username=user, role=role)
-        return str(self.manager.generate_jwt(known))
+        return SimpleAuthManagerUser(username=user, role=ROLES[user])
 
     def restrict(self, monkeypatch: Any, user: str, *dag_ids: str) -> None:
         """The user may read these DAGs only, as an auth manager with rights per DAG has it."""

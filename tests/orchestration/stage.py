@@ -17,6 +17,7 @@ from tallystick.workflows.services import Services
 from tests.support.scripted_broker import ScriptedSpark
 from tests.support.story import Story
 
+_TELLING = ("announce_complete", "notify")
 LONG = timedelta(seconds=60)
 OTHER = Owner("another run")
 LANDED = {"batch.land": "success", "batch.commit_and_publish": "success"}
@@ -73,30 +74,48 @@ class Run:
     tries: dict[str, int]
     events: list[dict[str, Any]]
     """The extra of each asset event."""
+    telling: dict[str, str]
+    """What comes after the others and only tells."""
+    completed: list[dict[str, Any]]
+    """The extra of each event of a window that is complete."""
+    shown: list[Any]
+    """What its page shows of a dry run."""
 
 
 _clock = iter(range(10_000))
 
 
-def run(dag: Any, **conf: Any) -> Run:
-    """The DAG, run once under an interval of its own."""
+def run(dag: Any, *, step: timedelta = timedelta(hours=1), **conf: Any) -> Run:
+    """The DAG, run once under an interval of its own; a small step stays among the first ones."""
     from airflow import settings
     from airflow.models.asset import AssetEvent
+    from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
-    logical_date = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(hours=next(_clock))
+    from tallystick.orchestration.dry_run import SHOWN
+
+    logical_date = datetime(2026, 11, 1, tzinfo=UTC) + next(_clock) * step
     done = dag.test(logical_date=logical_date, run_conf=conf or None)
     session = settings.Session()
     found = {
         ti.task_id if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]": ti
         for ti in done.get_task_instances(session=session)
     }
-    events = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == done.run_id))
+    events = session.scalars(
+        select(AssetEvent).where(
+            AssetEvent.source_run_id == done.run_id, AssetEvent.source_dag_id == dag.dag_id
+        )
+    ).all()
+    shown = session.scalars(XComModel.get_many(run_id=done.run_id, key=SHOWN))
+    done_by = {name: ti.state for name, ti in found.items()}
     return Run(
         state=done.state.value,
-        tasks={name: ti.state for name, ti in found.items()},
-        tries={name: ti.try_number for name, ti in found.items()},
-        events=[event.extra for event in events],
+        tasks={name: state for name, state in done_by.items() if name not in _TELLING},
+        tries={name: ti.try_number for name, ti in found.items() if name not in _TELLING},
+        events=[event.extra for event in events if event.source_task_id not in _TELLING],
+        telling={name: state for name, state in done_by.items() if name in _TELLING},
+        completed=[event.extra for event in events if event.source_task_id in _TELLING],
+        shown=[each.value for each in shown],
     )
 
 

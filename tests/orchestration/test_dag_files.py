@@ -24,7 +24,8 @@ INGEST = {
     "batch.land": ("all_success", {"batch.commit_and_publish"}),
     "batch.commit_and_publish": ("all_success", {"announce"}),
     "announce": ("all_done", {"check"}),
-    "check": ("all_done", set()),
+    "check": ("all_done", {"announce_complete"}),
+    "announce_complete": ("all_done_setup_success", set()),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,7 +35,7 @@ FAILED_FOR_GOOD = [
     errors.TargetOccupied("/staging", "/target"),
     errors.VerificationFailed("b1", ["orders-0 [0, 5): 2 offsets are not landed"]),
     errors.SchemaOutOfDate(1, 2),
-    errors.CheckFailed("orders", ["orders-0 [0, 5) A1 PROVEN_LOSS: retention won"]),
+    errors.CheckFailed("orders", "PROVEN_LOSS", "1 trouble", "finding 7"),
 ]
 
 
@@ -89,3 +90,45 @@ def test_the_words_are_in_the_log_once_without_a_traceback(
 def test_a_foreign_exception_is_left_as_it_is() -> None:
     error = KeyError("a defect")
     assert raised_by(error) is error
+
+
+CONTEXT = {"ti": SimpleNamespace(dag_id="ingest_orders", run_id="manual 1")}
+
+
+def test_a_feed_that_is_not_in_order_is_told_in_two_lines_with_the_page_first(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tallystick.orchestration.failures import FailedAsSaid, failed_check
+
+    error = errors.CheckFailed("orders", "PROVEN_LOSS", "2 troubles", "findings 7-12, 19")
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://airflow.example:8080/")
+    with caplog.at_level(logging.ERROR, logger="tallystick"):
+        found = failed_check(error, CONTEXT)
+    assert type(found) is FailedAsSaid
+    said, following = [record.getMessage() for record in caplog.records]
+    assert (
+        said
+        == str(found)
+        == (
+            "Feed orders: PROVEN_LOSS, 2 troubles (findings 7-12, 19):"
+            " http://airflow.example:8080/dags/ingest_orders/runs/manual%201/plugin/tallystick-run"
+        )
+    )
+    assert (
+        following.index("page")
+        < following.index("repair_orders")
+        < following.index("./tallystick repair orders")
+    )
+
+
+def test_every_task_but_landing_is_final_when_it_has_said_why_it_fails() -> None:
+    from airflow.sdk.definitions.retry_policy import RetryAction
+
+    from tallystick.orchestration.failures import NEVER_AGAIN, FailedAsSaid
+
+    (policy,) = NEVER_AGAIN.values()
+    decided = [
+        policy.evaluate(error, 1, 3).action
+        for error in (FailedAsSaid("as said"), SystemExit("killed"), ValueError("a defect"))
+    ]
+    assert decided == [RetryAction.FAIL, RetryAction.DEFAULT, RetryAction.DEFAULT]

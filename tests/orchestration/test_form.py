@@ -56,7 +56,9 @@ def test_every_field_says_what_it_is() -> None:
     ("until", "words"),
     [
         ("now", "a run with an old window puts current records under that window"),
+        ("now", "lands all that is readable now, and the window is only its label"),
         ("window_end", "each record lands under its own window"),
+        ("window_end", "A window that was landed before is a no-op"),
     ],
 )
 def test_the_form_says_where_records_go_before_an_old_window_is_given(
@@ -67,3 +69,34 @@ def test_the_form_says_where_records_go_before_an_old_window_is_given(
     description = form(a_feed(until))["window_start"].description
     assert description
     assert words in description
+
+
+@pytest.mark.parametrize("form_of", ["ingest", "repair"])
+def test_the_form_says_where_a_dry_run_is_shown(form_of: str) -> None:
+    from tallystick.orchestration import ingest, repair
+
+    form = ingest.form(a_feed()) if form_of == "ingest" else repair.repair_form()
+    assert "on the run's tab Tallystick" in (form["dry_run"].description or "")
+
+
+def test_digests_are_of_named_findings() -> None:
+    from tallystick.errors import ConfigurationError
+    from tallystick.orchestration.repair_conf import digests_of
+
+    assert digests_of({"findings": "1, 2", "evidence": " 0A1b2c3d, ffffffff"}) == (
+        "0a1b2c3d",
+        "ffffffff",
+    )
+    assert digests_of({}) == ()
+    with pytest.raises(ConfigurationError):
+        digests_of({"evidence": "0a1b2c3d"})
+
+
+@pytest.mark.parametrize("text", ["0a1b2c3", "0a1b2c3g", "0a1b2c3d;0a1b2c3d", "'"])
+def test_what_is_no_digest_is_refused(text: str) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    from tallystick.orchestration.repair import repair_form
+
+    with pytest.raises(ParamValidationError):
+        repair_form()["evidence"].resolve(text)

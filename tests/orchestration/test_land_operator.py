@@ -1,66 +1,69 @@
-"""The task that lands: what it does when its Spark application hangs, and when it runs a second."""
+"""The task that lands: killed, it leaves no spark-submit behind."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tallystick.errors import ApplicationOverdue
 from tallystick.ports.spark_runner import LandingOrder
-from tallystick.settings.feed import SparkSettings
 from tests.orchestration.test_connections import CONNECTIONS
 from tests.support.story import a_feed
 
-LAND = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json", plan_text="{}")
-SEARCH = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/search.json", plan_text="{}")
+ORDER = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json", plan_text="{}")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder whose `submit` is what spark-submit does; it writes what it was told first."""
+def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The task, where spark-submit writes its process id and hangs."""
+    from tallystick.orchestration.land_operator import LandOperator
+
     for name, found in CONNECTIONS.items():
         monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", found)
     program = tmp_path / "spark-submit"
-    program.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/told\npwd >> {tmp_path}/told\n'
-        'echo "tallystick: note about to read"\n'
-    )
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/new\nmv {tmp_path}/new {tmp_path}/pid\n"
+                       "sleep 600\n")  # fmt: skip
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    return tmp_path
+    return LandOperator(task_id="land", feed=a_feed(), batch_id="batch1")
 
 
-def runner(longest: timedelta) -> Any:
-    from tallystick.orchestration.land_operator import LandOperator, _OperatorRunner
-
-    feed = a_feed().model_copy(update={"spark": SparkSettings(max_application_time=longest)})
-    return _OperatorRunner(LandOperator(task_id="land", feed=feed, batch_id="batch1"), {})
-
-
-def test_a_landing_that_hangs_is_ended_and_its_task_fails_with_an_error_of_its_own(
-    place: Path,
+def test_a_task_that_is_killed_leaves_its_work_at_once_and_ends_spark_submit(
+    task: Any, tmp_path: Path
 ) -> None:
-    program = place / "spark-submit"
-    program.write_text(f"{program.read_text()}echo 'tallystick: application app-1'\nexec sleep 600")
+    from tallystick.orchestration.connections import services_of
 
-    with pytest.raises(ApplicationOverdue, match="batch batch1: Spark application app-1") as caught:
-        runner(timedelta(seconds=2)).run(LAND, started=lambda _: None)
+    def kill_once_started() -> None:
+        while not (tmp_path / "pid").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGUSR1)
 
-    assert caught.value.retry
+    # As Airflow does: its handler of SIGTERM calls on_kill, in the thread that does the work.
+    before = signal.signal(signal.SIGUSR1, lambda *_: task.on_kill())
+    threading.Thread(target=kill_once_started).start()
+    try:
+        with (
+            pytest.raises(SystemExit, match="The task land was killed"),
+            services_of(task.feed) as services,
+        ):
+            services.spark.run(ORDER, started=lambda _: None)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_each_application_of_a_task_is_told_its_own_plan(place: Path) -> None:
-    spark = runner(timedelta(minutes=1))
+def test_the_attempt_is_interrupted_wherever_it_is_before_the_work_is_left(task: Any) -> None:
+    told: list[str] = []
+    task._interrupt = lambda: told.append("interrupted")
 
-    spark.run(LAND, started=lambda _: None)
-    notes: list[str] = []
-    spark.search(SEARCH, noted=notes.append)
+    with pytest.raises(SystemExit):
+        task.on_kill()
 
-    first, one, second, other = (place / "told").read_text().splitlines()
-    assert first.endswith("spark_jobs/land.py hdfs://nn/plan.json")
-    assert second.endswith("spark_jobs/search.py hdfs://nn/search.json")
-    assert one != other
-    assert notes == ["about to read"]
+    assert told == ["interrupted"]

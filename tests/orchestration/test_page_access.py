@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
+from tallystick.errors import LedgerUnavailable
 from tests.contract.test_ledger_reports import a_report
-from tests.orchestration.page_place import PagePlace
+from tests.orchestration.page_place import OWN, PagePlace
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
 from tests.support.repository import DOCS
 
 pytestmark = [
-    pytest.mark.usefixtures("airflow_database"),
+    pytest.mark.usefixtures("known_dags"),
     pytest.mark.filterwarnings("default"),
 ]
 RUN = "dag_id=ingest_orders&run_id=manual__1"
@@ -25,15 +27,39 @@ EXAMPLES = {
     "/api/feeds/{feed}/batches": "/api/feeds/orders/batches",
     "/api/feeds/{feed}/findings": "/api/feeds/orders/findings",
     "/api/feeds/{feed}/coverage": "/api/feeds/orders/coverage",
+    "/api/feeds/{feed}/changes": "/api/feeds/orders/changes?earlier=1&later=1",
+    "/api/feeds/{feed}/reports": "/api/feeds/orders/reports",
     "/api/feeds/{feed}/reports/{number}": "/api/feeds/orders/reports/1",
+    "/api/feeds/{feed}/repairs": "/api/feeds/orders/repairs",
     "/api/findings/{number}": "/api/findings/1",
     "/api/run": f"/api/run?{RUN}",
     "/": "/",
     "/feeds/{feed}": "/feeds/orders",
+    "/feeds/{feed}/changes": "/feeds/orders/changes?earlier=1&later=1",
+    "/feeds/{feed}/reports": "/feeds/orders/reports",
+    "/feeds/{feed}/reports/{number}": "/feeds/orders/reports/1",
     "/findings/{number}": "/findings/1",
     "/dag": "/dag?dag_id=ingest_orders",
     "/run": f"/run?{RUN}",
     "/assets/{name}": "/assets/page.js",
+}
+# Asked with a token of its own, by no user: tests/orchestration/test_metrics_route.py.
+BY_TOKEN = {"/metrics"}
+# One address for each route that changes something, and what is sent to it.
+EVIDENCE = {"evidence": "44136fa3"}
+ASKED = EVIDENCE | {"reason": "known", "until": "2199-01-01T00:00Z"}
+POSTS: dict[str, tuple[str, dict[str, str]]] = {
+    "/findings/{number}/repair": ("/findings/1/repair", EVIDENCE),
+    "/feeds/{feed}/repair": ("/feeds/orders/repair", {}),
+    "/findings/{number}/waiver-requests": ("/findings/1/waiver-requests", ASKED),
+    "/findings/{number}/waiver-requests/{request_number}/approve": (
+        "/findings/1/waiver-requests/1/approve",
+        {},
+    ),
+    "/findings/{number}/waiver-requests/{request_number}/withdraw": (
+        "/findings/1/waiver-requests/1/withdraw",
+        {},
+    ),
 }
 # What they answer to who may see no feed of the ledger.
 OPEN_TO_ALL = {"/", "/api/feeds", "/assets/{name}"}
@@ -59,14 +85,10 @@ def place(story: LedgerStory) -> PagePlace:
     return PagePlace(story.dsn)
 
 
-def paths(place: PagePlace) -> list[str]:
-    found = [(route.path, route.methods) for route in place.app.routes]  # type: ignore[attr-defined]
-    assert all(methods == {"GET"} for _, methods in found)
-    return [path for path, _ in found]
-
-
 def test_every_route_is_in_this_test(place: PagePlace) -> None:
-    assert sorted(paths(place)) == sorted(EXAMPLES)
+    found = [(*route.methods, route.path) for route in place.app.routes]  # type: ignore[attr-defined]
+    posts = [("POST", f"{kind}{path}") for path in POSTS for kind in ("", "/api")]
+    assert sorted(found) == sorted([*(("GET", path) for path in (*EXAMPLES, *BY_TOKEN)), *posts])
 
 
 @pytest.mark.parametrize("path", EXAMPLES)
@@ -109,15 +131,198 @@ def test_who_may_not_read_the_dag_sees_nothing_of_its_feed(
         assert said.text.replace("nobody", "orders") == answer.text
 
 
+@pytest.mark.parametrize("address", ["/findings/1", "/api/findings/1"])
+def test_a_feed_that_takes_too_long_to_read_is_hidden_as_well(
+    story: LedgerStory, place: PagePlace, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.restrict(monkeypatch, "otto", "ingest_clicks")
+
+    def never(ledger: object, number: int) -> None:
+        raise LedgerUnavailable("no answer")
+
+    monkeypatch.setattr("tallystick.web.reading.finding_of_number", never)
+    assert place.client("otto", by_cookie=True).get(address).status_code == 404
+    assert place.client("vera", by_cookie=True).get(address).status_code == 503
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_no_route_changes_anything(place: PagePlace, method: str) -> None:
+def test_what_only_tells_changes_nothing(place: PagePlace, method: str) -> None:
     client = place.client("ada")
     assert {client.request(method, each).status_code for each in EXAMPLES.values()} == {405}
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", POSTS)
+def test_what_changes_something_does_so_by_post_only(
+    place: PagePlace, path: str, method: str
+) -> None:
+    client = place.client("ada")
+    address, _ = POSTS[path]
+    for each in (address, f"/api{address}"):
+        assert client.request(method, each).status_code == 405
+
+
+@pytest.fixture
+def unchanged(story: LedgerStory) -> Iterator[None]:
+    """Nobody has triggered anything, and asked for nothing."""
+    before = changes(story)
+    yield
+    assert changes(story) == before
+
+
+def changes(story: LedgerStory) -> tuple[object, ...]:
+    from airflow import settings
+    from airflow.models import DagRun
+    from sqlalchemy import func, select
+
+    runs = settings.Session().scalar(select(func.count()).select_from(DagRun))
+    return runs, story.ask("SELECT * FROM waiver_request"), story.ask("SELECT * FROM waiver")
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("path", POSTS)
+def test_nobody_changes_anything(place: PagePlace, path: str) -> None:
+    address, sent = POSTS[path]
+    answer = place.client().post(address, data=sent | {"proof": place.proof("uma", address)})
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/auth/login?next=")
+    assert place.client().post(f"/api{address}", json=sent).status_code == 401
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("path", POSTS)
+def test_who_may_only_look_changes_nothing(place: PagePlace, path: str) -> None:
+    address, sent = POSTS[path]
+    answers = (
+        place.send_form("vera", address, sent),
+        place.client("vera").post(f"/api{address}", json=sent),
+    )
+    for answer in answers:
+        assert answer.status_code == 403
+        assert "needs the right to trigger repair_orders" in answer.text
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("path", POSTS)
+def test_who_may_read_the_feed_but_not_repair_it_changes_nothing(
+    place: PagePlace, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.restrict(monkeypatch, "uma", "ingest_orders", "repair_clicks")
+    address, sent = POSTS[path]
+    assert place.send_form("uma", address, sent).status_code == 403
+    assert place.client("uma").post(f"/api{address}", json=sent).status_code == 403
+    page = place.client("uma", by_cookie=True).get("/findings/1").text
+    assert "<form" not in page
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("path", POSTS)
+def test_who_may_not_read_the_dag_is_not_told_of_its_feed(
+    place: PagePlace, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.restrict(monkeypatch, "ugo", "ingest_clicks", "repair_orders")
+    address, sent = POSTS[path]
+    assert place.send_form("ugo", address, sent).status_code == 404
+    assert place.client("ugo").post(f"/api{address}", json=sent).status_code == 404
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("path", POSTS)
+def test_a_program_that_shows_a_cookie_changes_nothing(place: PagePlace, path: str) -> None:
+    address, sent = POSTS[path]
+    client = place.client("uma", by_cookie=True)
+    assert client.post(f"/api{address}", json=sent, headers=OWN).status_code == 403
+    client.headers["Authorization"] = "Basic dW1hOnVtYQ=="
+    assert client.post(f"/api{address}", json=sent, headers=OWN).status_code == 403
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize(
+    "proof",
+    [None, "", "no proof", "of another address", "of another user", "of another key", "too old"],
+)
+def test_a_form_without_its_proof_changes_nothing(
+    place: PagePlace, path: str, proof: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, sent = POSTS[path]
+    match proof:
+        case "of another address":
+            proof = place.proof("uma", "/findings/2/repair")
+        case "of another user":
+            proof = place.proof("ugo", address)
+        case "of another key":
+            with monkeypatch.context() as patch:
+                patch.setenv("AIRFLOW__API__SECRET_KEY", "somebody else's")
+                proof = place.proof("uma", address)
+        case "too old":
+            proof = place.proof("uma", address)
+            monkeypatch.setattr("tallystick.web.proof.GOOD_SECONDS", -1)
+    form = sent if proof is None else sent | {"proof": proof}
+    answer = place.client("uma", by_cookie=True).post(address, data=form, headers=OWN)
+    assert answer.status_code == 403
+    assert "orders" not in answer.text
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"origin": "null"},
+        {"origin": "https://elsewhere.example"},
+        {"origin": "http://testserver.elsewhere.example"},
+        {"origin": "http://testserver:8443"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site", "origin": "http://testserver"},
+        {"sec-fetch-site": "none"},
+        {"sec-fetch-site": "same-origin", "origin": "https://elsewhere.example"},
+    ],
+    ids=str,
+)
+def test_a_form_from_elsewhere_changes_nothing(
+    place: PagePlace, path: str, headers: dict[str, str]
+) -> None:
+    address, sent = POSTS[path]
+    answer = place.send_form("uma", address, sent, headers)
+    assert answer.status_code == 403
+    assert "another site may have sent it" in answer.text
+
+
 def test_every_route_is_documented() -> None:
     text = (DOCS / "page.md").read_text()
-    assert not [path for path in EXAMPLES if f"`{path}`" not in text]
+    assert not [path for path in (*EXAMPLES, *POSTS) if f"`{path}`" not in text]
+
+
+@pytest.mark.parametrize("address", ["/dag?dag_id=some_dag", "/run?dag_id=some_dag&run_id=r"])
+def test_the_tab_of_another_dag_says_that_it_has_nothing(place: PagePlace, address: str) -> None:
+    answer = place.client("vera", by_cookie=True).get(address)
+    assert answer.status_code == 200
+    assert "some_dag is none of Tallystick" in answer.text
+
+
+def test_the_next_run_is_that_of_airflows_scheduler(place: PagePlace) -> None:
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    at = datetime(2026, 11, 2, 3, tzinfo=UTC)
+    with create_session() as session:
+        session.merge(DagBundleModel(name="dags-folder"))
+        session.flush()
+        for dag_id, is_paused in (("ingest_orders", False), ("reconcile_orders", True)):
+            known = DagModel(dag_id=dag_id, bundle_name="dags-folder", is_paused=is_paused)
+            known.is_stale = False
+            known.next_dagrun_create_after = at
+            session.merge(known)
+
+    [feed] = place.client("vera").get("/api/feeds").json()["feeds"]
+
+    assert feed["next_runs"] == [
+        {"dag_id": "ingest_orders", "at": at.isoformat(), "is_paused": False},
+        {"dag_id": "reconcile_orders", "at": None, "is_paused": True},
+    ]
 
 
 @pytest.mark.parametrize("address", ["/docs", "/redoc", "/openapi.json", "/api/nothing"])
@@ -153,7 +358,7 @@ def test_an_address_that_is_not_understood_says_which_part(place: PagePlace) -> 
     answer = client.get("/api/feeds/orders/partitions", params={"limit": 10**9})
     assert (answer.status_code, answer.json()["detail"]) == (
         422,
-        "The address is not understood: query.limit.",
+        "What was sent is not understood: query.limit.",
     )
     for address in ("/findings/none", f"/api/findings/{2**63}", "/feeds/%00", "/run?dag_id=%00"):
         assert client.get(address).status_code == 422

@@ -38,7 +38,11 @@ def a_context(dag: Any, conf: dict[str, Any] | None, **params: object) -> dict[s
             "'password'; known: window_start, window_end, dry_run",
         ),
         ("repair_orders", {"finding": "3"}, "'finding'; nearest known: findings"),
-        ("repair_orders", {"window_start": None}, "'window_start'; known: findings, dry_run"),
+        (
+            "repair_orders",
+            {"window_start": None},
+            "'window_start'; known: findings, evidence, dry_run",
+        ),
         ("reconcile_orders", {"dry_run": True}, "'dry_run'; known: none"),
     ],
 )

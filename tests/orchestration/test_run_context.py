@@ -135,17 +135,24 @@ def test_all_tasks_and_tries_of_a_run_are_one_owner() -> None:
 def test_failed_tasks_are_named_with_their_map_index() -> None:
     from tallystick.orchestration.run_context import failed_tasks
 
-    crumbs = [
-        {"task_id": "plan", "map_index": -1, "state": "success"},
-        {"task_id": "batch.land", "map_index": 0, "state": "skipped"},
-        {"task_id": "batch.land", "map_index": 1, "state": "failed"},
-        {"task_id": "batch.commit_and_publish", "map_index": 1, "state": "upstream_failed"},
-        {"task_id": "check", "map_index": -1, "state": "failed"},
-    ]
+    states = {
+        "plan": "success",
+        "finish": None,
+        "batch.land_0": "skipped",
+        "batch.land_10": "failed",
+        "batch.land_9": "failed",
+        "batch.commit_and_publish_9": "upstream_failed",
+        "announce": "upstream_failed",
+        "check": "failed",
+    }
+    tasks = ("plan", "finish", "batch.land", "batch.commit_and_publish", "announce", "check")
     ti = SimpleNamespace(
-        dag_id="d", run_id="r", task_id="check", get_task_breadcrumbs=lambda dag, run: iter(crumbs)
+        dag_id="d", run_id="r", task_id="check", get_task_states=lambda **_: {"r": states}
     )
-    assert failed_tasks({"ti": ti}) == [
-        "batch.land[1] (failed)",
-        "batch.commit_and_publish[1] (upstream_failed)",
+    dag = SimpleNamespace(task_dict=dict.fromkeys(tasks))
+    assert failed_tasks({"ti": ti, "dag": dag}) == [
+        "announce (upstream_failed)",
+        "batch.commit_and_publish[9] (upstream_failed)",
+        "batch.land[9] (failed)",
+        "batch.land[10] (failed)",
     ]

@@ -82,6 +82,14 @@ def test_a_dry_run_changes_nothing_and_skips_all_the_rest(stage: Stage, dags: An
     assert found.state == "success"
     skipped = dict.fromkeys(("announce", "check"), "skipped")
     assert found.tasks == {"finish": "success", "plan": "success"} | LEFT_OUT | skipped
+    [shown] = found.shown
+    told = [each["text"] for each in shown["lines"]]
+    assert "30 offsets are due; 3 batches would be planned" in told[0]
+    assert "puts current records under the old window" in told[1]
+    assert ["orders-" + each.split("orders-")[1] for each in told[2:]] == [
+        f"orders-{number} [0, 10)" for number in range(3)
+    ]
+    assert shown["left_out"] == 0
     with stage.services_of(None) as services:  # type: ignore[arg-type]
         assert services.ledger.batches(services.feed_name) == []
         assert services.ledger.generations(services.feed_name) == {}
@@ -230,7 +238,9 @@ def test_a_plan_that_fails_lands_nothing_and_fails_the_run(stage: Stage, dags: A
     )
 
 
-def test_a_loss_fails_the_check_after_everything_was_landed(stage: Stage, dags: Any) -> None:
+def test_a_loss_fails_the_check_after_everything_was_landed(
+    stage: Stage, dags: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     run(dags["ingest_orders"])
     for log in stage.story.broker.logs.values():
         log.append(Kind.RECORD, 10)
@@ -241,6 +251,7 @@ def test_a_loss_fails_the_check_after_everything_was_landed(stage: Stage, dags: 
         AROUND | {"announce": "success", "check": "failed"} | mapped(*[LANDED] * 3)
     )
     assert found.tries["check"] == 1
+    assert "Feed orders: PROVEN_LOSS, 1 trouble (finding 1): " in caplog.text
     assert stage.story.published_offsets()[0] == [*range(10), *range(13, 20)]
     assert run(dags["ingest_orders"]).state == "success"
 
@@ -300,7 +311,9 @@ def test_reconcile_says_what_it_found(stage: Stage, dags: Any) -> None:
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_reconcile_fails_at_once_on_a_loss(stage: Stage, dags: Any) -> None:
+def test_reconcile_fails_at_once_on_a_loss(
+    stage: Stage, dags: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     run(dags["ingest_orders"])
     gone = next(stage.story.directory.joinpath("landing").rglob("*.parquet"))
     gone.unlink()
@@ -308,6 +321,7 @@ def test_reconcile_fails_at_once_on_a_loss(stage: Stage, dags: Any) -> None:
     assert found.state == "failed"
     assert found.tasks == {"reconcile": "success", "judge": "failed"}
     assert found.tries == {"reconcile": 1, "judge": 1}
+    assert "Feed orders: PROVEN_LOSS, 1 trouble (finding 1): " in caplog.text
     assert [each["verdict"] for each in found.events] == ["PROVEN_LOSS"]
 
 
@@ -369,6 +383,10 @@ def test_a_dry_repair_changes_nothing(
     assert found.state == "success"
     assert found.tasks == {"begin": "success", "settle": "skipped"} | LEFT_OUT
     assert gone.name in caplog.text
+    [shown] = found.shown
+    assert [(gone.name in each["text"], each["is_warning"]) for each in shown["lines"]] == [
+        (True, False)
+    ]
     assert run(dags["reconcile_orders"]).state == "failed"
 
 
@@ -379,9 +397,28 @@ def test_a_repair_lands_again_what_is_missing(stage: Stage, dags: Any) -> None:
     assert found.tasks == mapped(LANDED) | {"begin": "success", "settle": "success"}
     assert stage.story.published_offsets() == {each: list(range(10)) for each in range(3)}
     assert run(dags["reconcile_orders"]).state == "success"
+    assert found.shown == []
+    nothing = run(dags["repair_orders"], dry_run=True)
+    assert "there is nothing to mend" in nothing.shown[0]["lines"][0]["text"]
     again = run(dags["repair_orders"], dry_run=False)
     assert again.state == "success"
     assert again.tasks["settle"] == "success"
+
+
+def test_a_repair_of_evidence_that_has_changed_since_it_was_read_does_nothing(
+    stage: Stage, dags: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    harmed(stage, dags)
+    with stage.services_of(None) as services:  # type: ignore[arg-type]
+        [found] = services.ledger.findings(services.feed_name)
+    number, other = str(found.finding_id), "0badc0de"
+    for dry_run in (True, False):
+        refused = run(dags["repair_orders"], dry_run=dry_run, findings=number, evidence=other)
+        assert (refused.state, refused.tasks["begin"]) == ("failed", "failed")
+        assert f"is {found.digest} by now, not {other}" in caplog.text
+        caplog.clear()
+    done = run(dags["repair_orders"], dry_run=False, findings=number, evidence=found.digest)
+    assert done.state == "success"
 
 
 def test_a_sweep_that_fails_in_a_repair_keeps_no_finding_open(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import timedelta
 
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.verdicts import Verdict
-from tallystick.web import reading
+from tallystick.web import reading, stored_reports
 from tallystick.web.partition_list import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
 from tests.support.ledger_story import (
@@ -139,15 +141,126 @@ def test_a_run_that_reports_is_told_with_its_report(story: LedgerStory) -> None:
 
 def test_coverage_is_that_of_a_stored_report(story: LedgerStory) -> None:
     story.open({0: (0, 40)})
-    assert reading.coverage_of(story.ledger, FEED, None) is None
+    assert stored_reports.coverage_of(story.ledger, FEED, None) is None
     document = a_document(partitions=3, columns=4)
     number = story.ledger.store_report(document)
 
-    found = reading.coverage_of(story.ledger, FEED, None)
+    found = stored_reports.coverage_of(story.ledger, FEED, None)
 
-    assert found == reading.coverage_of(story.ledger, FEED, number)
+    assert found == stored_reports.coverage_of(story.ledger, FEED, number)
     assert found
     assert [each["verdicts"] for each in found.coverage["blocks"]] == [
         [one.value for one in each.verdicts] for each in document.coverage.blocks
     ]
-    assert reading.coverage_of(story.ledger, FEED, 99) is None
+    assert stored_reports.coverage_of(story.ledger, FEED, 99) is None
+
+
+def test_one_cause_of_many_findings_is_one_trouble(story: LedgerStory) -> None:
+    story.open(dict.fromkeys(range(4), (0, 10)))
+    taken = [finding_of(0, 5, partition=each) for each in range(4)]
+    story.ledger.record_findings(FEED, [*taken, finding_of(6, 7, verdict=Verdict.SUSPECTED)])
+    feed = reading.feed_of_name(story.ledger, FEED, LATER)
+    assert feed is not None
+    assert (feed.open_findings, feed.open_troubles) == (5, 2)
+
+    page = reading.findings_of(story.ledger, FEED, 0, 10)
+    assert (page.total, page.troubles) == (5, 2)
+    one = reading.finding_of_number(story.ledger, 3)
+    assert one is not None
+    assert one.finding_numbers == [1, 2, 3, 4]
+
+    accept(story.ledger, 5)
+    feed = reading.feed_of_name(story.ledger, FEED, LATER)
+    assert feed is not None
+    assert feed.open_troubles == 1
+
+
+def test_what_is_asked_first_is_answered_first(story: LedgerStory) -> None:
+    midnight = NOON.replace(hour=0)
+    for name, complete_up_to in (("behind", midnight - timedelta(seconds=1)), ("whole", midnight)):
+        other = LedgerStory(story.dsn, FeedName(name))
+        other.open({0: (0, 20)})
+        looked(other, 0)
+        report = a_report(feed=name, verdict=Verdict.PROVEN_OK, complete_up_to=complete_up_to)
+        other.ledger.store_report(report)
+        if name == "whole":
+            other.ledger.record_findings(other.feed, [finding_of(0, 5)])
+        other.ledger.close()
+
+    found = reading.in_short(reading.feeds_of(story.ledger, LATER), LATER)
+
+    assert (found.wrong, found.yesterday_open) == (["whole"], ["behind"])
+    assert found.today == midnight
+
+
+def test_stored_reports_come_page_by_page_with_who_made_them(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    numbers = [story.ledger.store_report(a_document(), made_by) for made_by in (None, OWNER, None)]
+
+    first = stored_reports.reports_of(story.ledger, FEED, None, 2)
+    rest = stored_reports.reports_of(story.ledger, FEED, first.before, 2)
+
+    shown = [(each.number, each.made_by) for each in (*first.reports, *rest.reports)]
+    assert shown == list(zip(reversed(numbers), (None, OWNER, None), strict=True))
+    assert (first.before, rest.before) == (numbers[1], None)
+
+
+def test_a_report_is_searched_as_it_was(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    document = a_document(partitions=12)
+    number = story.ledger.store_report(document)
+    value = story.ledger.report_value(FEED, number)
+    assert value == json.loads(story.ledger.report_text(FEED, number) or "")
+
+    found = stored_reports.seen_in(value, Search("1", Verdict.PROVEN_OK, 1, 2), 1, 5)
+
+    assert (found["matching"], found["partition_total"], found["finding_total"]) == (3, 12, 2)
+    by_lag = sorted(
+        (each for each in document.partitions if each.partition in (1, 10, 11)),
+        key=lambda each: -(each.lag or 0),
+    )
+    assert list(found["partitions"]) == by_lag[1:3]
+    assert list(found["findings"]) == list(document.findings[1:])
+    assert found["drawn"] == stored_reports.newest_drawings(story.ledger, FEED)
+
+
+def test_two_reports_are_compared(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    stays, ends, begins = (a_finding(each) for each in (1, 2, 3))
+    unnumbered = replace(a_finding(4), number=None)
+    before = a_document(partitions=4, findings=[stays, ends, unnumbered])
+    sound, lossy, other_log, gone = before.partitions
+    after = replace(
+        before,
+        findings=(begins, stays, unnumbered),
+        complete_up_to=NOON,
+        partitions=(
+            replace(sound, frontier=sound.frontier + 7),
+            replace(lossy, verdict=Verdict.PROVEN_LOSS),
+            replace(other_log, generation=2, frontier=0),
+        ),
+    )
+    before = replace(before, complete_up_to=NOON + timedelta(seconds=60))
+    numbers = [story.ledger.store_report(each) for each in (before, after)]
+
+    found = stored_reports.changes_of(story.ledger, FEED, *numbers)
+
+    assert found
+    assert [each.number for each in found.new_findings] == [3]
+    assert [each.number for each in found.ended_findings] == [2]
+    assert (found.new_total, found.ended_total, found.stays_total) == (1, 1, 2)
+    assert (found.complete_moved_seconds, found.frontier_moved) == (-60, 7)
+    assert [each.partition for each in found.moved] == [1, 3, 0, 2]
+    lost = found.moved[1]
+    assert (lost.earlier_frontier, lost.later_frontier) == (gone.frontier, None)
+    assert stored_reports.changes_of(story.ledger, FEED, numbers[0], 99) is None
+
+
+def test_a_report_is_no_other_feeds(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    number = story.ledger.store_report(a_document())
+    nobody = FeedName("nobody")
+
+    assert stored_reports.changes_of(story.ledger, nobody, number, number) is None
+    assert story.ledger.report_value(nobody, number) is None
+    assert not stored_reports.reports_of(story.ledger, nobody, None, 5).reports

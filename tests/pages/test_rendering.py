@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 from tallystick.domain.identities import Owner
+from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
-from tallystick.web import reading
+from tallystick.web import reading, stored_reports
+from tallystick.web.acts import Acts
+from tallystick.web.answers import AskedRunPart, DryRunLine, DryRunPart, RepairsAnswer
 from tallystick.web.partition_list import Search, partitions_of
 from tallystick.web.rendering import ASSETS, asset_text, rendered
 from tests.contract.test_ledger_reports import a_report
 from tests.support.ledger_story import FEED, HOUR, NOON, LedgerStory, finding_of, snapshot_of
+from tests.support.report_documents import a_document, a_finding
 from tests.support.waivers import accept
 
+TEMPLATES = {"open": "finding"}
 BAD = "<script>alert(1)</script>\u202e\" onmouseover='x"
 
 
@@ -32,32 +40,90 @@ def pages(story: LedgerStory) -> dict[str, str]:
     story.ledger.record_failure(failing, BAD)
     story.ledger.record_look(FEED, snapshot_of({0: (0, 40), 1: (0, 9)}))
     story.ledger.record_findings(
-        FEED, [finding_of(0, 5, cause=BAD, told=BAD), finding_of(6, 7, cause=BAD, **{BAD: BAD})]
+        FEED,
+        [
+            finding_of(0, 5, cause=BAD, told=BAD),
+            finding_of(6, 7, cause=BAD, verdict=Verdict.SUSPECTED, **{BAD: BAD}),
+        ],
     )
     accept(story.ledger, 2)
     story.ledger.store_report(a_report(verdict=Verdict.PROVEN_LOSS), Owner(BAD))
+    story.ledger.store_report(
+        a_document(
+            partitions=3,
+            columns=4,
+            findings=[a_finding(each, cause=BAD, next_step=BAD) for each in (1, 2, 3)],
+        ),
+        Owner(BAD),
+    )
     ledger = story.ledger
+    hostile = ledger.report_value(FEED, 2)
+    assert hostile
+    reading_reports = stored_reports.reports_of(ledger, FEED, None, 1)
+    read = ledger.finding(1)
+    assert read
+    later = datetime(2199, 1, 1, tzinfo=UTC)
+    ledger.ask_for_waiver(
+        WaiverWish(finding_id=1, reason=BAD, asked_by=BAD, expires_at=later, digest=read.digest)
+    )
+    asked = AskedRunPart(
+        dag_id=BAD,
+        run_id=BAD,
+        state="success",
+        is_dry_run=True,
+        findings=[1],
+        asked_by=BAD,
+        queued_at=NOON,
+        ended_at=NOON,
+        plan=DryRunPart(lines=[DryRunLine(text=BAD, is_warning=True)], left_out=2),
+    )
+    repairs = RepairsAnswer(feed=FEED, dag_id=BAD, is_paused=True, runs=[asked])
+    acts = Acts("grace", True, repairs, lambda address: f"proof of {address}")
+    of_run = reading.run_of(ledger, FEED, Owner(BAD)).model_copy(
+        update={"asked": asked, "asked_findings": reading.findings_asked_of(ledger, FEED, asked)}
+    )
     feed = reading.feed_of_name(ledger, FEED, NOON)
     values: dict[str, tuple[str, dict[str, Any]]] = {
-        "feeds": ("/", {"answer": {"feeds": reading.feeds_of(ledger, NOON)}}),
+        "feeds": ("/", {"answer": reading.in_short(reading.feeds_of(ledger, NOON), NOON)}),
         "feed": (
             "/feeds/orders",
             {
                 "answer": feed,
-                "found": reading.findings_of(ledger, FEED, 0, 1),
+                "troubles": reading.troubles_standing(ledger, FEED),
+                "skipped": 0,
+                "shown_troubles": 1,
+                "acts": acts,
                 "partitions": partitions_of(ledger, FEED, Search(limit=1)),
                 "batches": reading.batches_of(ledger, FEED, None, 1),
+                "reports": reading_reports.reports,
+                "drawn": stored_reports.newest_drawings(ledger, FEED),
                 "search": "",
                 "verdict": Verdict.UNKNOWN,
                 "verdicts": list(Verdict),
             },
         ),
-        "finding": ("/findings/2", {"answer": reading.finding_of_number(ledger, 2)}),
-        "run": ("/run", {"answer": reading.run_of(ledger, FEED, Owner(BAD))}),
+        "reports": ("/feeds/orders/reports", {"answer": reading_reports}),
+        "report": (
+            "/feeds/orders/reports/2",
+            {
+                "number": 2,
+                "asked": Search(limit=1, verdict=Verdict.UNKNOWN),
+                "verdicts": list(Verdict),
+                **stored_reports.seen_in(hostile, Search(limit=1), 0, 1),
+            },
+        ),
+        "changes": (
+            "/feeds/orders/changes",
+            {"answer": stored_reports.changes_of(ledger, FEED, 1, 2)},
+        ),
+        "finding": ("/findings/2", {"answer": reading.finding_of_number(ledger, 2), "acts": acts}),
+        "open": ("/findings/1", {"answer": reading.finding_of_number(ledger, 1), "acts": acts}),
+        "run": ("/run", {"answer": of_run, "acts": acts}),
         "trouble": ("/feeds/x", {"what": BAD, "next_step": BAD}),
     }
     return {
-        name: rendered(f"{name}.html", below, **given) for name, (below, given) in values.items()
+        name: rendered(f"{TEMPLATES.get(name, name)}.html", below, **given)
+        for name, (below, given) in values.items()
     }
 
 
@@ -80,7 +146,7 @@ def test_nothing_is_loaded_from_elsewhere_and_no_script_stands_in_a_page(
         assert [set(each) for tag, each in tags.found if tag == "script"] == [{"src", "defer"}]
         assert not [tag for tag, _ in tags.found if tag in ("style", "iframe", "base", "object")]
         for _, attributes in tags.found:
-            for name in {"src", "href", "action", "data-source"} & set(attributes):
+            for name in {"src", "href", "action"} & set(attributes):
                 assert not re.match(r"\w+:|//", attributes[name] or "")
 
 
@@ -100,7 +166,9 @@ def test_links_lead_up_to_the_apps_own_address(pages: dict[str, str]) -> None:
     assert '<a href="../">All feeds</a>' in pages["feed"]
     assert '<a href="feeds/orders">' in pages["run"]
     assert 'href="../findings/1"' in pages["feed"]
-    assert 'data-source="../api/feeds/orders/coverage?report=1"' in pages["feed"]
+    assert 'href="../feeds/orders/reports/2"' in pages["feed"]
+    assert '<a href="../../feeds/orders">' in pages["reports"]
+    assert '<a href="../../../feeds/orders">' in pages["report"]
 
 
 def test_a_page_leads_to_what_it_leaves_out(pages: dict[str, str]) -> None:
@@ -111,6 +179,9 @@ def test_a_page_leads_to_what_it_leaves_out(pages: dict[str, str]) -> None:
         "search=&amp;verdict=UNKNOWN&amp;offset=1#partitions",
     ):
         assert f'href="../feeds/orders?{link}"' in pages["feed"]
+    assert 'href="../../feeds/orders/reports?before=2"' in pages["reports"]
+    for link in ("findings=1#findings", "search=&amp;verdict=UNKNOWN&amp;offset=1#partitions"):
+        assert f'href="../../../feeds/orders/reports/2?{link}"' in pages["report"]
     assert (
         '<form class="controls" method="get" action="../feeds/orders#partitions">' in pages["feed"]
     )
@@ -120,3 +191,45 @@ def test_a_page_leads_to_what_it_leaves_out(pages: dict[str, str]) -> None:
 def test_the_files_of_a_page_ask_nobody_else(name: str) -> None:
     text = asset_text(name)
     assert not re.search(r"https?://|//[a-z]|@import|url\(|eval|innerHTML|document\.write", text)
+
+
+def test_a_form_is_sent_by_post_to_where_its_proof_is_of(pages: dict[str, str]) -> None:
+    found = []
+    for text in pages.values():
+        for form in re.findall(r'<form class="act.*?</form>', text, re.DOTALL):
+            assert 'method="post"' in form
+            action = re.search(r'action="([./]*)([^"]+)"', form)
+            assert action
+            assert f'name="proof" value="proof of /{action[2]}"' in form
+            found.append(action[2])
+    assert "findings/1/waiver-requests/1/approve" in found
+    assert "feeds/orders/repair" in found
+
+
+def test_each_field_has_a_label_and_each_button_words(pages: dict[str, str]) -> None:
+    for text in pages.values():
+        for field in re.findall(r"<(?:input|textarea|select)\b[^>]*>", text):
+            if 'type="hidden"' not in field and "aria-label=" not in field:
+                before = text[: text.index(field)]
+                assert before.count("<label") > before.count("</label")
+        assert not re.search(r"<button[^>]*>\s*</button>", text)
+
+
+def test_a_reports_findings_that_are_on_no_record_are_shown() -> None:
+    unknown = [
+        replace(a_finding(each), number=None, first_seen_at=None, last_confirmed_at=None)
+        for each in (1, 2)
+    ]
+    value = json.loads(a_document(findings=unknown).to_json())
+    seen = stored_reports.seen_in(value, Search(), 0, 5)
+
+    text = rendered(
+        "report.html",
+        "/feeds/orders/reports/2",
+        number=2,
+        asked=Search(),
+        verdicts=list(Verdict),
+        **seen,
+    )
+
+    assert "not on record" in text

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tallystick.spark.cluster_zip import ARCHIVE_NAME, write_cluster_zip
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.repository import ROOT
 
 # Knows the standard library, pyspark's name and the archive: nothing else. Each module is the first
 # of the package to be imported; what an earlier one has needed is compiled already.

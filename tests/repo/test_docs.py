@@ -14,7 +14,14 @@ from tallystick.domain.batches.states import TRANSITIONS, BatchState, HoleClass,
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import IngestionError
-from tests.support.repository import DOCS, ROOT, sections_of, tracked_files, tracked_modules
+from tests.support.repository import (
+    DOCS,
+    ROOT,
+    commands_in,
+    sections_of,
+    tracked_files,
+    tracked_modules,
+)
 
 RUNBOOK = DOCS / "runbook.md"
 DECISIONS = sorted((DOCS / "adr").glob("*.md"))
@@ -124,3 +131,11 @@ def test_tests_that_a_module_names_are_there() -> None:
 
 def _text(path: Path) -> str:
     return (ROOT / path).read_text()
+
+
+def test_every_backfill_that_is_documented_is_one_that_a_test_runs() -> None:
+    texts = [file.read_text() for file in (*DOCS.glob("*.md"), ROOT / "README.md")]
+    run = [each for file in DOCS.glob("*.md") for each in commands_in(file, "./tallystick airflow")]
+
+    assert sum(text.count("airflow backfill") for text in texts) == 2
+    assert sum(" airflow backfill " in each for each in run) == 2

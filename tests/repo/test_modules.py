@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
@@ -54,6 +55,19 @@ def test_no_module_of_the_package_bears_a_library_name() -> None:
     modules = [path for path in tracked_modules() if path.parts[:2] == ("plugins", "tallystick")]
 
     assert not [path for path in modules if (_names_of(path) - {"tallystick"}) & libraries]
+
+
+def test_one_module_alone_asks_airflow_for_what_3_1_has_elsewhere() -> None:
+    moved = re.compile(r"airflow\.sdk\.(exceptions|configuration)|import .*Cron\w+Timetable")
+    places = [
+        place
+        for place, line in tracked_lines()
+        if place.startswith("plugins/") and moved.search(line) and "airflow_releases" not in line
+    ]
+
+    assert {place.partition(":")[0] for place in places} == {
+        "plugins/tallystick/orchestration/airflow_releases.py"
+    }
 
 
 def test_airflow_runs_no_module_of_the_package_as_a_plugin() -> None:

@@ -1,6 +1,9 @@
 """Versions are stated once, and agree wherever two files must."""
 
+import ast
 import re
+import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,6 +45,13 @@ DIRECT = lines_of(ROOT / "requirements.in")
 PINNED = {canonicalize_name(pin.name): pin for pin in lines_of(REQUIREMENTS)}
 
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
+EXTRAS = [Requirement(text) for each in PROJECT["optional-dependencies"].values() for text in each]
+RANGES = [*NEEDED, *EXTRAS]
+RELEASES = sorted((ROOT / "tests" / "installed").glob("airflow-*.txt"))
+
+
 def pinned_version(name: str) -> Version:
     (specifier,) = PINNED[canonicalize_name(name)].specifier
     assert specifier.operator == "=="
@@ -67,6 +77,56 @@ def test_the_server_that_the_documents_start_has_that_connector() -> None:
 @pytest.mark.parametrize("direct", DIRECT, ids=str)
 def test_every_direct_requirement_is_pinned_as_asked(direct: Requirement) -> None:
     assert pinned_version(direct.name) in direct.specifier
+
+
+@pytest.mark.parametrize("wanted", RANGES, ids=str)
+def test_each_pin_lies_within_the_wheels_range(wanted: Requirement) -> None:
+    assert wanted.specifier
+    assert pinned_version(wanted.name) in wanted.specifier
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("wanted", RANGES, ids=str)
+def test_each_release_of_airflow_is_tested_within_the_wheels_range(
+    release: Path, wanted: Requirement
+) -> None:
+    # These environments do without what is an extra.
+    name = canonicalize_name(wanted.name)
+    pins = [pin for pin in lines_of(release) if canonicalize_name(pin.name) == name]
+
+    assert pins or wanted not in NEEDED
+    for pin in pins:
+        (specifier,) = pin.specifier
+        assert specifier.operator == "=="
+        assert specifier.version in wanted.specifier
+
+
+def test_the_wheel_asks_for_every_library_that_the_package_imports() -> None:
+    brought = {
+        "airflow": "apache-airflow",
+        "attrs": "apache-airflow-providers-openlineage",
+        "fastapi": "apache-airflow",
+        "grpc": "pyspark-client",
+        "kafka": "kafka-python",
+        "openlineage": "apache-airflow-providers-openlineage",
+        "pydantic_core": "pydantic",
+        "pyspark": "pyspark-client",
+        "sqlalchemy": "apache-airflow",
+        "urllib3": "requests",
+        "yaml": "pyyaml",
+    }
+    asked = {canonicalize_name(each.name) for each in RANGES}
+    imported = {
+        node.module.split(".")[0] if isinstance(node, ast.ImportFrom) else alias.name.split(".")[0]
+        for path in (ROOT / "plugins").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+        if not (isinstance(node, ast.ImportFrom) and (node.level or node.module is None))
+    }
+    foreign = imported - set(sys.stdlib_module_names) - {"tallystick"}
+
+    assert {canonicalize_name(brought.get(name, name)) for name in foreign} <= asked
 
 
 def test_every_pin_is_exact() -> None:

@@ -117,6 +117,10 @@ class AirflowPlace:
         """Every run of the DAG."""
         return [Run(self.rest, dag_id, run_id) for run_id in self.rest.runs(dag_id)]
 
+    def backfilled(self, dag_id: str) -> list[Run]:
+        """The runs that a backfill has made of the DAG."""
+        return [each for each in self.runs(dag_id) if each.run_id.startswith("backfill__")]
+
     def batches(self, feed: str) -> list[BatchRecord]:
         """The feed's batches in the ledger."""
         ledger = PostgresLedger(self.env["LEDGER_DSN"])

@@ -43,6 +43,7 @@ def a_finding(number: int = 1, **changes: object) -> FindingPart:
         from_offset=1_000,
         until_offset=1_500,
         subject="",
+        trouble=f"trouble {number}",
         cause="the log start passed these offsets before they were read.",
         next_step="Nothing can bring them back from this topic: ./tallystick explain 17",
         evidence=evidence,

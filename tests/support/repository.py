@@ -55,3 +55,15 @@ def sections_of(document: Path, *, level: int) -> Mapping[str, str]:
         elif heading is not None:
             sections[heading] += line + "\n"
     return sections
+
+
+def commands_in(document: Path, start: str) -> tuple[str, ...]:
+    """The indented command lines that begin so, continued lines joined, in their order."""
+    text = document.read_text().replace("\\\n", " ")
+    return tuple(line.strip() for line in text.splitlines() if line.startswith(f"    {start} "))
+
+
+def blocks_in(document: Path) -> tuple[str, ...]:
+    """The indented blocks of a document, without their indentation, in their order."""
+    found = re.findall(r"^\n((?:    .*\n|\n(?=    ))+)", document.read_text(), re.MULTILINE)
+    return tuple(re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in found)

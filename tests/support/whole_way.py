@@ -39,6 +39,17 @@ if TYPE_CHECKING:
 Hook = Callable[[LandingPlan], None]
 
 
+def environ_of(kafka: str, hdfs: Any, ledger_dsn: str, connect_address: str) -> dict[str, str]:
+    """What names these services; the Spark Connect server's address is `sc://host:port`."""
+    return {
+        "KAFKA_BOOTSTRAP_SERVERS": kafka,
+        "WEBHDFS_URL": hdfs.webhdfs_url,
+        "HDFS_URL": hdfs.hdfs_url,
+        "LEDGER_DSN": ledger_dsn,
+        "AIRFLOW_CONN_SPARK_DEFAULT": connect_address.replace("sc://", "spark-connect://"),
+    }
+
+
 @dataclass
 class SessionRunner:
     """Runs the landing function in a warm session: the port's second way, as Spark Connect will."""

@@ -16,7 +16,7 @@ from sandbox.service import Service
 from tests.support.connect_servers import server_of_its_own
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 RECORDS = ("kafka.clients.consumer.ConsumerRecord", "kafka.clients.consumer.KafkaConsumer")
 
@@ -28,13 +28,7 @@ def new_way(kafka: str, hdfs: Any, ledger_dsn: str) -> NewWay:
     """Makes a topic, and a feed that the server at this address lands."""
 
     def build(address: str, **layout: Any) -> Way:
-        environ = {
-            "KAFKA_BOOTSTRAP_SERVERS": kafka,
-            "WEBHDFS_URL": hdfs.webhdfs_url,
-            "HDFS_URL": hdfs.hdfs_url,
-            "LEDGER_DSN": ledger_dsn,
-            "AIRFLOW_CONN_SPARK_DEFAULT": address.replace("sc://", "spark-connect://"),
-        }
+        environ = environ_of(kafka, hdfs, ledger_dsn, address)
         return Way(create_topic(kafka, **layout), environ)
 
     return build

@@ -20,7 +20,7 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.connect_servers import Struck, server_at
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 FUNCTIONS: dict[str, DataType] = {
     "xxhash64": LongType(),
@@ -64,13 +64,7 @@ class Meddler(Struck):
 def way(kafka: str, hdfs: Any, ledger_dsn: str, spark_connect: str, sandbox: Sandbox) -> Way:
     """A feed with 500 records."""
     sandbox.up(only=["spark-connect"])
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "LEDGER_DSN": ledger_dsn,
-        "AIRFLOW_CONN_SPARK_DEFAULT": spark_connect.replace("sc://", "spark-connect://"),
-    }
+    environ = environ_of(kafka, hdfs, ledger_dsn, spark_connect)
     found = Way(create_topic(kafka), environ)
     produce(kafka, found.topic, messages(500))
     return found

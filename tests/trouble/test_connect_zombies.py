@@ -27,7 +27,7 @@ from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
 from tests.support.ledger_account import account_of
 from tests.support.repository import ROOT
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 # Lands a feed, and stands still at one point. Says at the end what became of its batch.
 ZOMBIE = """
@@ -37,7 +37,7 @@ from datetime import timedelta
 from tallystick.spark import connect_runner
 from tallystick.spark.connect_runner import ConnectRunner
 from tests.support.connect_servers import Struck, server_at
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 topic, name, url, point = sys.argv[1:]
 
 def freeze():
@@ -70,13 +70,7 @@ print(json.dumps([batch.left_to, type(batch.error).__name__, batch.commit is Non
 def way(kafka: str, hdfs: Any, ledger_dsn: str, spark_connect: str, sandbox: Sandbox) -> Way:
     """A feed of one partition, with 500 records."""
     sandbox.up(only=["spark-connect"])
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "LEDGER_DSN": ledger_dsn,
-        "AIRFLOW_CONN_SPARK_DEFAULT": spark_connect.replace("sc://", "spark-connect://"),
-    }
+    environ = environ_of(kafka, hdfs, ledger_dsn, spark_connect)
     found = Way(create_topic(kafka), environ)
     produce(kafka, found.topic, messages(500))
     return found

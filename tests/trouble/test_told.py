@@ -99,7 +99,7 @@ def test_wrong_input(new_scene: NewScene, folder: Folder, start: Start) -> None:
     assert topic.document["error"]["may_retry"] is False
     said(
         window, 2, f"error: feed {windowed.name}: window is missing", "plan.until is window_end",
-        "next: Give a window",
+        "next: Give --window-start and --window-end",
     )  # fmt: skip
     assert window.document["error"]["kind"] == "WindowMissing"
     said(half, 2, "error: --window-end is missing", "next: Give both")

@@ -22,10 +22,11 @@ EPILOG = (
     "Exit codes: 0 clean, 1 findings, 2 wrong use or settings, 3 could not tell or do.\n"
     "\n"
     "\b\n"
-    "The script ./tallystick also has:\n"
+    "In a checkout the script ./tallystick also has:\n"
     "  demo                         the whole thing on this machine, through Airflow\n"
     "  sandbox up|down|status|env   Kafka, HDFS, PostgreSQL and Airflow on this machine\n"
-    "  test [unit|all]              the tests\n"
+    "  airflow ...                  the command line of that sandbox's Airflow\n"
+    "  test [unit|installed|all]    the tests; installed: the wheel, with three Airflows\n"
 )
 
 _COMMANDS: Final = {
@@ -43,6 +44,7 @@ _COMMANDS: Final = {
     "waive": ("findings", "waive"),
     "kafka-secrets": ("feeds", "kafka_secrets"),
     "ledger": ("ledger", "app"),
+    "jars": ("jars", "jars"),
 }
 """The module of each beside this one, and its name there; in the order in which help shows them."""
 

@@ -128,7 +128,9 @@ def _listed(stage: Stage) -> Answer:
 
 
 def _checked(stage: Stage) -> Answer:
-    found = read_feeds(stage.folder)
+    from tallystick.alerts.notifiers import notifier_troubles
+
+    found = read_feeds(stage.folder, notifier_troubles)
     document = FeedCheckDocument(
         folder=shown_path(stage.folder),
         feeds=list(found.feeds),

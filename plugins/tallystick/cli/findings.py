@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -21,13 +21,22 @@ from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table, to_second
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.finding_part import FindingPart, WaiverState, stored_part
+from tallystick.domain.report.troubles import spans_of, troubles_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.stored_finding import StoredFinding
-from tallystick.domain.rules.waivers import Waiver
+from tallystick.domain.rules.waivers import LATEST_END, Waiver, is_same_person
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import ConfigurationError
 from tallystick.ports.ledger import Ledger
-from tallystick.report.wording import place_text
+from tallystick.report.wording import (
+    grouped,
+    place_text,
+    places_text,
+    trouble_lines,
+    troubles_text,
+)
+
+_MOST_SAID: Final = 3
 
 
 class FindingsDocument(Document):
@@ -43,6 +52,8 @@ class ExplainDocument(Document):
 
     format: Literal["tallystick-explain-1"] = "tallystick-explain-1"
     finding: ShownFinding
+    finding_numbers: Sequence[int]
+    """Of the standing findings of the same trouble, its own too while it stands."""
     compares: str
     not_when: str
     remedy: str
@@ -132,9 +143,13 @@ def _listed(stage: Stage, name: str, *, everything: bool) -> Answer:
 def _explained(stage: Stage, number: int) -> Answer:
     with stage.ledger() as ledger:
         found = _finding(ledger, number)
+        standing = ledger.findings(FeedName(found.finding.feed))
     rule = found.finding.rule
     document = ExplainDocument(
         finding=stored_part(found),
+        finding_numbers=[
+            each.finding_id for each in standing if each.finding.trouble == found.finding.trouble
+        ],
         compares=rule.compares,
         not_when=rule.not_when,
         remedy=rule.remedy,
@@ -144,7 +159,7 @@ def _explained(stage: Stage, number: int) -> Answer:
 
 def _waived(stage: Stage, waiver: Waiver) -> Answer:
     number, until = waiver.finding_id, waiver.expires_at
-    if waiver.asked_by.strip().lower() == waiver.approved_by.strip().lower():
+    if is_same_person(waiver.asked_by, waiver.approved_by):
         raise ConfigurationError("--approved-by", waiver.approved_by, "another person's name")
     with stage.ledger() as ledger:
         _finding(ledger, number)
@@ -159,6 +174,8 @@ def _still_to_come(option: str, value: str) -> datetime:
     instant = instant_of(option, value)
     if instant is None or instant <= datetime.now(instant.tzinfo):
         raise ConfigurationError(option, value, "an instant that is still to come")
+    if instant >= LATEST_END:
+        raise ConfigurationError(option, value, f"an instant before {LATEST_END:%Y-%m-%d}")
     return instant
 
 
@@ -171,42 +188,54 @@ def _finding(ledger: Ledger, number: int) -> StoredFinding:
 
 
 def findings_view(document: FindingsDocument) -> list[Block]:
-    """One row for each finding, with what closed it."""
+    """One row for each trouble, worst first, with what closed its findings."""
     if not document.findings:
         return [f"Feed {document.feed} has no findings."]
+    troubles = troubles_of(document.findings)
     has_closed = any(each.closed_by for each in document.findings)
     rows = [
         [
-            str(each.number),
-            _state_of(each),
-            each.verdict,
-            f"{each.code} {each.name}",
-            place_of(each),
-            to_second(each.first_seen_at),
-            each.evidence_digest,
-            each.cause,
-            *([each.closed_by or "-"] if has_closed else []),
+            spans_of(each.numbers),
+            _said_once(_state_of(one) for one in each.findings),
+            each.worst.verdict,
+            _said_once(f"{one.code} {one.name}" for one in each.by_rule),
+            places_text(each.findings) or place_of(each.worst),
+            to_second(min(filter(None, (one.first_seen_at for one in each.findings)))),
+            _said_once(one.evidence_digest for one in each.findings),
+            " ".join(one.cause for one in each.by_rule),
+            *([_said_once(one.closed_by or "-" for one in each.findings)] if has_closed else []),
         ]
-        for each in document.findings
+        for each in troubles
     ]
     headers = ["finding#", "state", "verdict", "what", "where", "first seen", "evidence", "cause"]
     if has_closed:
         headers.append("closed by")
     return [
+        f"Feed {document.feed}: {troubles_text(len(troubles), len(document.findings))}.",
         Table(headers, rows),
         "next: ./tallystick explain FINDING says what one means and what to do.",
     ]
 
 
+def _said_once(texts: Iterable[str]) -> str:
+    """Each of the texts once; how many there are, where they are too many to be read."""
+    different = list(dict.fromkeys(texts))
+    if len(different) > _MOST_SAID:
+        return f"{grouped(len(different))} of them"
+    return "; ".join(different)
+
+
 def explain_view(document: ExplainDocument) -> list[Block]:
     """The finding, its rule, its history, its waiver and its evidence; what to do, if anything."""
     found = document.finding
+    others = [each for each in document.finding_numbers if each != found.number]
     lines: list[Block] = [
         f"Finding {found.number} of feed {found.feed}: {found.code} {found.name}, {found.verdict},"
         f" {found.state}.",
         f"where: {place_of(found)}"
         + (f", generation {found.generation}" if found.generation else ""),
         f"cause: {found.cause}",
+        f"trouble: {found.trouble}" + (f", with findings {spans_of(others)}" if others else ""),
         f"rule: {document.compares} (level {found.level})",
         f"it is no finding when: {document.not_when}",
         f"first seen {to_second(found.first_seen_at)}, last confirmed"
@@ -268,17 +297,7 @@ def place_of(finding: FindingPart) -> str:
 
 
 def finding_lines(findings: Sequence[FindingPart]) -> list[Block]:
-    """Each finding in two lines: what it is, and what to do next, unless it is accepted."""
-    lines: list[Block] = []
-    for each in findings:
-        lines.append(finding_line(each))
-        if not each.is_waived:
-            lines.append(f"  next: {each.next_step}")
-    return lines
-
-
-def finding_line(finding: FindingPart) -> str:
-    """What the finding is, in one line."""
-    numbered = f"finding {finding.number}: " if finding.number is not None else ""
-    what = f"{finding.standing_verdict}  {finding.code} {finding.name}: {finding.cause}"
-    return f"{numbered}{place_text(finding)}  {what}"
+    """Each trouble: what it is, where, and what to do next, unless it is accepted."""
+    troubles = troubles_of(findings)
+    counted = [troubles_text(len(troubles), len(findings)) + ":"] if len(findings) > 1 else []
+    return [*counted, *(line for each in troubles for line in trouble_lines(each))]

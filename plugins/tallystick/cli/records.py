@@ -21,7 +21,7 @@ from tallystick.cli.documents import (
 )
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import Block, Table, hole_count
+from tallystick.cli.text import Block, Table, counted, hole_count
 from tallystick.domain.batches.batch import PlannedRange
 from tallystick.domain.batches.manifest import AccountedRange
 from tallystick.domain.batches.paths import BatchPath
@@ -112,6 +112,10 @@ class FilesDocument(Document):
 
     format: Literal["tallystick-files-1"] = "tallystick-files-1"
     feed: str
+    file_count: int
+    """Each file once, however many partitions it holds."""
+    total_bytes: int
+    """Of all files, each once."""
     files: Sequence[FilePart]
 
 
@@ -138,7 +142,12 @@ def _files(stage: Stage, name: str) -> Answer:
     with stage.ledger() as ledger:
         found = ledger.files(FeedName(name))
     parts = [part for each in found for part in _file_parts(each)]
-    document = FilesDocument(feed=name, files=parts)
+    document = FilesDocument(
+        feed=name,
+        file_count=len(found),
+        total_bytes=sum(each.file.length_bytes for each in found),
+        files=parts,
+    )
     return Answer(document, files_view(document))
 
 
@@ -251,16 +260,22 @@ def files_view(document: FilesDocument) -> list[Block]:
     if not document.files:
         return [f"Feed {document.feed} has no committed file yet."]
     headers = ("partition#", "from#", "until#", "rows#", "bytes#", "published", "path")
-    rows = [
-        [
-            str(each.partition),
-            grouped(each.from_offset),
-            grouped(each.until_offset),
-            grouped(each.rows),
-            grouped(each.bytes),
-            "yes" if each.published else "no",
-            each.path,
-        ]
-        for each in document.files
-    ]
-    return [Table(headers, rows)]
+    rows: list[list[str]] = []
+    told: set[str] = set()
+    for each in document.files:
+        # The length is the whole file's: it stands once, so that who adds up gets the right sum.
+        length = "" if each.path in told else grouped(each.bytes)
+        told.add(each.path)
+        rows.append(
+            [
+                str(each.partition),
+                grouped(each.from_offset),
+                grouped(each.until_offset),
+                grouped(each.rows),
+                length,
+                "yes" if each.published else "no",
+                each.path,
+            ]
+        )
+    many = counted("file", document.file_count)
+    return [Table(headers, rows), f"{many}, {grouped(document.total_bytes)} bytes."]

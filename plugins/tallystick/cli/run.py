@@ -29,7 +29,7 @@ from tallystick.cli.documents import (
     range_part,
     window_part,
 )
-from tallystick.cli.findings import finding_line, finding_lines
+from tallystick.cli.findings import finding_lines
 from tallystick.cli.options import FeedArgument, JsonOption, WindowEnd, WindowStart, window_of
 from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
@@ -37,10 +37,11 @@ from tallystick.cli.text import Block, Table, counted, hole_count, to_second
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.identities import is_foreseen
 from tallystick.domain.report.finding_part import finding_part, stored_part
+from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.run_news import open_beside
 from tallystick.domain.window import Window
-from tallystick.report.wording import grouped
+from tallystick.report.wording import grouped, trouble_words, troubles_text
 from tallystick.workflows.landing.run import BatchOutcome, RunReport, land_feed
 from tallystick.workflows.planning.plan import dry_run
 from tallystick.workflows.planning.plan_report import PlanReport
@@ -352,12 +353,14 @@ def _open_lines(document: LandDocument) -> list[Block]:
     standing = document.open_findings
     if not standing:
         return []
-    lines: list[Block] = [f"Open from before: {counted('finding', len(standing))}."]
-    lines += [
-        f"{finding_line(each)} Open since {to_second(each.first_seen_at)}."
-        for each in standing[:_MOST_OPEN]
-    ]
-    left = len(standing) - _MOST_OPEN
+    troubles = troubles_of(standing)
+    counted_ones = troubles_text(len(troubles), len(standing))
+    lines: list[Block] = [f"Open from before: {counted_ones}."]
+    for each in troubles[:_MOST_OPEN]:
+        lines += trouble_words(each)
+        seen = [one.first_seen_at for one in each.findings if one.first_seen_at]
+        lines.append(f"  open since {to_second(min(seen, default=None))}")
+    left = len(troubles) - _MOST_OPEN
     more = f" {grouped(left)} more are not shown." if left > 0 else ""
     return [*lines, f"  next: ./tallystick findings {document.feed}{more}"]
 

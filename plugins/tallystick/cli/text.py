@@ -81,20 +81,49 @@ def _show_on_terminal(blocks: Iterable[Block]) -> None:
     console = Console(highlight=False)
     for block in blocks:
         if isinstance(block, str):
-            console.print(Text(visible_lines(block)))
+            # The terminal wraps: a path that Rich has broken can't be copied.
+            console.print(Text(visible_lines(block)), soft_wrap=True)
             continue
         rows, left = _bounded(block)
-        table = RichTable(box=None, pad_edge=False, header_style="bold")
-        for header in block.headers:
-            is_number = header.endswith("#")
-            table.add_column(
-                header.removesuffix("#"), justify="right" if is_number else "left", overflow="fold"
-            )
-        for row in rows:
-            table.add_row(*(Text(visible(cell)) for cell in row))
-        console.print(table)
+        if _is_too_wide(block.headers, rows, console.width):
+            for line in _records(block.headers, rows):
+                console.print(Text(line), soft_wrap=True)
+        else:
+            table = RichTable(box=None, pad_edge=False, header_style="bold")
+            for header in block.headers:
+                is_number = header.endswith("#")
+                table.add_column(
+                    header.removesuffix("#"),
+                    justify="right" if is_number else "left",
+                    min_width=_longest_word([header, *(row[len(table.columns)] for row in rows)]),
+                )
+            for row in rows:
+                table.add_row(*(Text(visible(cell)) for cell in row))
+            console.print(table)
         if left:
             console.print(Text(left))
+
+
+def _longest_word(texts: Iterable[str]) -> int:
+    return max((len(word) for text in texts for word in visible(text).split()), default=1)
+
+
+def _is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """True where a word, such as a path, would have to be broken to fit into its column."""
+    columns = zip(headers, *rows, strict=True)
+    return sum(_longest_word(each) for each in columns) + 2 * (len(headers) - 1) > width
+
+
+def _records(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Each row as lines of its own, each cell under its header's name."""
+    names = [header.removesuffix("#") for header in headers]
+    widest = max(map(len, names))
+    lines: list[str] = []
+    for row in rows:
+        cells = zip(names, row, strict=True)
+        lines += [f"{name.ljust(widest)}  {visible(cell)}".rstrip() for name, cell in cells]
+        lines.append("")
+    return lines
 
 
 def _bounded(table: Table) -> tuple[Sequence[Sequence[str]], str]:

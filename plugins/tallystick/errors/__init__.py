@@ -30,6 +30,7 @@ from tallystick.errors.ledger import (
     LedgerUnavailable,
     ReportMissing,
     SchemaOutOfDate,
+    WaiverRefused,
 )
 from tallystick.errors.run import CheckFailed, RepairRefused, VerificationFailed
 from tallystick.errors.source import (
@@ -46,6 +47,7 @@ from tallystick.errors.source import (
 from tallystick.errors.spark import (
     ApplicationFailed,
     ApplicationOverdue,
+    JarNotFetched,
     RecordsUnreadable,
     ScrubFailed,
     SparkError,
@@ -85,6 +87,7 @@ __all__ = [
     "FeedUnknown",
     "FileMissing",
     "IngestionError",
+    "JarNotFetched",
     "LedgerBehind",
     "LedgerError",
     "LedgerRefused",
@@ -114,6 +117,7 @@ __all__ = [
     "TimesUnknown",
     "TopicUnknown",
     "VerificationFailed",
+    "WaiverRefused",
     "WindowIncomplete",
     "WindowMissing",
 ]

@@ -100,7 +100,10 @@ class WindowIncomplete(ConfigurationError):
 class WindowMissing(ConfigurationError):
     """A feed that lands up to its window's end was started without a window."""
 
-    next_step = "Give a window, or set plan.until: now in the feed file."
+    next_step = (
+        "Give --window-start and --window-end (in Airflow's form: window_start and window_end), or"
+        " set plan.until: now in the feed file."
+    )
 
 
 class RunParameterUnknown(ConfigurationError):

@@ -142,6 +142,20 @@ class EvidenceChanged(LedgerError):
         return f"the evidence of finding {finding} is {found} by now, not {accepted}: {cause}"
 
 
+class WaiverRefused(LedgerError):
+    """A waiver can't be asked for, approved or withdrawn as things stand."""
+
+    next_step = "Nothing was changed. Look at the finding again: ./tallystick explain FINDING"
+
+    def __init__(self, finding: int, reason: str) -> None:
+        super().__init__(finding, reason)
+
+    def sentence(self) -> str:
+        """The finding, and why not."""
+        finding, reason = self.args
+        return f"finding {finding}: {reason}."
+
+
 class ReportMissing(LedgerError):
     """No report of the feed is stored for that time."""
 

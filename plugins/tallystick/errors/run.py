@@ -31,12 +31,12 @@ class RepairRefused(IngestionError):
 class CheckFailed(IngestionError):
     """A run found something wrong, after it has landed everything that could be landed."""
 
-    next_step = "Each finding above names its next step."
+    next_step = "See what it is, and what to do: ./tallystick findings FEED"
 
-    def __init__(self, feed: str, findings: Sequence[str]) -> None:
-        super().__init__(feed, tuple(findings))
+    def __init__(self, feed: str, verdict: str, troubles: str, findings: str) -> None:
+        super().__init__(feed, verdict, troubles, findings)
 
     def sentence(self) -> str:
-        """The feed and its findings, one sentence each."""
-        feed, findings = self.args
-        return f"feed {feed}: {len(findings)} finding(s): " + "; ".join(findings) + "."
+        """The feed, the worst verdict, how many troubles, and the findings' numbers."""
+        feed, verdict, troubles, findings = self.args
+        return f"feed {feed}: {verdict}, {troubles}{f' ({findings})' if findings else ''}."

@@ -85,6 +85,23 @@ class SparkRefused(SparkError):
         return f"Spark Connect server {server} and its connection do not fit: {reason}."
 
 
+class JarNotFetched(SparkError):
+    """A repository does not give a jar of Kafka's connector, or gives another file in its place."""
+
+    next_step = (
+        "Name a Maven repository that has it (--repository URL, or TALLYSTICK_MAVEN_REPOSITORY),"
+        " and repeat the command: what is fetched already stays."
+    )
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason)
+
+    def sentence(self) -> str:
+        """The file's URL without password, and what was wrong."""
+        url, reason = self.args
+        return f"{url} could not be fetched: {reason}."
+
+
 class RecordsUnreadable(SparkError):
     """Spark can't read single records of a batch. They are set aside; no other record waits."""
 

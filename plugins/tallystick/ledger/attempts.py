@@ -5,18 +5,19 @@ Every change compares the attempt's token with the newest of its batch, on the b
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.manifest import Manifest
+from tallystick.domain.batches.manifest_texts import parted
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken, Owner
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.manifest_texts import parted
 from tallystick.ledger.packed_json import packed
 from tallystick.ledger.rows import attempt_in
 from tallystick.ledger.texts import storable
@@ -140,7 +141,7 @@ def record_verified(transaction: Transaction, attempt: Attempt, manifest: Manife
         manifest=packed(parts.account),
         digest=sha256(parts.account.encode()).digest(),
         file_digest=sha256(text.encode()).digest(),
-        hashes=packed(parts.hashes),
+        hashes=packed(json.dumps(parts.hashes)),
     )
     transaction.change(
         "mark_verified",

@@ -43,12 +43,14 @@ TABLES: Final = (
     "file_retraction",
     "commit_link",
     "finding",
+    "waiver_request",
     "waiver",
     "batch_check",
     "file_fingerprint",
     "report",
     "storage_look",
     "directory_look",
+    "told",
 )
 # A row of these may take megabytes.
 _WIDE: Final = frozenset({"broker_snapshot", "verification", "hole", "report"})

@@ -47,16 +47,17 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         "subjects": [each.subject for each in found],
     }
     are_foreseen = [each.is_foreseen for each in found]
+    transaction.rows("lock_told_findings", feed=feed, **keys)
     transaction.change("supersede_findings", feed=feed, **keys, are_foreseen=are_foreseen)
-    transaction.change(
-        "record_findings",
-        feed=feed,
-        **keys,
-        levels=[each.level.value for each in found],
-        causes=[storable(each.cause) for each in found],
-        next_steps=[storable(each.next_step) for each in found],
-        evidences=[evidence_json(each.evidence) for each in found],
-    )
+    told = {
+        "causes": [storable(each.cause) for each in found],
+        "next_steps": [storable(each.next_step) for each in found],
+        "evidences": [evidence_json(each.evidence) for each in found],
+    }
+    confirmed = transaction.change("confirm_findings", feed=feed, **keys, **told)
+    if confirmed < len(found):
+        levels = [each.level.value for each in found]
+        transaction.change("record_findings", feed=feed, **keys, **told, levels=levels)
     transaction.change(
         "void_waivers",
         feed=feed,
@@ -134,16 +135,11 @@ def close_findings(
     )
 
 
-def waive(transaction: Transaction, waiver: Waiver) -> FeedName:
+def waive(transaction: Transaction, waiver: Waiver, request: int | None = None) -> FeedName:
     """Accept an open finding; its feed. Raises LedgerRefused for one that is not open, and
     EvidenceChanged for one whose evidence is another by now.
     """
-    known = finding(transaction, waiver.finding_id)
-    if known:
-        # Everybody locks in this order: generations before findings.
-        transaction.rows("lock_living_generations", feed=known.finding.feed)
-    transaction.row("lock_finding", finding_id=waiver.finding_id)
-    stored = finding(transaction, waiver.finding_id)
+    stored = locked_finding(transaction, waiver.finding_id)
     if stored is None or stored.state is not FindingState.OPEN:
         state = stored.state.value if stored else "unknown"
         raise LedgerRefused("waive_finding", f"finding {waiver.finding_id} is {state}, not open")
@@ -157,9 +153,20 @@ def waive(transaction: Transaction, waiver: Waiver) -> FeedName:
         asked_by=storable(waiver.asked_by),
         approved_by=storable(waiver.approved_by),
         expires_at=waiver.expires_at,
+        request_id=request,
     )
     transaction.change("waive_finding", finding_id=waiver.finding_id)
     return FeedName(stored.finding.feed)
+
+
+def locked_finding(transaction: Transaction, number: int) -> StoredFinding | None:
+    """The finding as it stands, its row held until the transaction ends; None if there is none."""
+    known = finding(transaction, number)
+    if known:
+        # Everybody locks in this order: generations before findings.
+        transaction.rows("lock_living_generations", feed=known.finding.feed)
+    transaction.row("lock_finding", finding_id=number)
+    return finding(transaction, number)
 
 
 def _stored(row: Any) -> StoredFinding:

@@ -12,7 +12,7 @@ from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ledger import finding_rows
 from tallystick.ledger.connection import LedgerConnection, Transaction
-from tallystick.ledger.report_rows import report_text
+from tallystick.ledger.report_rows import report_text, report_value
 from tallystick.ledger.rows import in_utc
 from tallystick.ports.overview import BatchHead, FeedHead, LogHead, ReportHead, RunHead, RunRecord
 from tallystick.ports.reports import LogTotals
@@ -104,6 +104,20 @@ class PostgresOverview:
                 report=newest.report_id if newest else None,
             )
 
+    def report_heads(
+        self, feed: FeedName, *, before: int | None = None, most: int
+    ) -> Sequence[ReportHead]:
+        """The feed's newest stored reports."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("report_heads", feed=feed, before=before, most=most)
+        return [_report_head(row) for row in rows]
+
+    def report_value(self, feed: FeedName, number: int) -> Mapping[str, Any] | None:
+        """What the feed's report of this number says."""
+        with self._connection.reading() as transaction:
+            row = transaction.row("report_numbered", feed=feed, number=number)
+        return None if row is None else report_value(row)
+
     def report_text(self, feed: FeedName, number: int) -> str | None:
         """The feed's report of this number."""
         with self._connection.reading() as transaction:
@@ -130,26 +144,28 @@ def _batch_heads(
 
 
 def _feed_head(row: Any, standing: Mapping[Verdict, int], runs: Sequence[RunHead]) -> FeedHead:
-    report = None
-    if row.report_id is not None:
-        report = ReportHead(
-            number=row.report_id,
-            taken_at=in_utc(row.taken_at),
-            verdict=Verdict(row.verdict),
-            complete_up_to=in_utc(row.complete_up_to) if row.complete_up_to else None,
-        )
     # Sums of other logs, or without those that nobody could ask, can't be compared.
     is_comparable = row.leaderless_count == 0 and row.of_this_topic == row.partitions
     return FeedHead(
         feed=FeedName(row.feed),
         topic=row.topic,
         partitions=row.partitions,
-        report=report,
+        report=None if row.report_id is None else _report_head(row),
         looked_at=in_utc(row.looked_at) if row.looked_at else None,
         retention_ms=row.retention_ms,
         lag=max(0, row.high_watermark_sum - row.frontier_sum) if is_comparable else None,
         standing=standing,
         runs=runs,
+    )
+
+
+def _report_head(row: Any) -> ReportHead:
+    return ReportHead(
+        number=row.report_id,
+        taken_at=in_utc(row.taken_at),
+        verdict=Verdict(row.verdict),
+        complete_up_to=in_utc(row.complete_up_to) if row.complete_up_to else None,
+        made_by=_owner(row.made_by),
     )
 
 

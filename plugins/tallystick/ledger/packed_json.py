@@ -16,6 +16,7 @@ import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from itertools import accumulate, islice, pairwise
 from operator import add, sub
@@ -53,16 +54,35 @@ def packed(text: str) -> bytes:
 
 def unpacked(data: bytes) -> str:
     """The text again; ValueError for bytes that no text was packed into."""
-    try:
+    with _damage():
         if data[:1] == _AS_IT_IS:
             return zlib.decompress(data[1:]).decode()
-        if data[:1] != _IN_COLUMNS:
-            raise ValueError(f"packed in an unknown way: {data[:1]!r}")
-        source = _Source(data[1:])
-        end = "\n" * source.small()
-        return json.dumps(source.values(1)[0], separators=(",", ":")) + end
+        end, value = _from_columns(data)
+        return json.dumps(value, separators=(",", ":")) + end
+
+
+def unpacked_value(data: bytes) -> Any:
+    """What the text says, as `json.loads` gives it, in half the time; ValueError as above."""
+    with _damage():
+        if data[:1] == _AS_IT_IS:
+            return json.loads(zlib.decompress(data[1:]))
+        return _from_columns(data)[1]
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    try:
+        yield
     except (zlib.error, struct.error, LookupError, TypeError) as error:
         raise ValueError(f"damaged: {error!r}") from error
+
+
+def _from_columns(data: bytes) -> tuple[str, Any]:
+    """What ends the text, and its value."""
+    if data[:1] != _IN_COLUMNS:
+        raise ValueError(f"packed in an unknown way: {data[:1]!r}")
+    source = _Source(data[1:])
+    return "\n" * source.small(), source.values(1)[0]
 
 
 def packed_columns(columns: Sequence[Sequence[int]]) -> bytes:

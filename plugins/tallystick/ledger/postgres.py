@@ -24,6 +24,8 @@ from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.evidence_record import PostgresEvidence
 from tallystick.ledger.findings_record import PostgresFindings
 from tallystick.ledger.hole_rows import fold_holes
+from tallystick.ledger.metric_rows import PostgresMetrics
+from tallystick.ledger.news_rows import PostgresNews
 from tallystick.ledger.overview_rows import PostgresOverview
 from tallystick.ledger.planning_session import (
     PostgresPlanningSession,
@@ -34,6 +36,7 @@ from tallystick.ledger.proofs_record import PostgresProofs
 from tallystick.ledger.report_rows import PostgresReports
 from tallystick.ledger.scrub_rows import PostgresScrubs
 from tallystick.ledger.thinning import thin
+from tallystick.ledger.waivers_record import PostgresWaivers
 from tallystick.ports.attempts import DeadAttempt
 from tallystick.ports.batches import BatchRecord, CommittedBatch, FileRecord
 from tallystick.ports.planning import PlanningSession
@@ -42,10 +45,13 @@ from tallystick.ports.planning import PlanningSession
 class PostgresLedger(
     PostgresEvidence,
     PostgresFindings,
+    PostgresMetrics,
+    PostgresNews,
     PostgresOverview,
     PostgresProofs,
     PostgresReports,
     PostgresScrubs,
+    PostgresWaivers,
 ):
     """Fulfils `Ledger`; see there for every promise. One connection, opened when first used.
 

@@ -16,7 +16,7 @@ from tallystick.domain.rules.registry import codes_with
 from tallystick.domain.rules.rule import Trait
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.rows import account_text, attempt_in, in_utc, manifest_of, manifest_text
+from tallystick.ledger.rows import account_text, attempt_in, in_utc, manifest_in, manifest_text
 from tallystick.ports.attempts import DeadAttempt
 from tallystick.ports.batches import CommittedBatch
 
@@ -136,11 +136,13 @@ def mark_swept(transaction: Transaction, attempt_id: AttemptId) -> None:
 
 
 def _committed(row: Any) -> CommittedBatch:
+    account = account_text(row)
+    text = manifest_text(row, account)
     return CommittedBatch(
-        manifest=manifest_of(row),
-        manifest_text=manifest_text(row) if row.hashes is not None else None,
+        manifest=manifest_in(text),
+        manifest_text=text if row.hashes is not None else None,
         manifest_sha256=row.file_sha256,
-        account=account_text(row),
+        account=account,
         attempt_id=AttemptId(row.committed_by),
         state=BatchState(row.state),
     )

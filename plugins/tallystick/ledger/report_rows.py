@@ -17,7 +17,7 @@ from tallystick.errors import LedgerRefused
 from tallystick.ledger.change_rows import begun_look, see, snapshot_columns
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.packed_json import packed, unpacked
+from tallystick.ledger.packed_json import packed, unpacked, unpacked_value
 from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import storable
 from tallystick.ports.reports import (
@@ -205,6 +205,15 @@ def report_text(row: Any) -> str:
         return unpacked(row.document)
     except ValueError as error:
         raise _unreadable(row, error) from error
+
+
+def report_value(row: Any) -> Mapping[str, Any]:
+    """What that text says; raises as above."""
+    try:
+        found: Mapping[str, Any] = unpacked_value(row.document)
+    except ValueError as error:
+        raise _unreadable(row, error) from error
+    return found
 
 
 def _unreadable(row: Any, error: ValueError) -> LedgerRefused:

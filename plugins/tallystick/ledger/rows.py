@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -15,6 +16,7 @@ from tallystick.domain.batches.batch import (
     PlannedRange,
 )
 from tallystick.domain.batches.manifest import Manifest, TailAnchor
+from tallystick.domain.batches.manifest_texts import whole_text
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import (
     AttemptId,
@@ -31,7 +33,6 @@ from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import Claim
-from tallystick.ledger.manifest_texts import whole_text
 from tallystick.ledger.packed_json import unpacked
 
 _STATES: Final = {each.value: each for each in GenerationState}
@@ -97,25 +98,33 @@ def claims_of(transaction: Transaction, batch_ids: Sequence[str]) -> list[Claim]
 
 def manifest_of(row: Any) -> Manifest:
     """The proof in a row, with its hashes while they are kept; raises LedgerRefused."""
+    return manifest_in(manifest_text(row, account_text(row)))
+
+
+def manifest_in(text: str) -> Manifest:
+    """The proof that a text on record says; raises LedgerRefused."""
     try:
-        return Manifest.from_json(manifest_text(row))
+        return Manifest.from_json(text)
     except ValueError as error:
         raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
 
 
-def manifest_text(row: Any) -> str:
-    """The very text of the proof in a row, or its account where that is all that is kept; raises
-    LedgerRefused when it is not the one verified.
+def manifest_text(row: Any, account: str) -> str:
+    """The very text of the proof in a row whose account this is, or the account where that is all
+    that is kept; raises LedgerRefused when it is not the one verified.
     """
-    account = account_text(row)
     try:
-        return account if row.hashes is None else whole_text(account, unpacked(row.hashes))
+        return (
+            account if row.hashes is None else whole_text(account, json.loads(unpacked(row.hashes)))
+        )
     except ValueError as error:
         raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
 
 
 def account_text(row: Any) -> str:
-    """The same without the hashes of last records, which are not kept for ever."""
+    """What the proof in a row says without the hashes of last records, which are not kept for ever;
+    raises LedgerRefused when it is not the one on record.
+    """
     try:
         account = unpacked(row.manifest)
     except ValueError as error:

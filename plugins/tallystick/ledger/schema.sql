@@ -721,6 +721,46 @@ END $$;
 
 COMMENT ON FUNCTION public.guard_verification() IS 'Hashes may be forgotten while the manifest that has them is where readers look, as committed.';
 
+-- guard_waiver(), FUNCTION
+
+CREATE FUNCTION public.guard_waiver() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF NEW.request_id IS NOT NULL AND NOT EXISTS (
+       SELECT FROM waiver_request r
+        WHERE r.request_id = NEW.request_id AND r.ending IS NULL
+          AND (r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.expires_at)
+              = (NEW.finding_id, NEW.evidence_sha256, NEW.reason, NEW.asked_by, NEW.expires_at)) THEN
+    RAISE EXCEPTION 'waiver of finding %: request % does not stand, or asks for something else',
+      NEW.finding_id, NEW.request_id USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- guard_waiver_request(), FUNCTION
+
+CREATE FUNCTION public.guard_waiver_request() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF OLD.ending IS NOT NULL
+     OR (NEW.request_id, NEW.finding_id, NEW.evidence_sha256, NEW.reason, NEW.asked_by,
+         NEW.expires_at, NEW.asked_at)
+        IS DISTINCT FROM
+        (OLD.request_id, OLD.finding_id, OLD.evidence_sha256, OLD.reason, OLD.asked_by,
+         OLD.expires_at, OLD.asked_at) THEN
+    RAISE EXCEPTION 'waiver request %: only its end is entered, once', OLD.request_id
+      USING ERRCODE = 'TS001';
+  END IF;
+  IF NEW.ending = 'approved' AND NOT EXISTS (
+       SELECT FROM waiver w WHERE w.request_id = NEW.request_id AND w.approved_by = NEW.ended_by) THEN
+    RAISE EXCEPTION 'waiver request %: no waiver of % stands for it', NEW.request_id, NEW.ended_by
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
 -- numbers_in(int4multirange), FUNCTION
 
 CREATE FUNCTION public.numbers_in(ranges int4multirange) RETURNS integer[]
@@ -1603,6 +1643,27 @@ WITH (fillfactor='70');
 
 COMMENT ON TABLE public.storage_look IS 'Newest change of a readers'' directory that was compared with this ledger, by the NameNode''s clock.';
 
+-- told, TABLE
+
+CREATE TABLE public.told (
+    feed text NOT NULL,
+    recipient text NOT NULL,
+    known jsonb,
+    told_at timestamp with time zone,
+    CONSTRAINT told_recipient_check CHECK ((recipient ~ '^[0-9a-f]{16}$'::text)),
+    CONSTRAINT told_when CHECK (((known IS NULL) = (told_at IS NULL)))
+)
+WITH (fillfactor='70');
+
+-- TABLE told, COMMENT
+
+COMMENT ON TABLE public.told IS 'What each notifier of a feed has told. Its row is locked while it tells more, and kept after that: a
+task that dies in between tells it again.';
+
+-- COLUMN told.recipient, COMMENT
+
+COMMENT ON COLUMN public.told.recipient IS 'Digest of the notifier as the feed''s file names it.';
+
 -- verification, TABLE
 
 CREATE TABLE public.verification (
@@ -1663,9 +1724,10 @@ CREATE TABLE public.waiver (
     approved_by text NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     waived_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    request_id bigint,
     CONSTRAINT waiver_approved_by_check CHECK ((approved_by <> ''::text)),
     CONSTRAINT waiver_asked_by_check CHECK ((asked_by <> ''::text)),
-    CONSTRAINT waiver_by_two CHECK ((lower(asked_by) <> lower(approved_by))),
+    CONSTRAINT waiver_by_two CHECK ((lower(btrim(asked_by)) <> lower(btrim(approved_by)))),
     CONSTRAINT waiver_evidence_sha256_check CHECK ((octet_length(evidence_sha256) = 32)),
     CONSTRAINT waiver_expires_later CHECK ((expires_at > waived_at)),
     CONSTRAINT waiver_reason_check CHECK ((reason <> ''::text))
@@ -1674,6 +1736,52 @@ CREATE TABLE public.waiver (
 -- TABLE waiver, COMMENT
 
 COMMENT ON TABLE public.waiver IS 'Two people accepted a finding as it was stated then; void when it expires or its evidence changes.';
+
+-- COLUMN waiver.request_id, COMMENT
+
+COMMENT ON COLUMN public.waiver.request_id IS 'What was approved, where each of the two was signed in; null where one command named both.';
+
+-- waiver_request, TABLE
+
+CREATE TABLE public.waiver_request (
+    request_id bigint NOT NULL,
+    finding_id bigint NOT NULL,
+    evidence_sha256 bytea NOT NULL,
+    reason text NOT NULL,
+    asked_by text NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    asked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ending text,
+    ended_by text,
+    ended_at timestamp with time zone,
+    CONSTRAINT waiver_request_asked_by_check CHECK ((btrim(asked_by) <> ''::text)),
+    CONSTRAINT waiver_request_by_two CHECK (((ending <> 'approved'::text) OR (lower(btrim(asked_by)) <> lower(btrim(ended_by))))),
+    CONSTRAINT waiver_request_ended_by_check CHECK ((btrim(ended_by) <> ''::text)),
+    CONSTRAINT waiver_request_ending_check CHECK ((ending = ANY (ARRAY['approved'::text, 'withdrawn'::text, 'replaced'::text]))),
+    CONSTRAINT waiver_request_ends_whole CHECK ((num_nulls(ending, ended_by, ended_at) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT waiver_request_evidence_sha256_check CHECK ((octet_length(evidence_sha256) = 32)),
+    CONSTRAINT waiver_request_expires_later CHECK ((expires_at > asked_at)),
+    CONSTRAINT waiver_request_reason_check CHECK ((btrim(reason) <> ''::text))
+);
+
+-- TABLE waiver_request, COMMENT
+
+COMMENT ON TABLE public.waiver_request IS 'One person asks that a finding is accepted as it is stated then; somebody else may approve it.';
+
+-- COLUMN waiver_request.ending, COMMENT
+
+COMMENT ON COLUMN public.waiver_request.ending IS 'replaced: it was void, for its end had come or the evidence had changed, and somebody asked anew.';
+
+-- waiver_request_request_id_seq, SEQUENCE
+
+ALTER TABLE public.waiver_request ALTER COLUMN request_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.waiver_request_request_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 -- waiver_waiver_id_seq, SEQUENCE
 
@@ -1861,6 +1969,11 @@ ALTER TABLE ONLY public.storage_look
 ALTER TABLE ONLY public.tail_anchor
     ADD CONSTRAINT tail_anchor_pkey PRIMARY KEY (generation_id);
 
+-- told told_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.told
+    ADD CONSTRAINT told_pkey PRIMARY KEY (feed, recipient);
+
 -- verification verification_of_batch, CONSTRAINT
 
 ALTER TABLE ONLY public.verification
@@ -1875,6 +1988,16 @@ ALTER TABLE ONLY public.verification
 
 ALTER TABLE ONLY public.waiver
     ADD CONSTRAINT waiver_pkey PRIMARY KEY (waiver_id);
+
+-- waiver waiver_request_id_key, CONSTRAINT
+
+ALTER TABLE ONLY public.waiver
+    ADD CONSTRAINT waiver_request_id_key UNIQUE (request_id);
+
+-- waiver_request waiver_request_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.waiver_request
+    ADD CONSTRAINT waiver_request_pkey PRIMARY KEY (request_id);
 
 -- attempt_committed_once, INDEX
 
@@ -1959,6 +2082,14 @@ CREATE INDEX verification_with_hashes ON public.verification USING btree (batch_
 -- waiver_by_finding, INDEX
 
 CREATE INDEX waiver_by_finding ON public.waiver USING btree (finding_id);
+
+-- waiver_request_by_finding, INDEX
+
+CREATE INDEX waiver_request_by_finding ON public.waiver_request USING btree (finding_id);
+
+-- waiver_request_once, INDEX
+
+CREATE UNIQUE INDEX waiver_request_once ON public.waiver_request USING btree (finding_id) WHERE (ending IS NULL);
 
 -- attempt attempt_guard, TRIGGER
 
@@ -2132,6 +2263,18 @@ CREATE TRIGGER verification_guard BEFORE UPDATE ON public.verification FOR EACH 
 
 CREATE TRIGGER waiver_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.waiver FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
+-- waiver waiver_as_asked, TRIGGER
+
+CREATE TRIGGER waiver_as_asked BEFORE INSERT ON public.waiver FOR EACH ROW EXECUTE FUNCTION public.guard_waiver();
+
+-- waiver_request waiver_request_guard, TRIGGER
+
+CREATE TRIGGER waiver_request_guard BEFORE UPDATE ON public.waiver_request FOR EACH ROW EXECUTE FUNCTION public.guard_waiver_request();
+
+-- waiver_request waiver_request_kept, TRIGGER
+
+CREATE TRIGGER waiver_request_kept BEFORE DELETE OR TRUNCATE ON public.waiver_request FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
 -- attempt attempt_batch_id_fkey, FK CONSTRAINT
 
 ALTER TABLE ONLY public.attempt
@@ -2296,3 +2439,13 @@ ALTER TABLE ONLY public.verification
 
 ALTER TABLE ONLY public.waiver
     ADD CONSTRAINT waiver_finding_id_fkey FOREIGN KEY (finding_id) REFERENCES public.finding(finding_id);
+
+-- waiver_request waiver_request_finding_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.waiver_request
+    ADD CONSTRAINT waiver_request_finding_id_fkey FOREIGN KEY (finding_id) REFERENCES public.finding(finding_id);
+
+-- waiver waiver_request_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.waiver
+    ADD CONSTRAINT waiver_request_id_fkey FOREIGN KEY (request_id) REFERENCES public.waiver_request(request_id);

@@ -11,6 +11,7 @@ from tallystick.orchestration import ingest_tasks
 from tallystick.orchestration.land_operator import LandOperator
 from tallystick.orchestration.page_link import PageLink
 from tallystick.orchestration.run_context import Context
+from tallystick.orchestration.stats import step_told
 from tallystick.settings.feed import Feed
 
 # In client mode each is a JVM on the machine that runs the tasks; a pool limits all runs together.
@@ -35,7 +36,17 @@ class CommitOperator(BaseOperator):
 
     def execute(self, context: Context) -> str:
         """The batch's id, once readers find it in its directory."""
-        return ingest_tasks.commit_and_publish(self.feed, context, self.batch_id, self.attempt)
+        with step_told(self.feed.name, "commit_and_publish"):
+            return ingest_tasks.commit_and_publish(self.feed, context, self.batch_id, self.attempt)
+
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> object:
+        """Where the rows came from and went to; asked by OpenLineage's provider, if there is one.
+
+        What it raises is logged by the provider, and fails no task.
+        """
+        from tallystick.orchestration.lineage import lineage_of
+
+        return lineage_of(self.feed, self.batch_id)
 
 
 def batch_tasks(feed: Feed) -> Any:

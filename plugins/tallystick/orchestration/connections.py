@@ -7,26 +7,42 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Connection as AirflowConnection
-from airflow.sdk.exceptions import AirflowNotFoundException
 
 from tallystick.errors import ConnectionMissing
+from tallystick.orchestration.airflow_releases import AirflowNotFoundException
 from tallystick.settings.connections import Connection, connection_of, variable_of
 from tallystick.settings.feed import Feed
 
 if TYPE_CHECKING:
     from tallystick.ports.ledger import Ledger
-    from tallystick.ports.spark_runner import SparkRunner
     from tallystick.workflows.services import Services
 
 
 def airflow_connection(conn_id: str) -> Connection:
     """The connection that Airflow has under this id; raises ConnectionMissing."""
-    try:
+    with _missing(conn_id):
         found = AirflowConnection.get(conn_id)
+    return _ours(conn_id, found)
+
+
+async def airflow_connection_async(conn_id: str) -> Connection:
+    """The same in a loop that must not wait, such as a triggerer's."""
+    with _missing(conn_id):
+        found = await AirflowConnection.async_get(conn_id)
+    return _ours(conn_id, found)
+
+
+@contextmanager
+def _missing(conn_id: str) -> Iterator[None]:
+    try:
+        yield
     except AirflowNotFoundException as error:
         raise ConnectionMissing(
             conn_id, None, f"a connection of that id in Airflow, or {variable_of(conn_id)}"
         ) from error
+
+
+def _ours(conn_id: str, found: AirflowConnection) -> Connection:
     return connection_of(
         conn_id,
         conn_type=found.conn_type,
@@ -40,12 +56,12 @@ def airflow_connection(conn_id: str) -> Connection:
 
 
 @contextmanager
-def services_of(feed: Feed, submit: SparkRunner | None = None) -> Iterator[Services]:
+def services_of(feed: Feed) -> Iterator[Services]:
     """The feed's adapters, opened with Airflow's connections and closed at the end of the block.
 
     The task's log says how far they have come, now and then, where the block takes that long.
 
-    All connections are looked up first, Spark's too: without it, the provider would take YARN.
+    All connections are looked up first, Spark's too.
     """
     # Adapters bring heavy libraries along, which a DAG file must not wait for.
     from tallystick.report.plain_progress import plain_lines
@@ -53,7 +69,7 @@ def services_of(feed: Feed, submit: SparkRunner | None = None) -> Iterator[Servi
 
     with (
         plain_lines(f"feed {feed.name}") as listener,
-        open_services(feed, airflow_connection, submit=submit) as services,
+        open_services(feed, airflow_connection) as services,
     ):
         yield services.heard_by(listener)
 

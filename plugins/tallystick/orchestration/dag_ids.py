@@ -9,7 +9,8 @@ from tallystick.domain.identities import FeedName
 INGEST: Final = "ingest"
 RECONCILE: Final = "reconcile"
 REPAIR: Final = "repair"
-KINDS: Final = (INGEST, RECONCILE, REPAIR)
+DEADLINE: Final = "deadline"
+KINDS: Final = (INGEST, RECONCILE, REPAIR, DEADLINE)
 
 
 def dag_id_of(kind: str, feed: str) -> str:

@@ -6,25 +6,41 @@ Airflow knows one import error per DAG file, and a file that raises has no DAGs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, get_parsing_context
 
+from tallystick.alerts.notifiers import notifier_troubles
 from tallystick.errors import FeedFileInvalid
-from tallystick.orchestration.dag_ids import INGEST, RECONCILE, REPAIR
+from tallystick.orchestration.dag_ids import DEADLINE, INGEST, RECONCILE, REPAIR
+from tallystick.orchestration.deadline import deadline_dag
 from tallystick.orchestration.ingest import ingest_dag
 from tallystick.orchestration.reconcile import reconcile_dag
 from tallystick.orchestration.repair import repair_dag
 from tallystick.settings.feed import Feed
-from tallystick.settings.feeds import feed_as_written, read_feeds
+from tallystick.settings.feeds import feed_as_written, feeds_folder, read_feeds
 
-_KINDS: Final[Mapping[str, Callable[[Feed], DAG]]] = {
+_KINDS: Final[Mapping[str, Callable[[Feed], DAG | None]]] = {
     INGEST: ingest_dag,
     RECONCILE: reconcile_dag,
     REPAIR: repair_dag,
+    DEADLINE: deadline_dag,
 }
+
+
+def airflow_dags() -> dict[str, DAG]:
+    """What a DAG file needs for `globals()`: the DAGs of the feeds in the folder that
+    TALLYSTICK_FEEDS names. Raises as `build_dags`.
+    """
+    return build_dags(feeds_folder(os.environ), get_parsing_context().dag_id)
+
+
+def airflow_dag_problems() -> None:
+    """Fail a DAG file without DAGs by what is wrong in that folder; raises as `require_valid`."""
+    require_valid(feeds_folder(os.environ))
 
 
 def build_dags(folder: Path, dag_id: str | None) -> dict[str, DAG]:
@@ -35,13 +51,15 @@ def build_dags(folder: Path, dag_id: str | None) -> dict[str, DAG]:
     """
     if dag_id:
         kind, _, name = dag_id.partition("_")
-        return {dag_id: _KINDS[kind](feed_as_written(folder, name))}
-    dags = (build(feed) for feed in read_feeds(folder).feeds.values() for build in _KINDS.values())
-    return {dag.dag_id: dag for dag in dags}
+        dag = _KINDS[kind](feed_as_written(folder, name))
+        return {dag_id: dag} if dag else {}
+    feeds = read_feeds(folder, notifier_troubles).feeds.values()
+    dags = [build(feed) for feed in feeds for build in _KINDS.values()]
+    return {dag.dag_id: dag for dag in dags if dag}
 
 
 def require_valid(folder: Path) -> None:
     """Raise FeedFileInvalid with every problem of every file: file, line, key, what is accepted."""
-    problems = read_feeds(folder).problems
+    problems = read_feeds(folder, notifier_troubles).problems
     if problems:
         raise FeedFileInvalid([str(each) for each in problems])

@@ -7,8 +7,10 @@ from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator
 
+from tallystick.orchestration.failures import NEVER_AGAIN
 from tallystick.orchestration.page_link import PageLink
 from tallystick.orchestration.run_context import Context
+from tallystick.orchestration.stats import step_told
 from tallystick.settings.feed import Feed
 
 
@@ -20,13 +22,14 @@ class FeedTask(BaseOperator):
     def __init__(
         self, *, feed: Feed, work: Callable[[Feed, Context], object], **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**NEVER_AGAIN, **kwargs)
         self.feed = feed
         self.work = work
 
     def execute(self, context: Context) -> object:
         """What the work returns."""
-        return self.work(self.feed, context)
+        with step_told(self.feed.name, self.task_id):
+            return self.work(self.feed, context)
 
     def on_kill(self) -> NoReturn:
         """Leave the work at once; called by a signal in the thread that does it.

@@ -5,24 +5,30 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule
+from airflow.sdk import DAG, Param, TriggerRule
 
 from tallystick.orchestration import ingest_tasks
+from tallystick.orchestration.airflow_releases import BACKOFF_BY_TWO, CronDataIntervalTimetable
 from tallystick.orchestration.announcement import asset_of
 from tallystick.orchestration.batch_tasks import batch_tasks
+from tallystick.orchestration.completing import announce_complete_after
 from tallystick.orchestration.dag_ids import INGEST, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
+from tallystick.orchestration.notifying import notify_after
 from tallystick.orchestration.run_context import Context, require_known_conf, window_of
 from tallystick.settings.feed import Feed
 
 OWNER: Final = "tallystick"
 TAG: Final = "tallystick"
 _BY_RECORD_TIME: Final = (
-    "plan.until is 'window_end': each record lands under its own window, older ones too."
+    "This feed's plan.until is 'window_end': the run lands all records older than the window's end"
+    " that are not landed yet, and each record lands under its own window, older ones too. A"
+    " window that was landed before is a no-op."
 )
 _BY_RUN: Final = (
-    "plan.until is 'now': a run with an old window puts current records under that window. Use"
+    "This feed's plan.until is 'now': the run lands all that is readable now, and the window is"
+    " only its label. So a run with an old window puts current records under that window. Use"
     " 'window_end' in the feed file to keep directories by record time."
 )
 
@@ -42,7 +48,7 @@ TASK_DEFAULTS: Final[dict[str, Any]] = {
     "pre_execute": _refuse_unknown_conf,
     "retries": 2,
     "retry_delay": timedelta(seconds=30),
-    "retry_exponential_backoff": 2,
+    "retry_exponential_backoff": BACKOFF_BY_TWO,
     "max_retry_delay": timedelta(minutes=10),
 }
 
@@ -103,7 +109,7 @@ def form(feed: Feed) -> dict[str, Param]:
             type="boolean",
             title="Dry run",
             **_DRAFT,
-            description="Say in the log of the task plan what would be landed; change nothing.",
+            description="Show on the run's tab Tallystick what would be landed; change nothing.",
         ),
     }
 
@@ -111,7 +117,8 @@ def form(feed: Feed) -> dict[str, Param]:
 def _tasks(feed: Feed) -> None:
     # A story that can go on does: a task that needs only the end of others waits for ALL_DONE, and
     # `check` is the one leaf, which fails the run when any of them has failed. What an earlier run
-    # has left to publish holds up no plan, so both begin at once.
+    # has left to publish holds up no plan, so both begin at once. What comes after `check` only
+    # tells: Airflow asks no teardown if the run is red.
     finish = FeedTask(task_id=ingest_tasks.FINISH_TASK, feed=feed, work=ingest_tasks.finish)
     plan = FeedTask(task_id=ingest_tasks.PLAN_TASK, feed=feed, work=ingest_tasks.plan)
     announce = FeedTask(
@@ -128,6 +135,8 @@ def _tasks(feed: Feed) -> None:
         trigger_rule=TriggerRule.ALL_DONE,
     )
     [finish, batch_tasks(feed).expand(batch_id=plan.output)] >> announce >> check
+    announce_complete_after(feed, check)
+    notify_after(feed, check)
 
 
 def _words(feed: Feed) -> str:
@@ -153,6 +162,8 @@ renames the directory to where readers look |
 | announce | tells the asset `tallystick://{feed.name}` what was published, finish included |
 | check | clears the staging directories of dead attempts; fails when something is lost, doubled \
 or unknown, or when a batch failed |
+| announce_complete | tells the asset `tallystick://{feed.name}/complete` of windows that have \
+become complete |
 
 A window that was landed before is a no-op, so backfills and manual runs may come in any order, and
 twice. **Dry run** in the form of Trigger shows the plan and changes nothing.

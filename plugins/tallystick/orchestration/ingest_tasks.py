@@ -7,21 +7,26 @@ module, and all workflows together take longer than a small task.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
-
-from airflow.sdk.exceptions import (
-    AirflowFailException,
-    AirflowSkipException,
-    DownstreamTasksSkipped,
-)
 
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, FeedName
 from tallystick.errors import IngestionError
+from tallystick.orchestration import dry_run
+from tallystick.orchestration.airflow_releases import (
+    AirflowFailException,
+    AirflowSkipException,
+    DownstreamTasksSkipped,
+)
 from tallystick.orchestration.announcement import asset_of, landed_extra
 from tallystick.orchestration.connections import open_ledger, services_of
-from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.failures import (
+    failed_as_said,
+    failed_check,
+    in_airflow_terms,
+)
 from tallystick.orchestration.run_context import (
     Context,
     failed_tasks,
@@ -29,6 +34,7 @@ from tallystick.orchestration.run_context import (
     owner_of,
     window_of,
 )
+from tallystick.orchestration.stats import tell_committed
 from tallystick.settings.feed import Feed
 
 if TYPE_CHECKING:
@@ -72,7 +78,8 @@ def plan(feed: Feed, context: Context) -> list[str]:
     with in_airflow_terms(), services_of(feed) as services:
         window = window_of(feed.name, context)
         if is_dry_run(context):
-            _tell_dry_run(planning.dry_run(services, window, owner_of(context)))
+            report = planning.dry_run(services, window, owner_of(context))
+            dry_run.show(context, _dry_run_lines(report))
             return []
         report = planning.plan_feed(services, window, owner_of(context))
     context["ti"].xcom_push(PLANNED_AT, report.planned_at.isoformat())
@@ -98,13 +105,18 @@ def commit_and_publish(
     from tallystick.domain.batches.batch import Attempt
     from tallystick.workflows.committing import publishing, verification
 
+    report = None
     with in_airflow_terms(), services_of(feed) as services:
         if attempt is None:
             log.info("Nothing was landed, so there is nothing to verify.")
         else:
-            verification.verify_and_commit(services, Attempt(**attempt))
-        if services.ledger.committed_batch(BatchId(batch_id)) is None:
+            report = verification.verify_and_commit(services, Attempt(**attempt))
+        batch = services.ledger.committed_batch(BatchId(batch_id))
+        if batch is None:
             raise AirflowSkipException(f"Batch {batch_id} was given up: nothing to publish.")
+        if report:
+            length = sum(each.length_bytes for each in batch.manifest.files)
+            tell_committed(feed.name, rows=report.record_count, length_bytes=length)
         publishing.publish(services, BatchId(batch_id), owner_of(context))
     return batch_id
 
@@ -151,44 +163,46 @@ def check(feed: Feed, context: Context) -> None:
             )
         findings = checking.check(services, datetime.fromisoformat(since))
         on_record = services.ledger.findings(services.feed_name)
-        checking.require_clean(feed.name, findings, on_record)
+        failure = checking.failure(feed.name, findings, on_record)
+        if failure:
+            raise failed_check(failure, context)
         for trouble in troubles:
             raise trouble
     if failed:
-        raise AirflowFailException(
-            f"Feed {feed.name}: {', '.join(failed)}. What could be landed has been. Read the logs"
-            " of these tasks; the next run takes up what is left, or clear them to try again now."
+        raise failed_as_said(
+            f"Feed {feed.name}: {', '.join(failed)}",
+            "Read the logs of these tasks. What could be landed has been; the next run takes up"
+            " what is left, or clear them to try again now.",
+            context,
         )
 
 
-def _tell_dry_run(report: PlanReport) -> None:
+def _dry_run_lines(report: PlanReport) -> Iterator[tuple[int, str]]:
+    """Each line with the level at which it is logged."""
+    from tallystick.domain.report.troubles import troubles_among
+
     window = f" for window {report.window}" if report.window else ""
     if report.is_resumed:
-        log.info("The window's plan was made before, and is read again.")
-    log.info(
-        "A dry run of feed %s%s: %d offsets are due; %d batches would be planned, %d adopted."
-        " Nothing was changed.",
-        report.feed,
-        window,
-        report.wanted,
-        len(report.batches),
-        len(report.adopted),
+        yield logging.INFO, "The window's plan was made before, and is read again."
+    yield (
+        logging.INFO,
+        f"A dry run of feed {report.feed}{window}: {report.wanted} offsets are due;"
+        f" {len(report.batches)} batches would be planned, {len(report.adopted)} adopted. Nothing"
+        " was changed.",
     )
-    for warning in report.warnings:
-        log.warning("%s", warning)
+    yield from ((logging.WARNING, warning) for warning in report.warnings)
     if report.left:
-        log.info("%d due offsets would be left to the next run, by the limits of one.", report.left)
+        words = f"{report.left} due offsets would be left to the next run, by the limits of one."
+        yield logging.INFO, words
     for number, batch in enumerate(report.all_batches, start=1):
+        under = f" under window {batch.window}" if batch.window else ""
         ranges = "; ".join(str(each.offsets) for each in batch.ranges[:20])
         left_out = len(batch.ranges) - 20
-        log.info(
-            "Batch %d%s: %d offsets in %d partitions: %s%s",
-            number,
-            f" under window {batch.window}" if batch.window else "",
-            batch.span,
-            len(batch.ranges),
-            ranges,
-            f"; and {left_out} more" if left_out > 0 else "",
+        more = f"; and {left_out} more" if left_out > 0 else ""
+        yield (
+            logging.INFO,
+            f"Batch {number}{under}: {batch.span} offsets in {len(batch.ranges)} partitions:"
+            f" {ranges}{more}",
         )
-    for finding in report.findings:
-        log.warning("Found: %s", finding)
+    for trouble in troubles_among(report.findings):
+        yield logging.WARNING, f"Found: {trouble}"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from airflow.sdk import BaseOperatorLink
-from airflow.sdk.configuration import conf
+
+from tallystick.orchestration.airflow_releases import conf
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -23,6 +24,11 @@ class PageLink(BaseOperatorLink):
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """The address of the run's tab; below Airflow's own address, or it opens another tab."""
-        above = conf.get("api", "base_url", fallback="").rstrip("/")
-        run = quote(ti_key.run_id, safe="")
-        return f"{above}/dags/{quote(ti_key.dag_id, safe='')}/runs/{run}/plugin/{RUN_ROUTE}"
+        return page_of_run(ti_key.dag_id, ti_key.run_id)
+
+
+def page_of_run(dag_id: str, run_id: str) -> str:
+    """The address of the run's tab; without a host where Airflow's own is not configured."""
+    above = conf.get("api", "base_url", fallback="").rstrip("/")
+    run = quote(run_id, safe="")
+    return f"{above}/dags/{quote(dag_id, safe='')}/runs/{run}/plugin/{RUN_ROUTE}"

@@ -5,15 +5,22 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from airflow.sdk import DAG, Asset, CronTriggerTimetable
+from airflow.sdk import DAG, Asset
 from airflow.sdk.bases.xcom import BaseXCom
-from airflow.sdk.exceptions import AirflowException, DownstreamTasksSkipped
 
+from tallystick.errors import CheckFailed
+from tallystick.orchestration.airflow_releases import (
+    AirflowException,
+    CronTriggerTimetable,
+    DownstreamTasksSkipped,
+)
+from tallystick.orchestration.completing import announce_complete_after
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.dag_ids import RECONCILE, dag_id_of
-from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.failures import failed_check, in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
+from tallystick.orchestration.notifying import notify_after
 from tallystick.orchestration.run_context import Context, owner_of
 from tallystick.settings.feed import Feed
 
@@ -53,7 +60,10 @@ def reconcile_dag(feed: Feed) -> DAG:
             work=reconcile,
             outlets=[verdict_asset_of(feed.name)],
         )
-        look >> FeedTask(task_id=JUDGE_TASK, feed=feed, work=judge)
+        judged = FeedTask(task_id=JUDGE_TASK, feed=feed, work=judge)
+        look >> judged
+        announce_complete_after(feed, judged)
+        notify_after(feed, judged)
     return dag
 
 
@@ -66,10 +76,11 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     """
     # Workflows and reports take a second, which a DAG file must not wait for.
     from tallystick.domain.batches.paths import report_page
+    from tallystick.domain.report.troubles import troubles_among
     from tallystick.domain.rules.findings import Level
     from tallystick.domain.rules.outcomes import Outcome, outcome_of
-    from tallystick.domain.rules.run_news import numbered
     from tallystick.report.faces import face_of
+    from tallystick.workflows.landing import checking
     from tallystick.workflows.reconciling import reconciliation, reporting
 
     with in_airflow_terms(), services_of(feed) as services:
@@ -96,11 +107,13 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         raise AirflowException(
             f"Feed {feed.name}: {failing[0]} A part of the report is UNKNOWN; Airflow asks again."
         )
-    context["ti"].xcom_push(FAILING, numbered(failing, on_record))
+    failure = checking.failure(feed.name, failing, on_record, fail_on)
+    context["ti"].xcom_push(FAILING, list(failure.args) if failure else None)
     up_to = document.complete_up_to.isoformat() if document.complete_up_to else None
     summary = {
         "verdict": found.verdict.value,
         "finding_count": len(found.findings),
+        "trouble_count": len(troubles_among(found.findings)),
         "complete_up_to": up_to,
         "report": number,
     }
@@ -113,11 +126,9 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
 
 def judge(feed: Feed, context: Context) -> None:
     """Fail on what reconcile has found, where the feed says so."""
-    from tallystick.workflows.landing import checking
-
     failing = context["ti"].xcom_pull(task_ids=RECONCILE_TASK, key=FAILING)
-    with in_airflow_terms():
-        checking.require_none_failing(feed.name, failing or ())
+    if failing:
+        raise failed_check(CheckFailed(*failing), context)
 
 
 _WORDS = """\

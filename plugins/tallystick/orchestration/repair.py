@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from airflow.sdk import DAG, Param, TriggerRule
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tallystick.domain.identities import BatchId
 from tallystick.domain.plain_json import from_plain, to_plain
-from tallystick.errors import ConfigurationError
+from tallystick.orchestration import dry_run
+from tallystick.orchestration.airflow_releases import AirflowFailException, AirflowSkipException
 from tallystick.orchestration.batch_tasks import batch_tasks
+from tallystick.orchestration.completing import announce_complete_after
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
+from tallystick.orchestration.notifying import notify_after
+from tallystick.orchestration.repair_conf import DIGESTS, NUMBERS, digests_of, numbers_of
 from tallystick.orchestration.run_context import (
     Context,
     failed_tasks,
@@ -34,7 +35,6 @@ _BEGIN: Final = "begin"
 _SETTLE: Final = "settle"
 _STEPS: Final = "steps"
 """By this key the first task hands the last one what it decided for storage."""
-_NUMBERS: Final = r"^\s*(\d+\s*(,\s*\d+\s*)*)?$"
 
 
 def repair_dag(feed: Feed) -> DAG:
@@ -55,37 +55,41 @@ def repair_dag(feed: Feed) -> DAG:
             task_id=_SETTLE, feed=feed, work=settle_repair, trigger_rule=TriggerRule.ALL_DONE
         )
         batch_tasks(feed).expand(batch_id=begin.output) >> settle
-    dag.params = _form()  # after the tasks, as in ingest
+        announce_complete_after(feed, settle)
+        notify_after(feed, settle)
+    dag.params = repair_form()  # after the tasks, as in ingest
     return dag
 
 
-def _form() -> dict[str, Param]:
+def repair_form() -> dict[str, Param]:
+    """The parameters of a repair."""
     return {
         "findings": Param(
             None,
             type=["null", "string"],
-            pattern=_NUMBERS,
+            pattern=NUMBERS,
             title="Findings",
             description="Their numbers, separated by commas. Empty: all that are open. A new"
             " generation of a log that was cut is opened, a file that nobody can bring back is"
             " given up, one that was moved is moved back, and a stray that may be the only copy"
             " of its rows is moved to quarantine, only for a finding named here.",
         ),
+        "evidence": Param(
+            None,
+            type=["null", "string"],
+            pattern=DIGESTS,
+            title="Evidence",
+            description="The digests of the evidence that was read, separated by commas, one for"
+            " each finding named above. If one has another by now, nothing is done. Empty: not"
+            " compared.",
+        ),
         "dry_run": Param(
             True,
             type="boolean",
             title="Dry run",
-            description="Say in the log of the task begin what would be done; change nothing.",
+            description="Show on the run's tab Tallystick what would be done; change nothing.",
         ),
     }
-
-
-def numbers_of(params: Mapping[str, Any]) -> tuple[int, ...]:
-    """The findings that the form names; raises ConfigurationError for a text that names none."""
-    text = str(params.get("findings") or "")
-    if not re.fullmatch(_NUMBERS, text):
-        raise ConfigurationError("findings", text, "numbers separated by commas, or nothing")
-    return tuple(int(each) for each in re.findall(r"\d+", text))
 
 
 def begin_repair(feed: Feed, context: Context) -> list[str]:
@@ -93,19 +97,19 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
     from tallystick.workflows.committing import publishing
     from tallystick.workflows.landing.run import noted
     from tallystick.workflows.repairing import repair as repairing
-    from tallystick.workflows.repairing.telling import tell
+    from tallystick.workflows.repairing.telling import plan_lines
 
     with in_airflow_terms(), services_of(feed) as services:
-        numbers = numbers_of(context["params"])
+        numbers, digests = numbers_of(context["params"]), digests_of(context["params"])
         if is_dry_run(context):
-            report = repairing.dry_repair(services, numbers)
-            tell(report.feed, report.plan)
+            report = repairing.dry_repair(services, numbers, digests=digests)
+            dry_run.show(context, plan_lines(report.feed, report.plan))
             log.info("A dry run: nothing was changed. Untick it to repair.")
             return []
         # What can't be published may be what is to be repaired; settle tries again, and tells.
         with noted([]):
             publishing.finish(services, owner_of(context))
-        begun = repairing.begin_repair(services, numbers, owner_of(context))
+        begun = repairing.begin_repair(services, numbers, owner_of(context), digests)
     context["ti"].xcom_push(key=_STEPS, value=to_plain(begun.plan.in_storage))
     return [str(each.batch_id) for each in begun.batches]
 
@@ -164,7 +168,8 @@ missing or damaged are landed again from Kafka, file by file, and only where Kaf
 until the new batch commits, nothing changes. Stray files whose rows are committed are moved out
 of the readers' directories, and kept. What can't be mended is named with its reason.
 
-**Dry run** is ticked at first: look at the log of the task `begin`, then untick it. `./tallystick
-findings {feed}` lists the findings with their numbers, `./tallystick repair {feed} --dry-run`
-says the same as the dry run.
+**The page of a finding does all this**: the tab Tallystick of this DAG lists the findings. The
+button of each one shows what a repair would do, then does it. In the form here **Dry run** is
+ticked at first: the tab Tallystick of the run shows the plan; then trigger again without it.
+`./tallystick repair {feed} --dry-run` says the same.
 """

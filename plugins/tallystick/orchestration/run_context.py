@@ -81,24 +81,30 @@ def window_of(feed: str, context: Context) -> Window | None:
 
 def failed_tasks(context: Context) -> list[str]:
     """The tasks of this run that have failed, or could not start because another one had."""
-    ti = context["ti"]
+    mine, whole = context["ti"].task_id, context["dag"].task_dict
     found = []
-    for each in ti.get_task_breadcrumbs(ti.dag_id, ti.run_id):
-        if each["state"] in _FAILED and each["task_id"] != ti.task_id:
-            index = "" if each["map_index"] < 0 else f"[{each['map_index']}]"
-            found.append(f"{each['task_id']}{index} ({each['state']})")
-    return found
+    for name, state in _states(context).items():
+        if state in _FAILED and name != mine:
+            task_id, _, index = (name, "", "-1") if name in whole else name.rpartition("_")
+            found.append((task_id, int(index), state))
+    return [
+        f"{task_id}{'' if index < 0 else f'[{index}]'} ({state})"
+        for task_id, index, state in sorted(found)
+    ]
 
 
 def state_of(task_id: str, context: Context) -> str | None:
-    """How a task of this run has ended, one that is not mapped; None while it has not."""
+    """The state of a task of this run, one that is not mapped; None while it has none."""
+    return _states(context).get(task_id)
+
+
+def _states(context: Context) -> Mapping[str, str | None]:
+    """The state of each task of this run by name; Airflow adds _INDEX to that of a mapped one."""
     ti = context["ti"]
-    states = [
-        each["state"]
-        for each in ti.get_task_breadcrumbs(ti.dag_id, ti.run_id)
-        if each["task_id"] == task_id
-    ]
-    return states[-1] if states else None
+    found: Mapping[str, Mapping[str, str | None]] = ti.get_task_states(
+        dag_id=ti.dag_id, run_ids=[ti.run_id]
+    )
+    return found.get(ti.run_id, {})
 
 
 def _plain(instant: datetime) -> datetime:

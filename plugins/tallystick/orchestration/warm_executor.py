@@ -12,15 +12,13 @@ from typing import Final
 from airflow.executors.local_executor import LocalExecutor
 
 LIBRARIES: Final = (
-    # What Airflow imports in each task's own process, and for our operators.
+    # What Airflow imports in each task's own process.
     "airflow.dag_processing.dagbag",
-    "airflow.providers.apache.spark.operators.spark_submit",
     "airflow.sdk.execution_time.supervisor",
     "confluent_kafka",
     "hdfs",
     "kafka.net.compat",
     "pandas",
-    "plotly.offline",
     "psycopg",
     "pyarrow.parquet",
     "pydantic",

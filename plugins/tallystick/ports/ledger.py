@@ -12,11 +12,14 @@ from tallystick.ports.attempts import AttemptsRecord
 from tallystick.ports.batches import BatchesRecord
 from tallystick.ports.evidence import EvidenceRecord
 from tallystick.ports.findings import FindingsRecord
+from tallystick.ports.metrics import MetricsRecord
+from tallystick.ports.news import NewsRecord
 from tallystick.ports.overview import OverviewRecord
 from tallystick.ports.planning import PlanningRecord
 from tallystick.ports.proofs import ProofsRecord
 from tallystick.ports.reports import ReportsRecord
 from tallystick.ports.scrubs import ScrubsRecord
+from tallystick.ports.waivers import WaiversRecord
 
 
 class Ledger(
@@ -25,10 +28,13 @@ class Ledger(
     BatchesRecord,
     EvidenceRecord,
     FindingsRecord,
+    MetricsRecord,
+    NewsRecord,
     OverviewRecord,
     ProofsRecord,
     ReportsRecord,
     ScrubsRecord,
+    WaiversRecord,
     Protocol,
 ):
     """The record of what was claimed, committed and lost.

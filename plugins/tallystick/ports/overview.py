@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
@@ -27,6 +27,8 @@ class ReportHead:
     taken_at: datetime
     verdict: Verdict
     complete_up_to: datetime | None
+    made_by: Owner | None
+    """The run that has made it; None for one that was made by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,16 @@ class OverviewRecord(Protocol):
         """What this run has planned, landed, published, found and reported; so many batches at
         most.
         """
+        ...
+
+    def report_heads(
+        self, feed: FeedName, *, before: int | None = None, most: int
+    ) -> Sequence[ReportHead]:
+        """The feed's newest stored reports, or those before a number; newest first."""
+        ...
+
+    def report_value(self, feed: FeedName, number: int) -> Mapping[str, Any] | None:
+        """What the next method's text says, as plain values."""
         ...
 
     def report_text(self, feed: FeedName, number: int) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
+from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.ports.progress import Told, unheard
 
 
@@ -33,7 +34,7 @@ class ScrubOrder:
     scrub_id: str
     plan_uri: str
     """Full URI of scrub.json."""
-    plan_text: str = field(kw_only=True, repr=False)
+    plan: ScrubPlan = field(kw_only=True, repr=False)
     """What is written there."""
     told: Told = field(default=unheard, compare=False, repr=False)
     """Hears how far it has come, as far as the engine says."""

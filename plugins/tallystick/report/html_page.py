@@ -13,20 +13,22 @@ from functools import cache
 from hashlib import sha256
 from typing import Final
 
-from jinja2 import Template
+from jinja2 import PackageLoader, Template
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from tallystick.domain.batches.states import HoleClass
-from tallystick.domain.report.document import PartitionPart, ReportDocument
+from tallystick.domain.report.document import PartitionPart
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.troubles import Trouble, named_findings, troubles_of
 from tallystick.domain.verdicts import Verdict
+from tallystick.report.charts.drawn import drawn
 from tallystick.report.frames import Report
 from tallystick.report.plain_text import compared_lines
-from tallystick.report.safe_text import script_json, visible_lines
+from tallystick.report.safe_text import visible_lines
 from tallystick.report.templating import environment, page_asset
 from tallystick.report.wording import (
     duration_text,
+    extent_text,
     grouped,
     instant_text,
     interval_text,
@@ -35,18 +37,20 @@ from tallystick.report.wording import (
 
 _SHOWN_FINDINGS: Final = 8
 _WRITTEN_FINDINGS: Final = 200
+_WRITTEN_PLACES: Final = 50
 _WRITTEN_PARTITIONS: Final = 50
 _VERDICTS: Final = tuple(Verdict)
 
 
 def html_page(report: Report) -> str:
-    """The page: what can be read without scripts first, then charts and what is too long for it."""
+    """The page: first what needs no script, then what is too long for it."""
     document = report.document
-    findings = [finding_cells(each) for each in document.findings]
+    troubles = troubles_of(document.findings)
+    findings = [trouble_cells(each) for each in troubles]
     by_number = {each.partition: each for each in document.partitions}
     partitions = [partition_cells(by_number[each]) for each in report.partitions["partition"]]
     counts = {
-        verdict: sum(1 for each in document.findings if each.standing_verdict is verdict)
+        verdict: sum(1 for each in troubles if each.verdict is verdict)
         for verdict in reversed(_VERDICTS)
     }
     return _template().render(
@@ -54,26 +58,40 @@ def html_page(report: Report) -> str:
         counts={verdict: count for verdict, count in counts.items() if count},
         findings=findings[:_WRITTEN_FINDINGS],
         shown_findings=_SHOWN_FINDINGS,
-        finding_total=len(findings),
+        trouble_total=len(troubles),
         compared_lines=list(compared_lines(document)),
         partition_headers=_PARTITION_HEADERS,
         partitions=partitions[:_WRITTEN_PARTITIONS],
         partition_total=len(partitions),
-        cells_shown=sorted(
-            {cell for each in document.coverage.blocks for cell in each.verdicts},
-            key=_VERDICTS.index,
+        drawn=drawn(
+            document.taken_at, document.coverage, document.columns, document.band, document.ages
         ),
-        data=Markup(script_json(_chart_data(document))),
         rest=_packed({"findings": findings[_WRITTEN_FINDINGS:], "partitions": partitions}),
         style=Markup(page_asset("page.css")),
         script=Markup(page_asset("page.js")),
-        library=Markup(_library()),
-        policy=_policy(_library(), page_asset("page.js")),
+        plots=Markup(page_asset("plots.js")),
+        policy=_policy(page_asset("plots.js"), page_asset("page.js")),
     )
 
 
-def finding_cells(finding: FindingPart) -> dict[str, str]:
-    """A finding in texts, for the template and for the script alike."""
+def trouble_cells(trouble: Trouble) -> dict[str, str]:
+    """A trouble in texts, for the template and for the script alike."""
+    worst = trouble.worst
+    numbers = f", {named_findings(trouble.numbers)}" if trouble.numbers else ""
+    cells = {
+        "verdict": trouble.verdict.value,
+        "title": f"{', '.join(f'{each.code} {each.name}' for each in trouble.by_rule)}{numbers}",
+        "place": extent_text(trouble),
+        "cause": " ".join(each.cause for each in trouble.by_rule),
+        "next": " ".join(trouble.next_steps),
+        "seen": _seen(worst) if len(trouble.findings) == 1 else _each_place(trouble),
+        "subject": worst.subject,
+        "evidence": _evidence(trouble),
+    }
+    return {name: visible_lines(text) for name, text in cells.items()}  # the script has no filter
+
+
+def _seen(finding: FindingPart) -> str:
     seen = [
         f"level {finding.level.value}",
         *([f"generation {finding.generation}"] if finding.generation is not None else []),
@@ -82,20 +100,28 @@ def finding_cells(finding: FindingPart) -> dict[str, str]:
           if finding.last_confirmed_at else []),
         *(["not on record"] if finding.number is None else []),
     ]  # fmt: skip
-    number = "" if finding.number is None else f", finding {finding.number}"
-    cells = {
-        "verdict": finding.standing_verdict.value,
-        "title": f"{finding.code} {finding.name}{number}",
-        "place": place_text(finding),
-        "cause": finding.cause,
-        "next": "" if finding.is_waived else finding.next_step,
-        "seen": ", ".join(seen),
-        "subject": finding.subject,
-        "evidence": json.dumps(finding.evidence, indent=1, sort_keys=True, ensure_ascii=False)
-        if finding.evidence
-        else "",
-    }
-    return {name: visible_lines(text) for name, text in cells.items()}  # the script has no filter
+    return ", ".join(seen)
+
+
+def _each_place(trouble: Trouble) -> str:
+    """Each finding in a line: its number, its place, and when it was seen."""
+    lines = [
+        f"{'not on record' if each.number is None else each.number}: {each.code}"
+        f" {place_text(each)}, {_seen(each)}"
+        for each in trouble.findings[:_WRITTEN_PLACES]
+    ]
+    left = len(trouble.findings) - len(lines)
+    return "\n".join([*lines, *([f"and {grouped(left)} more"] if left else [])])
+
+
+def _evidence(trouble: Trouble) -> str:
+    """What each finding rests on, each evidence once."""
+    shown = (
+        json.dumps(each.evidence, indent=1, sort_keys=True, ensure_ascii=False)
+        for each in trouble.findings[:_WRITTEN_PLACES]
+        if each.evidence
+    )
+    return "\n".join(dict.fromkeys(shown))
 
 
 _PARTITION_HEADERS: Final = (
@@ -130,39 +156,6 @@ def partition_cells(part: PartitionPart) -> list[str]:
     return [visible_lines(each) for each in cells]
 
 
-def _chart_data(document: ReportDocument) -> dict[str, object]:
-    """Numbers, instants and verdicts: no text from outside goes near the charts."""
-    coverage = document.coverage
-    return {
-        "verdicts": [each.value for each in _VERDICTS],
-        "edges": [each.isoformat() for each in coverage.edges],
-        "blocks": [[each.first_partition, each.last_partition] for each in coverage.blocks],
-        "cells": [
-            "".join(str(_VERDICTS.index(cell)) for cell in each.verdicts)
-            for each in coverage.blocks
-        ],
-        "counts": [each.counts for each in coverage.blocks],
-        "produced": [each.produced for each in document.columns],
-        "landed": [each.landed_offsets for each in document.columns],
-        "rows": [each.landed_rows for each in document.columns],
-        "holes": {
-            kind.value: [each.holes.get(kind.value, 0) for each in document.columns]
-            for kind in HoleClass
-        },
-        "band": {
-            "at": [each.looked_at.isoformat() for each in document.band],
-            "start": [each.log_start if each.is_whole else None for each in document.band],
-            "frontier": [each.frontier for each in document.band],
-            "stable": [each.last_stable if each.is_whole else None for each in document.band],
-            "until": [each.high_watermark if each.is_whole else None for each in document.band],
-        },
-        "ages": [
-            [each.level, each.from_seconds, each.until_seconds, each.batches, each.rows]
-            for each in document.ages
-        ],
-    }
-
-
 def _packed(value: object) -> str:
     """JSON, compressed: base64 holds nothing that a page could take for more than text."""
     text = json.dumps(value, separators=(",", ":")).encode()
@@ -184,11 +177,5 @@ def _digest(script: str) -> str:
 
 
 @cache
-def _library() -> str:
-    found: str = get_plotlyjs()
-    return found
-
-
-@cache
 def _template() -> Template:
-    return environment().from_string(page_asset("page.html"))
+    return environment(PackageLoader("tallystick.report", "page")).get_template("page.html")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from tallystick.domain.report.document import PartitionPart, ReportDocument
-from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.rules.findings import Level
 from tallystick.report.frames import WORST_FIRST, Report
 from tallystick.report.safe_text import visible
-from tallystick.report.wording import grouped, instant_text, place_text
+from tallystick.report.wording import grouped, instant_text, trouble_lines, troubles_text
 
-_MOST_FINDINGS: Final = 50
+_MOST_TROUBLES: Final = 50
 _MOST_PARTITIONS: Final = 20
 
 
@@ -70,7 +70,7 @@ def compared_lines(document: ReportDocument) -> Iterator[str]:
 
 def _complete(document: ReportDocument) -> str:
     if document.complete_up_to is None:
-        return "nothing is proven"
+        return "no time is proven"
     end = document.complete_window_end
     window = f", every window to {instant_text(end)}" if end else ""
     return instant_text(document.complete_up_to) + window
@@ -81,20 +81,13 @@ def _finding_lines(document: ReportDocument) -> Iterator[str]:
     if not document.findings:
         yield "Nothing found."
         return
-    yield f"{grouped(len(document.findings))} finding(s), worst first:"
-    for each in document.findings[:_MOST_FINDINGS]:
-        yield _finding_line(each)
-        if not each.is_waived:
-            yield f"  next: {each.next_step}"
-    left = len(document.findings) - _MOST_FINDINGS
+    troubles = troubles_of(document.findings)
+    yield f"{troubles_text(len(troubles), len(document.findings))}, worst first:"
+    for each in troubles[:_MOST_TROUBLES]:
+        yield from trouble_lines(each)
+    left = len(troubles) - _MOST_TROUBLES
     if left > 0:
         yield f"... and {grouped(left)} more, in the report's other forms."
-
-
-def _finding_line(finding: FindingPart) -> str:
-    number = f"#{finding.number} " if finding.number is not None else ""
-    said = f"{finding.standing_verdict.value} {finding.code} {finding.name}: {finding.cause}"
-    return f"{number}{place_text(finding)} {said}"
 
 
 def _partition_lines(report: Report) -> Iterator[str]:

@@ -5,7 +5,6 @@ Topics, headers, file names and errors of other programs may hold anything.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from typing import Final
 
@@ -55,14 +54,3 @@ def spreadsheet_cell(value: object) -> str:
     first = unicodedata.normalize("NFKC", value.lstrip()[:1])
     quote = "'" if first in _FORMULA_STARTS or value[:1] in _STRIPPED else ""
     return quote + visible(value)
-
-
-def script_json(value: object) -> str:
-    r"""JSON that may stand inside a script element, whatever its texts hold.
-
-    >>> script_json("</script>\u2028")
-    '"\\u003c/script\\u003e\\u2028"'
-    """
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    # ASCII already: only these begin a tag, an entity or a comment.
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -11,10 +11,13 @@ from markupsafe import Markup
 from tallystick.report.safe_text import visible_lines
 from tallystick.report.wording import (
     duration_text,
+    extent_text,
     grouped,
     instant_text,
     interval_text,
     place_text,
+    places_text,
+    troubles_text,
 )
 
 
@@ -32,7 +35,10 @@ def environment(loader: BaseLoader | None = None) -> Environment:
     made.filters["grouped"] = grouped
     made.filters["duration"] = duration_text
     made.filters["place"] = place_text
+    made.filters["extent"] = extent_text
+    made.filters["places"] = places_text
     made.globals["interval"] = interval_text
+    made.globals["troubles_text"] = troubles_text
     return made
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.troubles import Trouble, named_findings
+
+_MOST_PLACES: Final = 6
 
 
 def instant_text(instant: datetime | None) -> str:
@@ -48,3 +53,56 @@ def place_text(finding: FindingPart) -> str:
     topic, partition = finding.topic, finding.partition
     place = topic if partition is None else f"{topic}-{partition}"
     return f"{place} {interval_text(finding.from_offset, finding.until_offset)}".rstrip()
+
+
+def places_text(findings: Sequence[FindingPart], most: int = _MOST_PLACES) -> str:
+    """Where the findings are, each place once; those beyond the bound are counted."""
+    places = list(
+        dict.fromkeys(place_text(each) for each in findings if each.partition is not None)
+    )
+    left = len(places) - most
+    more = f" and {grouped(left)} more" if left > 0 else ""
+    return ", ".join(places[:most]) + more
+
+
+def extent_text(trouble: Trouble) -> str:
+    """Where the trouble is, in few words: its one place, or of how many it is made."""
+    if len(trouble.findings) == 1:
+        return place_text(trouble.worst)
+    intervals = {place_text(each) for each in trouble.findings if each.partition is not None}
+    partitions = {each.partition for each in trouble.findings if each.partition is not None}
+    if not intervals:
+        return f"{trouble.worst.topic}, {grouped(len(trouble.findings))} findings"
+    if len(intervals) == 1:
+        return intervals.pop()
+    many = "1 partition" if len(partitions) == 1 else f"{grouped(len(partitions))} partitions"
+    return f"{trouble.worst.topic}, {grouped(len(intervals))} intervals of {many}"
+
+
+def trouble_words(trouble: Trouble) -> list[str]:
+    """What the trouble is and where, in one line or more."""
+    worst = trouble.worst
+    numbered = f"{named_findings(trouble.numbers)}: " if trouble.numbers else ""
+    said = f"{trouble.verdict.value}  {worst.code} {worst.name}: {worst.cause}"
+    lines = [f"{numbered}{extent_text(trouble)}  {said}"]
+    lines += [f"  and {each.code} {each.name}: {each.cause}" for each in trouble.by_rule[1:]]
+    if places_text(trouble.findings) not in ("", extent_text(trouble)):
+        lines.append(f"  where: {places_text(trouble.findings)}")
+    return lines
+
+
+def trouble_lines(trouble: Trouble) -> list[str]:
+    """The same, and what to do next, unless it is accepted or closed."""
+    return [*trouble_words(trouble), *(f"  next: {each}" for each in trouble.next_steps)]
+
+
+def troubles_text(troubles: int | None, findings: int) -> str:
+    """How many troubles, and findings where that is another number; these alone for None.
+
+    >>> troubles_text(1, 1), troubles_text(2, 13), troubles_text(None, 5000)
+    ('1 trouble', '2 troubles (13 findings)', '5 000 findings')
+    """
+    if troubles is None:
+        return f"{grouped(findings)} findings"
+    many = "1 trouble" if troubles == 1 else f"{grouped(troubles)} troubles"
+    return many if troubles == findings else f"{many} ({grouped(findings)} findings)"

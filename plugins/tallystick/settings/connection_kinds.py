@@ -111,7 +111,7 @@ class SparkConnection:
 
     @classmethod
     def of(cls, connection: Connection) -> SparkConnection:
-        """By the rules of Airflow's Spark provider, so both ways of landing use the same master.
+        """By the rules of Airflow's Spark provider: a connection made for it names the same master.
 
         A host with a scheme, or without a port, is the master as it is; host and port are a
         standalone master. Nothing ever becomes `yarn` by default.

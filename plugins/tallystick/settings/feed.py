@@ -18,6 +18,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     PlainSerializer,
     ValidationInfo,
     field_validator,
@@ -143,6 +144,12 @@ class Source(Section):
         Accepted("earliest, latest, or an instant such as 2026-11-01T00:00:00Z"),
     ] = "earliest"
     """Asked for the feed's very first plan only; an instant is in UTC."""
+    export_group: Annotated[
+        str | None,
+        Field(pattern=r"^[A-Za-z0-9._-]{1,255}$"),
+        Accepted("a consumer group of its own: 1 to 255 of a-z, A-Z, 0-9, '.', '_', '-'"),
+    ] = None
+    """Shows tools that watch lag what is landed; None: nothing is committed to Kafka."""
 
 
 class Schedule(Section):
@@ -272,6 +279,36 @@ class ReconcileSettings(Section):
     """Verdicts on which a reconcile run in Airflow fails; the others are told in its report."""
 
 
+class NotifierSettings(Section):
+    """A notifier of Airflow's, told what is new of the feed and what is over."""
+
+    notifier: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$"),
+        Accepted(
+            "a notifier's class such as airflow.providers.smtp.notifications.smtp.SmtpNotifier"
+        ),
+    ]
+    arguments: Annotated[
+        Mapping[str, JsonValue], Accepted("the arguments of that class, each a name and a value")
+    ] = Field(default_factory=dict)
+
+    @field_validator("arguments", mode="after")
+    @classmethod
+    def _no_secret(cls, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        if _carries_secret(value):
+            raise _refused("it looks like a secret: name an Airflow connection that holds it")
+        return value
+
+
+def _carries_secret(value: object, key: str = "") -> bool:
+    if isinstance(value, Mapping):
+        return any(_carries_secret(each, str(name)) for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return any(_carries_secret(each, key) for each in value)
+    return isinstance(value, str) and spark_conf.carries_secret(key, value)
+
+
 class Feed(Section):
     """One feed, as its file says."""
 
@@ -287,3 +324,10 @@ class Feed(Section):
     target: Target
     spark: SparkSettings = SparkSettings()
     reconcile: ReconcileSettings = ReconcileSettings()
+    notify: Annotated[
+        tuple[NotifierSettings, ...],
+        Accepted("a list of notifiers, each with notifier and arguments"),
+        Field(strict=False),
+    ] = ()
+    complete_within: Duration | None = None
+    """How long after its end a window may take to be complete; None: nobody waits for it."""

@@ -6,7 +6,7 @@ DAG processor runs this every 30 seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from tallystick.errors import ConfigurationError, FeedFileInvalid, FeedUnknown
 from tallystick.settings.feed import Feed
 from tallystick.settings.problems import FeedProblem, problems_of_document, problems_of_values
-from tallystick.settings.yaml_lines import YamlDocument, parse
+from tallystick.settings.yaml_lines import KeyPath, YamlDocument, parse
 
 FOLDER_VARIABLE: Final = "TALLYSTICK_FEEDS"
 DEFAULT_FOLDER: Final = Path(__file__).resolve().parents[3] / "dags" / "feeds"
@@ -38,12 +38,27 @@ class FeedFolder:
 
 
 def feeds_folder(environ: Mapping[str, str]) -> Path:
-    """The folder that TALLYSTICK_FEEDS names, else the repository's dags/feeds."""
+    """The folder that TALLYSTICK_FEEDS names, else the checkout's dags/feeds.
+
+    Raises ConfigurationError where the package was installed without a checkout around it.
+    """
     named = environ.get(FOLDER_VARIABLE)
-    return Path(named).expanduser() if named else DEFAULT_FOLDER
+    if named:
+        return Path(named).expanduser()
+    if not DEFAULT_FOLDER.is_dir():
+        raise ConfigurationError(FOLDER_VARIABLE, None, "the path of the folder of feed files")
+    return DEFAULT_FOLDER
 
 
-def read_feeds(folder: Path) -> FeedFolder:
+Further: TypeAlias = Callable[[Feed], Iterable[tuple[KeyPath, str, str]]]
+"""A check that needs more than the file: key, what is wrong with it, what is accepted."""
+
+
+def _no_further(_: Feed) -> Iterable[tuple[KeyPath, str, str]]:
+    return ()
+
+
+def read_feeds(folder: Path, further: Further = _no_further) -> FeedFolder:
     """All feeds and all problems; raises ConfigurationError if there is no such folder."""
     feeds: dict[str, Feed] = {}
     paths: dict[str, Path] = {}
@@ -52,6 +67,8 @@ def read_feeds(folder: Path) -> FeedFolder:
         found = _read_file(path)
         if not isinstance(found, Feed):
             problems.extend(found)
+        elif troubles := list(further(found)):
+            problems.extend(_further_problems(path, troubles))
         elif found.name in feeds:
             words = "is not accepted: another file of this folder declares the feed already"
             problems.append(FeedProblem(shown_path(path), 1, "feed", words, repr(found.name)))
@@ -129,6 +146,17 @@ def feed_file(folder: Path, name: str) -> Path:
         words = f"{shown_path(mine[0])} declares the same feed: keep one of them"
         raise FeedFileInvalid([f"{shown_path(mine[1])}: {words}"])
     return mine[0]
+
+
+def _further_problems(
+    path: Path, troubles: Iterable[tuple[KeyPath, str, str]]
+) -> Iterator[FeedProblem]:
+    document = parse(path.read_bytes(), verbatim=_VERBATIM)
+    for key, words, accepted in troubles:
+        shown = document.texts.get(key)
+        dotted = ".".join(map(str, key))
+        line = document.line_of(key)
+        yield FeedProblem(shown_path(path), line, dotted, words, shown and repr(shown), accepted)
 
 
 def _others(name: str, names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -79,6 +79,8 @@ def _key_path(location: KeyPath) -> KeyPath:
     model: type[BaseModel] | None = Feed
     for step in location:
         path.append(step)
+        if isinstance(step, int):  # an item of a list of sections, whose keys come next
+            continue
         field = _field(model, step)
         model = field.section if field else None
         if field is not None and model is None and not field.is_mapping:
@@ -149,13 +151,15 @@ def _fields(model: type[BaseModel] | None) -> Iterator[_Field]:
     """The model's fields under the names that a file uses."""
     for name, info in (model.model_fields if model else {}).items():
         kind: Any = info.annotation
+        if get_origin(kind) is tuple:
+            kind = get_args(kind)[0]
         is_section = isinstance(kind, type) and issubclass(kind, BaseModel)
         words = next((each.words for each in info.metadata if isinstance(each, Accepted)), None)
         yield _Field(
             info.alias or name,
             kind if is_section else None,
-            name == "conf",
-            "a section of keys" if is_section else words,
+            name in ("conf", "arguments"),
+            words or ("a section of keys" if is_section else None),
         )
 
 
@@ -163,8 +167,9 @@ def _known_keys(path: KeyPath) -> list[str]:
     """The keys that the section at this path may have."""
     model: type[BaseModel] | None = Feed
     for step in path:
-        field = _field(model, step)
-        model = field.section if field else None
+        if isinstance(step, str):
+            field = _field(model, step)
+            model = field.section if field else None
     return [each.name for each in _fields(model)]
 
 
@@ -175,6 +180,8 @@ def _accepted(path: KeyPath) -> str | None:
     for step in path:
         if found is not None and found.is_mapping:
             return None
+        if isinstance(step, int):
+            continue
         found = _field(model, step)
         model = found.section if found else None
     return found.accepted if found else "a mapping of keys, as in dags/feeds/orders.yaml"

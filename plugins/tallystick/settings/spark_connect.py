@@ -1,6 +1,6 @@
 """What a connection to a Spark Connect server means: checked and typed. Opens nothing.
 
-By the rules of Airflow's Spark provider (SparkConnectHook), so both ways of landing use the same
+By the rules of Airflow's Spark provider (SparkConnectHook): a connection made for it names the same
 server: host, port, login (the user's id), password (the token), the extra's `use_ssl`.
 """
 

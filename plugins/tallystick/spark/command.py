@@ -59,7 +59,7 @@ class SubmitCommand:
 
     place: SparkPlace
     application: str
-    """Path of spark_jobs/land.py or scrub.py."""
+    """Path of one of spark_jobs/."""
     name: str
     plan_uri: str
     conf: Mapping[str, str]

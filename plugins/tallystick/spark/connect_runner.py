@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.batches.landing import LandingPlan
-from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
@@ -32,6 +32,7 @@ from tallystick.spark.connect_server import ConnectServer, OpenSession, session_
 from tallystick.spark.known_row import require_own_functions
 from tallystick.spark.landing import land
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
+from tallystick.spark.session_settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,12 +111,18 @@ class ConnectRunner:
             _failing(ScrubFailed, order.scrub_id, session_id),
             self._working(session_id, work, order.plan_uri, reads_kafka=False) as (spark, _),
         ):
-            plan = ScrubPlan.from_json(order.plan_text)
+            plan = order.plan
             size = sum(each.length_bytes for each in plan.files)
-            with tasks_counted(spark, partial(_tell_scrubbed, order.told, size)):
-                found = scrubbing.scrub(spark, plan, is_no_file=is_lost)
-            require_own_functions(spark)
-            scrubbing.write_result(spark, plan, found)
+            # Set once: what follows finds them as it needs them, and changes none.
+            with session_settings(spark, scrubbing.SESSION_SETTINGS):
+                with tasks_counted(spark, partial(_tell_scrubbed, order.told, size)):
+                    found = scrubbing.scrub(spark, plan, is_no_file=is_lost)
+                with ThreadPoolExecutor(2, thread_name_prefix="scrub") as pool:
+                    asked = pool.submit(require_own_functions, spark)
+                    written = pool.submit(scrubbing.write_result, spark, plan, found)
+                # Nobody reads the result of a scrub that fails.
+                asked.result()
+                written.result()
 
     @contextmanager
     def _working(

@@ -25,8 +25,8 @@ def require_jars(place: SparkPlace) -> None:
         raise ConfigurationError(
             "extra jars",
             ", ".join(missing),
-            "full paths of files on this machine; the sandbox's are fetched by ./tallystick land"
-            " and ./tallystick sandbox up",
+            "full paths of files on this machine; `tallystick jars DIR` fetches them, and the"
+            " sandbox has them after ./tallystick land or ./tallystick sandbox up",
             where="the Spark connection",
         )
 

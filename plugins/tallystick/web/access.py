@@ -5,7 +5,7 @@ The only module that touches Airflow's security. A plugin's app is open to every
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -16,7 +16,7 @@ from fastapi import Depends, HTTPException, Request, status
 from fastapi.concurrency import run_in_threadpool
 
 from tallystick.domain.identities import FeedName
-from tallystick.orchestration.dag_ids import INGEST, dag_id_of
+from tallystick.orchestration.dag_ids import INGEST, REPAIR, dag_id_of
 
 User: TypeAlias = Any
 """Of whichever auth manager Airflow has."""
@@ -37,7 +37,9 @@ async def reader(request: Request) -> User:
     try:
         return await get_user(request, None, None)
     except HTTPException as refusal:
-        url = get_auth_manager().get_url_login(next_url=str(request.url))
+        # A form is not sent again after the log-in: its page is shown.
+        page = request.url if request.method == "GET" else request.base_url
+        url = get_auth_manager().get_url_login(next_url=str(page))
         raise LoginNeeded(url) from refusal
 
 
@@ -54,8 +56,27 @@ async def require_visible(user: User, feed: FeedName) -> None:
 
 async def require_run_visible(user: User, dag_id: str) -> None:
     """The same for the runs of a DAG."""
-    if not await run_in_threadpool(_may_read, user, dag_id, DagAccessEntity.RUN):
+    if not await run_in_threadpool(_may, "GET", user, dag_id, DagAccessEntity.RUN):
         raise not_found(f"DAG {dag_id}")
+
+
+async def may_change(user: User, feed: FeedName) -> bool:
+    """True for who may trigger `repair_<feed>`: they repair, and have a say in what is accepted."""
+    dag_id = dag_id_of(REPAIR, feed)
+    return await run_in_threadpool(_may, "POST", user, dag_id, DagAccessEntity.RUN)
+
+
+async def require_may_change(user: User, feed: FeedName) -> None:
+    """Raise 403 for who may only look."""
+    if not await may_change(user, feed):
+        dag_id = dag_id_of(REPAIR, feed)
+        words = f"You may look, but not change: that needs the right to trigger {dag_id}."
+        raise HTTPException(status.HTTP_403_FORBIDDEN, words)
+
+
+def name_of(user: User) -> str:
+    """By which Airflow knows the user: nobody types it."""
+    return str(user.get_name())
 
 
 def not_found(what: str) -> HTTPException:
@@ -66,7 +87,7 @@ def not_found(what: str) -> HTTPException:
 
 def _visible_among(user: User, feeds: list[FeedName]) -> Collection[FeedName]:
     dag_ids = {feed: dag_id_of(INGEST, feed) for feed in feeds}
-    teams = DagModel.get_dag_id_to_team_name_mapping(list(dag_ids.values()))
+    teams = _teams_of(list(dag_ids.values()))
     manager = get_auth_manager()
     return {
         feed
@@ -77,9 +98,18 @@ def _visible_among(user: User, feeds: list[FeedName]) -> Collection[FeedName]:
     }
 
 
-def _may_read(user: User, dag_id: str, entity: DagAccessEntity) -> bool:
+def _teams_of(dag_ids: list[str]) -> Mapping[str, str | None]:
+    """The team of each DAG that has one."""
+    at_once: Callable[[list[str]], Mapping[str, str | None]] | None
+    at_once = getattr(DagModel, "get_dag_id_to_team_name_mapping", None)
+    if at_once is None:  # Airflow 3.1 is asked for one after another
+        return {each: DagModel.get_team_name(each) for each in dag_ids}
+    return at_once(dag_ids)
+
+
+def _may(method: str, user: User, dag_id: str, entity: DagAccessEntity) -> bool:
     details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
     found: bool = get_auth_manager().is_authorized_dag(
-        method="GET", access_entity=entity, details=details, user=user
+        method=method, access_entity=entity, details=details, user=user
     )
     return found

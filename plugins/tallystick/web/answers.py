@@ -20,6 +20,23 @@ class ReportPart(Part):
     verdict: Verdict
 
 
+class StoredReportPart(ReportPart):
+    """One stored report."""
+
+    complete_up_to: Instant | None
+    made_by: str | None
+    """The run that has made it; null for one that was made by hand."""
+
+
+class NextRunPart(Part):
+    """What Airflow will start next of one of the feed's DAGs."""
+
+    dag_id: str
+    at: Instant | None
+    """Null where it is paused, or runs by hand or after others only."""
+    is_paused: bool
+
+
 class PlannedRunPart(Part):
     """One plan of a feed, and what became of it."""
 
@@ -52,13 +69,24 @@ class FeedAnswer(Part):
     findings: Mapping[str, int]
     """How many stand, by verdict; accepted ones as WAIVED."""
     open_findings: int
+    open_troubles: int | None
+    """What they come from: one deleted file of six partitions is one. Null where more than 2 000
+    findings stand."""
     runs: Sequence[PlannedRunPart]
+    next_runs: Sequence[NextRunPart] = ()
+    """Of its DAGs that Airflow has."""
 
 
 class FeedsAnswer(Part):
     """All feeds that the user may see, worst first."""
 
     feeds: Sequence[FeedAnswer]
+    wrong: Sequence[str]
+    """Feeds of which more is said than that all is in order, or accepted."""
+    today: Instant
+    """When this day began, in UTC: where yesterday ends."""
+    yesterday_open: Sequence[str]
+    """Feeds that their newest report does not prove complete up to there."""
 
 
 class PartitionAnswer(Part):
@@ -121,21 +149,92 @@ class BatchesAnswer(Part):
 
 
 class FindingsAnswer(Part):
-    """A page of a feed's standing findings, worst first."""
+    """A page of a feed's standing findings: those of one trouble together, the worst first."""
 
     feed: str
     total: int
+    troubles: int
+    """How many all of them are."""
     offset: int
     findings: Sequence[ShownFinding]
+
+
+class WaiverRequestPart(Part):
+    """What one person asks for, and what became of it."""
+
+    number: int
+    reason: str
+    asked_by: str
+    asked_at: Instant
+    expires_at: Instant
+    """Excluded."""
+    evidence_digest: str
+    may_be_approved: bool
+    """By somebody else: it stands, its end is to come, and the evidence is what was read."""
+    ending: str | None
+    ended_by: str | None
+    ended_at: Instant | None
 
 
 class FindingAnswer(Part):
     """A finding with its rule."""
 
     finding: ShownFinding
+    finding_numbers: Sequence[int]
+    """Of the standing findings of the same trouble, its own too while it stands."""
     compares: str
     not_when: str
     remedy: str
+    has_repair: bool
+    """True where a repair may mend it."""
+    waiver_request: WaiverRequestPart | None
+    """The newest one."""
+
+
+class DryRunLine(Part):
+    """One thing that would be done, or could not."""
+
+    text: str
+    is_warning: bool
+
+
+class DryRunPart(Part):
+    """What a dry run would do."""
+
+    lines: Sequence[DryRunLine]
+    left_out: int
+
+
+class AskedRunPart(Part):
+    """One run as Airflow knows it."""
+
+    dag_id: str
+    run_id: str
+    state: str
+    """Airflow's own word."""
+    is_dry_run: bool
+    findings: Sequence[int]
+    """Those that a repair names; none: all that are open."""
+    asked_by: str | None
+    queued_at: Instant | None
+    ended_at: Instant | None
+    plan: DryRunPart | None
+    """Of a dry run that has come so far."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """True until Airflow says how it has ended."""
+        return self.state not in ("success", "failed")
+
+
+class RepairsAnswer(Part):
+    """Repairs of a feed, newest first."""
+
+    feed: str
+    dag_id: str
+    is_paused: bool
+    """While it is, no run begins."""
+    runs: Sequence[AskedRunPart]
 
 
 class RunAnswer(Part):
@@ -151,6 +250,55 @@ class RunAnswer(Part):
     """The report that it has made; its findings are told as they stand now."""
     complete_up_to: Instant | None
     """By that report."""
+    asked: AskedRunPart | None = None
+    """As Airflow knows it; null where it has no such run, or does not tell this user."""
+    asked_findings: Sequence[ShownFinding] = ()
+    """Those that a repair names, as they stand now; else those that ended while it ran."""
+
+
+class ReportsAnswer(Part):
+    """A page of a feed's stored reports, newest first."""
+
+    feed: str
+    reports: Sequence[StoredReportPart]
+    before: int | None
+    """To ask for the next page; null on the last one."""
+
+
+class MovedPart(Part):
+    """A partition of which two reports say different things; null where one does not know it."""
+
+    partition: int
+    earlier_generation: int | None
+    later_generation: int | None
+    earlier_verdict: Verdict | None
+    later_verdict: Verdict | None
+    earlier_frontier: int | None
+    later_frontier: int | None
+
+
+class ChangesAnswer(Part):
+    """What a later report says that an earlier one did not."""
+
+    feed: str
+    earlier: StoredReportPart
+    later: StoredReportPart
+    complete_moved_seconds: float | None
+    """How far "complete up to" has moved; null where one of the two proves no time."""
+    frontier_moved: int
+    """Offsets, of all partitions whose log is the same one."""
+    new_total: int
+    ended_total: int
+    stays_total: int
+    """Findings of both reports."""
+    new_findings: Sequence[ShownFinding]
+    """Worst first, 100 at most, as the later report tells them."""
+    ended_findings: Sequence[ShownFinding]
+    """Those that the later report has no more; as the earlier one tells them."""
+    moved_total: int
+    """Partitions that are in `moved`, or would be."""
+    moved: Sequence[MovedPart]
+    """Other verdicts first, the worst of them first; 100 at most."""
 
 
 class CoverageAnswer(Part):

@@ -10,10 +10,14 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
 
-from tallystick.errors import IngestionError, LedgerUnavailable
+from tallystick.errors import EvidenceChanged, IngestionError, LedgerUnavailable, WaiverRefused
 from tallystick.ports.ledger import Ledger
 from tallystick.web.access import LoginNeeded
+from tallystick.web.actions import actions
+from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.forms import forms
+from tallystick.web.metrics_route import MetricsToken, TokenOf, metrics
 from tallystick.web.pages import pages, trouble
 from tallystick.web.routes import api
 
@@ -34,12 +38,25 @@ _HEADERS: Final = {
 _NEXT: Final = "Try again in a moment. Landing goes on without this page, or waits by itself."
 
 
-def tallystick_app(opened: Callable[[], Ledger]) -> FastAPI:
-    """The app; `opened` gives a ledger to each thread that asks one."""
+def _no_token() -> str | None:
+    return None
+
+
+def tallystick_app(
+    opened: Callable[[], Ledger],
+    metrics_token: TokenOf = _no_token,
+    airflow: AirflowRest | None = None,
+) -> FastAPI:
+    """The app; `opened` gives a ledger to each thread that asks one.
+
+    `metrics_token` gives what a reader of the metrics has to send; None closes them.
+    """
     app = FastAPI(title="Tallystick", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.desk = LedgerDesk(opened)
-    app.include_router(api)
-    app.include_router(pages)
+    app.state.metrics_token = MetricsToken(metrics_token)
+    app.state.airflow = airflow or AirflowRest()
+    for router in (api, actions, metrics, pages, forms):
+        app.include_router(router)
     app.middleware("http")(_with_headers)
     app.exception_handler(LoginNeeded)(_to_login)
     app.exception_handler(IngestionError)(_no_answer)
@@ -58,11 +75,13 @@ async def _with_headers(
 
 
 async def _to_login(request: Request, needed: LoginNeeded) -> Response:
-    return RedirectResponse(needed.url)
+    return RedirectResponse(needed.url, 307 if request.method == "GET" else 303)
 
 
 async def _no_answer(request: Request, error: IngestionError) -> Response:
     """The log has the words; an answer never says where the ledger is."""
+    if isinstance(error, WaiverRefused | EvidenceChanged):
+        return _told(request, 409, error.sentence().capitalize(), "Look at the finding again.")
     is_passing = isinstance(error, LedgerUnavailable)
     what = (
         "The ledger does not answer."
@@ -77,8 +96,12 @@ async def _refused(request: Request, refusal: HTTPException) -> Response:
 
 
 async def _not_understood(request: Request, error: RequestValidationError) -> Response:
-    places = ", ".join(".".join(map(str, each["loc"])) for each in error.errors())
-    return _told(request, 422, f"The address is not understood: {places}.")
+    places = ", ".join(
+        ".".join(map(str, each["loc"]))
+        + (f" ({each['ctx']['error']})" if each["type"] == "value_error" else "")
+        for each in error.errors()
+    )
+    return _told(request, 422, f"What was sent is not understood: {places}.")
 
 
 def _told(request: Request, status: int, what: str, next_step: str = "") -> Response:

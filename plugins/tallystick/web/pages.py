@@ -5,6 +5,9 @@ A page links by relative addresses only, so it works below any prefix and inside
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -12,18 +15,36 @@ from fastapi.responses import HTMLResponse
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.verdicts import Verdict
-from tallystick.orchestration.dag_ids import feed_of
-from tallystick.web import routes
-from tallystick.web.access import User, not_found, reader, require_visible
+from tallystick.orchestration.dag_ids import REPAIR, feed_of
+from tallystick.ports.ledger import Ledger
+from tallystick.web import reading, routes
+from tallystick.web.access import (
+    User,
+    may_change,
+    name_of,
+    not_found,
+    reader,
+    require_visible,
+)
+from tallystick.web.acts import Acts
+from tallystick.web.airflow_rest import AirflowRest
+from tallystick.web.dag_runs import repairs_of
+from tallystick.web.partition_list import Search
+from tallystick.web.proof import proof_for
 from tallystick.web.rendering import ASSETS, asset_text, rendered
-from tallystick.web.routes import Before, Desk, Digits, Id, Name, Number, Offset
+from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Offset
+from tallystick.web.stored_reports import newest_drawings, seen_in
 
 pages = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 Reader = Annotated[User, Depends(reader)]
 
 _PARTITIONS: Final = 50
 _FINDINGS: Final = 20
+_TROUBLES: Final = 20
 _BATCHES: Final = 20
+_REPORTS: Final = 5
+_REPORTS_OF_LIST: Final = 50
+_VERDICTS: Final = tuple(reversed(Verdict))
 
 
 @pages.get("/")
@@ -38,6 +59,7 @@ async def one_feed(
     feed: Name,
     user: Reader,
     desk: Desk,
+    airflow: Airflow,
     search: Digits = "",
     verdict: str = "",
     offset: Offset = 0,
@@ -47,40 +69,116 @@ async def one_feed(
     """A feed: what stands, its coverage, its partitions, its batches."""
     name = FeedName(feed)
     await require_visible(user, name)
-    wanted = Verdict(verdict) if verdict in list(Verdict) else None
+    wanted = _verdict(verdict)
+    # Airflow is asked while the ledger is.
+    acts, (answer, troubles, partitions, batches, reports, drawn) = await asyncio.gather(
+        _acts(user, airflow, name),
+        asyncio.gather(
+            routes.one_feed(name, desk),
+            desk.ask(partial(reading.troubles_standing, feed=name)),
+            routes.partitions(name, desk, search, wanted, offset, _PARTITIONS),
+            routes.batches(name, desk, before, _BATCHES),
+            routes.reports(name, desk, None, _REPORTS),
+            desk.ask(lambda ledger: newest_drawings(ledger, name)),
+        ),
+    )
     return _page(
         request,
         "feed.html",
-        answer=await routes.one_feed(name, desk),
-        found=await routes.findings(name, desk, findings, _FINDINGS),
-        partitions=await routes.partitions(name, desk, search, wanted, offset, _PARTITIONS),
-        batches=await routes.batches(name, desk, before, _BATCHES),
+        acts=acts,
+        answer=answer,
+        troubles=troubles,
+        skipped=findings,
+        shown_troubles=_TROUBLES,
+        partitions=partitions,
+        batches=batches,
+        reports=reports.reports,
+        drawn=drawn,
         search=search,
         verdict=wanted,
-        verdicts=list(reversed(Verdict)),
+        verdicts=_VERDICTS,
     )
 
 
+@pages.get("/feeds/{feed}/reports")
+async def reports(
+    request: Request, feed: Name, user: Reader, desk: Desk, before: Before | None = None
+) -> Response:
+    """A feed's stored reports, to look at one or to compare two."""
+    name = FeedName(feed)
+    await require_visible(user, name)
+    answer = await routes.reports(name, desk, before, _REPORTS_OF_LIST)
+    return _page(request, "reports.html", answer=answer)
+
+
+@pages.get("/feeds/{feed}/reports/{number}")
+async def report(
+    request: Request,
+    feed: Name,
+    number: Number,
+    user: Reader,
+    desk: Desk,
+    search: Digits = "",
+    verdict: str = "",
+    offset: Offset = 0,
+    findings: Offset = 0,
+) -> Response:
+    """A feed as one of its reports saw it."""
+    name = FeedName(feed)
+    await require_visible(user, name)
+    asked = Search(search, _verdict(verdict), offset, _PARTITIONS)
+
+    def told(ledger: Ledger) -> Mapping[str, Any] | None:
+        found = ledger.report_value(name, number)
+        return found and seen_in(found, asked, findings, _FINDINGS)
+
+    found = await desk.ask(told)
+    if found is None:
+        raise not_found(f"report {number} of feed {feed}")
+    return _page(request, "report.html", number=number, asked=asked, verdicts=_VERDICTS, **found)
+
+
+@pages.get("/feeds/{feed}/changes")
+async def changes(
+    request: Request, feed: Name, user: Reader, desk: Desk, earlier: Before, later: Before
+) -> Response:
+    """What two reports of a feed say differently."""
+    name = FeedName(feed)
+    await require_visible(user, name)
+    answer = await routes.changes(name, desk, min(earlier, later), max(earlier, later))
+    return _page(request, "changes.html", answer=answer)
+
+
 @pages.get("/dag")
-async def dag(request: Request, user: Reader, desk: Desk, dag_id: Id) -> Response:
+async def dag(request: Request, user: Reader, desk: Desk, airflow: Airflow, dag_id: Id) -> Response:
     """The tab of a DAG: its feed."""
     feed = feed_of(dag_id)
     if feed is None:
-        raise not_found(f"feed of DAG {dag_id}")
-    return await one_feed(request, feed, user, desk)
+        return _page(request, "other_dag.html", dag_id=dag_id)
+    return await one_feed(request, feed, user, desk, airflow)
 
 
 @pages.get("/run")
-async def run(request: Request, user: Reader, desk: Desk, dag_id: Id, run_id: Id) -> Response:
+async def run(
+    request: Request, user: Reader, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id
+) -> Response:
     """The tab of a run, and where its tasks link to."""
-    answer = await routes.run_for(user, desk, dag_id, run_id)
-    return _page(request, "run.html", answer=answer)
+    if feed_of(dag_id) is None:
+        return _page(request, "other_dag.html", dag_id=dag_id)
+    answer = await routes.run_for(user, desk, airflow, dag_id, run_id)
+    is_dry_repair = answer.asked and answer.asked.is_dry_run and dag_id.startswith(f"{REPAIR}_")
+    acts = await _acts(user, airflow, FeedName(answer.feed)) if is_dry_repair else None
+    return _page(request, "run.html", answer=answer, acts=acts)
 
 
 @pages.get("/findings/{number}")
-async def finding(request: Request, number: Number, user: Reader, desk: Desk) -> Response:
-    """A finding: what, where, since when, what ends it, what to do."""
-    return _page(request, "finding.html", answer=await routes.found_for(user, desk, number))
+async def finding(
+    request: Request, number: Number, user: Reader, desk: Desk, airflow: Airflow
+) -> Response:
+    """A finding: what, where, since when, what ends it, what to do, and the buttons that do it."""
+    answer = await routes.found_for(user, desk, number)
+    acts = await _acts(user, airflow, FeedName(answer.finding.feed), about=number)
+    return _page(request, "finding.html", answer=answer, acts=acts)
 
 
 @pages.get("/assets/{name}")
@@ -92,11 +190,26 @@ async def asset(name: str, user: Reader) -> Response:
     return Response(asset_text(name), media_type=ASSETS[name], headers=kept)
 
 
+async def _acts(
+    user: User, airflow: AirflowRest, feed: FeedName, *, about: int | None = None
+) -> Acts:
+    return Acts(
+        name_of(user),
+        await may_change(user, feed),
+        await repairs_of(airflow, user, feed, about=about),
+        partial(proof_for, user),
+    )
+
+
 def trouble(request: Request, status: int, what: str, next_step: str = "") -> Response:
     """What could not be shown, and why."""
     page = _page(request, "trouble.html", what=what, next_step=next_step)
     page.status_code = status
     return page
+
+
+def _verdict(name: str) -> Verdict | None:
+    return Verdict(name) if name in list(Verdict) else None
 
 
 def _page(request: Request, template: str, **values: Any) -> HTMLResponse:

@@ -2,45 +2,69 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
 
 from tallystick.cli.documents import window_part
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.standing import seconds_to_loss, verdict_now
-from tallystick.domain.verdicts import Verdict
+from tallystick.domain.report.troubles import Trouble, troubles_of
+from tallystick.domain.rules.rule import Mending
+from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.rules.waivers import WaiverRequest
+from tallystick.domain.verdicts import FindingState, Verdict
+from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.overview import BatchHead, FeedHead, RunHead
 from tallystick.web.answers import (
+    AskedRunPart,
     BatchAnswer,
     BatchesAnswer,
-    CoverageAnswer,
     FeedAnswer,
+    FeedsAnswer,
     FindingAnswer,
     FindingsAnswer,
     PlannedRunPart,
     ReportPart,
     RunAnswer,
+    WaiverRequestPart,
 )
 
 RUNS_OF_LIST: Final = 3
 RUNS_OF_FEED: Final = 10
 MOST_OF_RUN: Final = 100
+MOST_GROUPED: Final = 2_000
+_IN_ORDER: Final = frozenset({Verdict.PROVEN_OK, Verdict.BENIGN_HOLE, Verdict.WAIVED})
 
 
 def feeds_of(ledger: Ledger, now: datetime) -> Sequence[FeedAnswer]:
     """Every feed on record, worst first, then the one that loses something next."""
-    found = [_feed_answer(each, now) for each in ledger.feed_heads(most_runs=RUNS_OF_LIST)]
+    heads = ledger.feed_heads(most_runs=RUNS_OF_LIST)
+    found = [_feed_answer(ledger, each, now) for each in heads]
     return sorted(found, key=_worst_first)
+
+
+def in_short(feeds: Sequence[FeedAnswer], now: datetime) -> FeedsAnswer:
+    """The feeds, with the two things that are asked first: is all well, is yesterday whole."""
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return FeedsAnswer(
+        feeds=feeds,
+        wrong=[each.feed for each in feeds if each.verdict not in _IN_ORDER],
+        today=today,
+        yesterday_open=[
+            each.feed
+            for each in feeds
+            if each.complete_up_to is None or each.complete_up_to < today
+        ],
+    )
 
 
 def feed_of_name(ledger: Ledger, feed: FeedName, now: datetime) -> FeedAnswer | None:
     """One feed; None where there is none of that name."""
     heads = ledger.feed_heads(feed, most_runs=RUNS_OF_FEED)
-    return _feed_answer(heads[0], now) if heads else None
+    return _feed_answer(ledger, heads[0], now) if heads else None
 
 
 def batches_of(ledger: Ledger, feed: FeedName, before: int | None, limit: int) -> BatchesAnswer:
@@ -56,10 +80,26 @@ def batches_of(ledger: Ledger, feed: FeedName, before: int | None, limit: int) -
 
 def findings_of(ledger: Ledger, feed: FeedName, offset: int, limit: int) -> FindingsAnswer:
     """A page of standing findings."""
-    found = _worst_findings([stored_part(each) for each in ledger.findings(feed)])
+    troubles = troubles_of(stored_part(each) for each in ledger.findings(feed))
+    found = [each for trouble in troubles for each in trouble.findings]
     return FindingsAnswer(
-        feed=feed, total=len(found), offset=offset, findings=found[offset : offset + limit]
+        feed=feed,
+        total=len(found),
+        troubles=len(troubles),
+        offset=offset,
+        findings=found[offset : offset + limit],
     )
+
+
+def troubles_standing(ledger: Ledger, feed: FeedName) -> Sequence[Trouble]:
+    """What the feed's standing findings come from, worst first."""
+    return troubles_of(stored_part(each) for each in ledger.findings(feed))
+
+
+def feed_of_finding(ledger: Ledger, number: int) -> FeedName | None:
+    """Whose finding it is: asked first, and of nothing that grows with that feed."""
+    found = ledger.finding(number)
+    return FeedName(found.finding.feed) if found else None
 
 
 def finding_of_number(ledger: Ledger, number: int) -> FindingAnswer | None:
@@ -68,19 +108,68 @@ def finding_of_number(ledger: Ledger, number: int) -> FindingAnswer | None:
     if found is None:
         return None
     rule = found.finding.rule
+    standing = ledger.findings(FeedName(found.finding.feed))
     return FindingAnswer(
         finding=stored_part(found),
+        finding_numbers=[
+            each.finding_id for each in standing if each.finding.trouble == found.finding.trouble
+        ],
         compares=rule.compares,
         not_when=rule.not_when,
         remedy=rule.remedy,
+        has_repair=rule.mending is not Mending.NOTHING,
+        waiver_request=_request_part(ledger.waiver_request(number), found),
+    )
+
+
+def open_digests(ledger: Ledger, feed: FeedName, numbers: Collection[int]) -> Mapping[int, str]:
+    """Of the feed's open findings among these numbers, the digest of each one's evidence."""
+    return {
+        each.finding_id: each.digest
+        for each in (ledger.findings(feed) if numbers else ())
+        if each.finding_id in numbers and each.state is FindingState.OPEN
+    }
+
+
+def findings_asked_of(ledger: Ledger, feed: FeedName, asked: AskedRunPart) -> Sequence[FindingPart]:
+    """The findings that a repair names; of one that names none, those that ended while it ran."""
+    if asked.findings:
+        named = map(ledger.finding, asked.findings[:MOST_OF_RUN])
+        return [stored_part(each) for each in named if each and each.finding.feed == feed]
+    if asked.is_dry_run or asked.queued_at is None or asked.dag_id != dag_id_of(REPAIR, feed):
+        return []
+    until = asked.ended_at or datetime.max.replace(tzinfo=UTC)
+    ended = [
+        stored_part(each)
+        for each in ledger.all_findings(feed)
+        if each.closed_at and asked.queued_at <= each.closed_at <= until
+    ]
+    return ended[:MOST_OF_RUN]
+
+
+def _request_part(request: WaiverRequest | None, found: StoredFinding) -> WaiverRequestPart | None:
+    if request is None:
+        return None
+    is_open = found.state is FindingState.OPEN
+    return WaiverRequestPart(
+        number=request.number,
+        reason=request.wish.reason,
+        asked_by=request.wish.asked_by,
+        asked_at=request.asked_at,
+        expires_at=request.wish.expires_at,
+        evidence_digest=request.wish.digest,
+        may_be_approved=is_open and request.may_be_approved(found.digest),
+        ending=request.ending,
+        ended_by=request.ended_by,
+        ended_at=request.ended_at,
     )
 
 
 def run_of(ledger: Ledger, feed: FeedName, owner: Owner) -> RunAnswer:
     """What a run has done; empty where it has done nothing that is on record."""
     found = ledger.run_record(feed, owner, most=MOST_OF_RUN)
-    text = ledger.report_text(feed, found.report) if found.report else None
-    told: Mapping[str, Any] = json.loads(text) if text else {"findings": ()}
+    told = ledger.report_value(feed, found.report) if found.report else None
+    told = told or {"findings": ()}
     numbers = [each["number"] for each in told["findings"][:MOST_OF_RUN] if each["number"]]
     of_report = [each for each in map(ledger.finding, numbers) if each]
     return RunAnswer(
@@ -91,26 +180,10 @@ def run_of(ledger: Ledger, feed: FeedName, owner: Owner) -> RunAnswer:
         batches=[_batch_answer(each) for each in found.batches],
         findings=_worst_findings([stored_part(each) for each in (*found.findings, *of_report)]),
         report=ReportPart(number=found.report, taken_at=told["taken_at"], verdict=told["verdict"])
-        if found.report and text
+        if found.report and "taken_at" in told
         else None,
         complete_up_to=told.get("complete_up_to"),
     )
-
-
-def coverage_of(ledger: Ledger, feed: FeedName, number: int | None) -> CoverageAnswer | None:
-    """What is drawn of a stored report, else of the newest; None where there is none.
-
-    The document is read as plain JSON: its thousands of partitions are nobody's here.
-    """
-    if number is None:
-        heads = ledger.feed_heads(feed, most_runs=0)
-        number = heads[0].report.number if heads and heads[0].report else None
-    text = None if number is None else ledger.report_text(feed, number)
-    if number is None or text is None:
-        return None
-    document: Mapping[str, Any] = json.loads(text)
-    drawn = ("taken_at", "coverage", "columns", "band", "ages", "normal", "held_back_by")
-    return CoverageAnswer(feed=feed, report=number, **{name: document[name] for name in drawn})
 
 
 def _worst_findings(found: Sequence[FindingPart]) -> list[FindingPart]:
@@ -122,7 +195,20 @@ def _worst_first(feed: FeedAnswer) -> tuple[int, float, str]:
     return -feed.verdict.severity, soon, feed.feed
 
 
-def _feed_answer(head: FeedHead, now: datetime) -> FeedAnswer:
+def _open_troubles(ledger: Ledger, head: FeedHead) -> int | None:
+    """How many the feed's open findings are; nothing is asked where none is open.
+
+    Each is read for it, with its evidence: None where they are too many for a page to wait for.
+    """
+    if not any(verdict is not Verdict.WAIVED for verdict in head.standing):
+        return 0
+    if sum(head.standing.values()) > MOST_GROUPED:
+        return None
+    standing = ledger.findings(head.feed)
+    return len({each.finding.trouble for each in standing if each.state is FindingState.OPEN})
+
+
+def _feed_answer(ledger: Ledger, head: FeedHead, now: datetime) -> FeedAnswer:
     report = head.report
     complete_up_to = report.complete_up_to if report else None
     standing = head.standing
@@ -142,6 +228,7 @@ def _feed_answer(head: FeedHead, now: datetime) -> FeedAnswer:
         open_findings=sum(
             count for verdict, count in standing.items() if verdict is not Verdict.WAIVED
         ),
+        open_troubles=_open_troubles(ledger, head),
         runs=[_run_part(each) for each in head.runs],
     )
 

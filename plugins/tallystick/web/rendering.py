@@ -8,8 +8,9 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
 
-from jinja2 import PackageLoader, Template
+from jinja2 import ChoiceLoader, PackageLoader, Template
 
+from tallystick.domain.report.troubles import spans_of, troubles_of
 from tallystick.report.templating import environment, page_asset
 
 ASSETS: Final = {
@@ -20,15 +21,23 @@ ASSETS: Final = {
 
 def rendered(template: str, below: str, **values: Any) -> str:
     """The page; `below` is its address below the app's own, for its links are relative."""
-    up = "../" * (below.count("/") - 1)
-    return _template(template).render(up=up, version=_version(), **values)
+    return _template(template).render(up=up_from(below), version=_version(), **values)
+
+
+def up_from(below: str) -> str:
+    """From an address below the app's own up to the app's.
+
+    >>> up_from("/findings/3"), up_from("/")
+    ('../', '')
+    """
+    return "../" * (below.count("/") - 1)
 
 
 @cache
 def asset_text(name: str) -> str:
-    """The file's text; the style is the report's own, with what these pages add."""
+    """The file's text: the report's own, with what these pages add."""
     text = (files("tallystick.web") / "page" / name).read_text(encoding="utf-8")
-    return page_asset(name) + text if name == "page.css" else text
+    return page_asset("page.css" if name == "page.css" else "plots.js") + text
 
 
 @cache
@@ -40,8 +49,11 @@ def _version() -> str:
 
 @cache
 def _template(name: str) -> Template:
-    made = environment(PackageLoader("tallystick.web", "page"))
+    ours = (PackageLoader(f"tallystick.{each}", "page") for each in ("web", "report"))
+    made = environment(ChoiceLoader(list(ours)))
     made.filters["json"] = _indented
+    made.filters["spans"] = spans_of
+    made.filters["troubles"] = troubles_of
     return made.get_template(name)
 
 

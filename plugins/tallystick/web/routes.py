@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import feed_of
-from tallystick.web import reading
+from tallystick.web import reading, stored_reports
 from tallystick.web.access import (
     SIGNED_IN,
     User,
@@ -20,17 +20,23 @@ from tallystick.web.access import (
     require_visible,
     visible_among,
 )
+from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import (
     BatchesAnswer,
+    ChangesAnswer,
     CoverageAnswer,
     FeedAnswer,
     FeedsAnswer,
     FindingAnswer,
     FindingsAnswer,
     PartitionsAnswer,
+    RepairsAnswer,
+    ReportsAnswer,
     RunAnswer,
 )
+from tallystick.web.dag_runs import repairs_of, run_of_airflow
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.next_runs import with_next_runs
 from tallystick.web.partition_list import Search, partitions_of
 
 api = APIRouter(prefix="/api", dependencies=[SIGNED_IN])
@@ -53,7 +59,14 @@ def desk_of(request: Request) -> LedgerDesk:
     return desk
 
 
+def airflow_of(request: Request) -> AirflowRest:
+    """The app's way to Airflow."""
+    airflow: AirflowRest = request.app.state.airflow
+    return airflow
+
+
 Desk = Annotated[LedgerDesk, Depends(desk_of)]
+Airflow = Annotated[AirflowRest, Depends(airflow_of)]
 
 
 async def visible_feed(feed: Name, user: Reader) -> FeedName:
@@ -70,7 +83,8 @@ async def feeds(user: Reader, desk: Desk) -> FeedsAnswer:
     """All feeds that the user may see, worst first."""
     found = await desk.ask(lambda ledger: reading.feeds_of(ledger, datetime.now(UTC)))
     visible = await visible_among(user, [FeedName(each.feed) for each in found])
-    return FeedsAnswer(feeds=[each for each in found if each.feed in visible])
+    shown = [each for each in found if each.feed in visible]
+    return reading.in_short(await with_next_runs(shown), datetime.now(UTC))
 
 
 @api.get("/feeds/{feed}")
@@ -79,7 +93,7 @@ async def one_feed(feed: Feed, desk: Desk) -> FeedAnswer:
     found = await desk.ask(lambda ledger: reading.feed_of_name(ledger, feed, datetime.now(UTC)))
     if found is None:
         raise not_found(f"feed {feed}")
-    return found
+    return (await with_next_runs([found]))[0]
 
 
 @api.get("/feeds/{feed}/partitions")
@@ -110,12 +124,31 @@ async def findings(feed: Feed, desk: Desk, offset: Offset = 0, limit: Limit = 50
     return await desk.ask(partial(reading.findings_of, feed=feed, offset=offset, limit=limit))
 
 
+@api.get("/feeds/{feed}/reports")
+async def reports(
+    feed: Feed, desk: Desk, before: Before | None = None, limit: Limit = 50
+) -> ReportsAnswer:
+    """A page of the stored reports, newest first; `before` is what the last page gave."""
+    return await desk.ask(partial(stored_reports.reports_of, feed=feed, before=before, limit=limit))
+
+
+@api.get("/feeds/{feed}/changes")
+async def changes(feed: Feed, desk: Desk, earlier: Before, later: Before) -> ChangesAnswer:
+    """What a later report says that an earlier one did not."""
+    found = await desk.ask(
+        partial(stored_reports.changes_of, feed=feed, earlier=earlier, later=later)
+    )
+    if found is None:
+        raise not_found(f"report {earlier} or {later} of feed {feed}")
+    return found
+
+
 @api.get("/feeds/{feed}/coverage")
 async def coverage(
     feed: Feed, desk: Desk, response: Response, report: Before | None = None
 ) -> CoverageAnswer:
     """What is drawn of a stored report, else of the newest."""
-    found = await desk.ask(partial(reading.coverage_of, feed=feed, number=report))
+    found = await desk.ask(partial(stored_reports.coverage_of, feed=feed, number=report))
     if found is None:
         raise not_found(f"report of feed {feed}")
     if report is not None:  # which never changes
@@ -132,6 +165,15 @@ async def report(feed: Feed, number: Number, desk: Desk) -> Response:
     return Response(text, media_type="application/json")
 
 
+@api.get("/feeds/{feed}/repairs")
+async def repairs(feed: Feed, user: Reader, airflow: Airflow) -> RepairsAnswer:
+    """The newest runs of the feed's repair, as Airflow knows them."""
+    found = await repairs_of(airflow, user, feed)
+    if found is None:
+        raise not_found(f"repair of feed {feed}")
+    return found
+
+
 @api.get("/findings/{number}")
 async def finding(number: Number, user: Reader, desk: Desk) -> FindingAnswer:
     """One finding, whatever became of it, with its rule."""
@@ -139,20 +181,25 @@ async def finding(number: Number, user: Reader, desk: Desk) -> FindingAnswer:
 
 
 @api.get("/run")
-async def run(user: Reader, desk: Desk, dag_id: Id, run_id: Id) -> RunAnswer:
+async def run(user: Reader, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id) -> RunAnswer:
     """What one run of one of our DAGs has planned, landed, proven and found."""
-    return await run_for(user, desk, dag_id, run_id)
+    return await run_for(user, desk, airflow, dag_id, run_id)
 
 
 async def found_for(user: User, desk: LedgerDesk, number: int) -> FindingAnswer:
     """The finding, if there is one and the user may see its feed."""
+    feed = await desk.ask(partial(reading.feed_of_finding, number=number))
+    if feed is None or not await visible_among(user, [feed]):
+        raise not_found(f"finding {number}")
     found = await desk.ask(partial(reading.finding_of_number, number=number))
-    if found is None or not await visible_among(user, [FeedName(found.finding.feed)]):
+    if found is None:
         raise not_found(f"finding {number}")
     return found
 
 
-async def run_for(user: User, desk: LedgerDesk, dag_id: str, run_id: str) -> RunAnswer:
+async def run_for(
+    user: User, desk: LedgerDesk, airflow: AirflowRest, dag_id: str, run_id: str
+) -> RunAnswer:
     """The run, if the user may see its DAG and its feed."""
     feed = feed_of(dag_id)
     if feed is None:
@@ -160,4 +207,9 @@ async def run_for(user: User, desk: LedgerDesk, dag_id: str, run_id: str) -> Run
     await require_visible(user, feed)
     await require_run_visible(user, dag_id)
     owner = Owner(f"{dag_id}/{run_id}")
-    return await desk.ask(partial(reading.run_of, feed=feed, owner=owner))
+    answer = await desk.ask(partial(reading.run_of, feed=feed, owner=owner))
+    asked = await run_of_airflow(airflow, user, dag_id, run_id)
+    if asked is None:
+        return answer
+    named = await desk.ask(partial(reading.findings_asked_of, feed=feed, asked=asked))
+    return answer.model_copy(update={"asked": asked, "asked_findings": named})

@@ -14,6 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+import tallystick
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.spark_runner import SparkRunner
@@ -33,10 +34,10 @@ from tallystick.workflows.services import Services
 
 ConnectionOf = Callable[[str], Connection]
 LEDGER_CONNECTION: Final = "ledger_default"
-# What spark-submit starts, beside plugins/ in every installation.
-LANDING_APPLICATION: Final = Path(__file__).resolve().parents[3] / "spark_jobs" / "land.py"
-SCRUB_APPLICATION: Final = LANDING_APPLICATION.with_name("scrub.py")
-SEARCH_APPLICATION: Final = LANDING_APPLICATION.with_name("search.py")
+_PACKAGE: Final = Path(tallystick.__file__).resolve().parent
+# What spark-submit starts lies beside plugins/ in a checkout; a wheel has no such place.
+_JOBS: Final = (_PACKAGE.parents[1] / "spark_jobs", _PACKAGE / "spark" / "jobs")
+LANDING_APPLICATION: Final = next((each for each in _JOBS if each.is_dir()), _JOBS[0]) / "land.py"
 
 
 class WallClock:
@@ -156,16 +157,14 @@ def open_services(
     feed: Feed,
     connection_of: ConnectionOf,
     spark: SparkRunner | None = None,
-    *,
-    submit: SparkRunner | None = None,
 ) -> Iterator[Services]:
     """Everything a workflow needs for one feed, closed at the end of the block.
 
-    Without a runner, the type of the feed's Spark connection decides; `submit` is what carries out
-    spark-submit then, in place of this process. Raises ConnectionMissing or ConfigurationError for
-    the first connection that is missing or wrong.
+    Without a runner, the type of the feed's Spark connection decides. Raises ConnectionMissing or
+    ConfigurationError for the first connection that is missing or wrong.
     """
     from tallystick.sources.broker_view import KafkaBrokerView
+    from tallystick.sources.frontier_group import KafkaFrontierGroup
     from tallystick.sources.second_reader import LibrdkafkaReader
     from tallystick.storage.name_nodes import NameNodes
     from tallystick.storage.web_hdfs import WebHdfsFileStore
@@ -175,8 +174,6 @@ def open_services(
     dsn = ledger_dsn(connection_of)
     engine = _engine(feed, connection_of)
     access = _access(feed, kafka, engine)
-    if submit and isinstance(engine, SparkPlace):
-        spark = submit
     with ExitStack() as stack:
         broker = stack.enter_context(KafkaBrokerView(kafka.properties, now=WallClock().now))
         ledger = PostgresLedger(dsn)
@@ -189,6 +186,9 @@ def open_services(
         if feed.reconcile.second_reader is not None:
             second_reader = LibrdkafkaReader(kafka.properties)
             stack.callback(second_reader.close)
+        frontier_group = None
+        if feed.source.export_group is not None:
+            frontier_group = KafkaFrontierGroup(kafka.properties, feed.source.export_group)
         yield Services(
             feed=feed,
             ledger=ledger,
@@ -200,4 +200,5 @@ def open_services(
             second_ledger=lambda: PostgresLedger(dsn),
             kafka_options=access.options,
             second_reader=second_reader,
+            frontier_group=frontier_group,
         )

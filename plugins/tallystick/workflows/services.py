@@ -12,6 +12,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.clock import Clock
 from tallystick.ports.file_store import FileStore
+from tallystick.ports.frontier_group import FrontierGroup
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.progress import Told, harmless, unheard
 from tallystick.ports.second_reader import SecondReader
@@ -41,6 +42,8 @@ class Services:
     """What Spark's Kafka source needs to reach the cluster; never a secret."""
     second_reader: SecondReader | None = None
     """Another Kafka client; None where the feed wants none."""
+    frontier_group: FrontierGroup | None = None
+    """Who shows tools that watch lag what is landed; None where the feed names no group."""
     lease: timedelta = LEASE
     """How long an attempt holds its batch without a sign of life."""
     progress: Told = unheard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -51,3 +52,39 @@ def test_a_terminal_gets_the_same_facts_and_takes_nothing_for_markup(
     shown = terminal.getvalue()
     assert "orders-0 [5, 8) [red]" in shown
     assert "[0, 5)" in shown
+
+
+PATH = "/data/landing/orders/gen=1/dt=2026-11-01/hour=06/batch=1c0d8e2f3a4b5c6d/part-00000.parquet"
+
+
+def shown_at(width: int, monkeypatch: pytest.MonkeyPatch, *blocks: str | Table) -> list[str]:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", str(width))
+    show_blocks(blocks)
+    without_bold = re.sub(r"\x1b\[\d+m", "", terminal.getvalue())
+    return [line.rstrip() for line in without_bold.splitlines()]
+
+
+def test_no_path_is_broken_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(("partition#", "rows#", "path"), [["0", "12", PATH], ["1", "7", PATH]])
+    said = f"committed rows are not in storage: {PATH} is missing."
+    assert shown_at(80, monkeypatch, said, table) == [
+        said,
+        "partition  0",
+        "rows       12",
+        f"path       {PATH}",
+        "",
+        "partition  1",
+        "rows       7",
+        f"path       {PATH}",
+        "",
+    ]
+    assert shown_at(120, monkeypatch, table)[0].split() == ["partition", "rows", "path"]
+
+
+def test_a_table_is_wrapped_between_words_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "the log start passed these offsets before they were read " * 3
+    lines = shown_at(60, monkeypatch, Table(("finding#", "cause"), [["7", words.strip()]]))
+    assert lines[0].split() == ["finding", "cause"]
+    assert " ".join(" ".join(lines[1:]).split()) == f"7 {words.strip()}"

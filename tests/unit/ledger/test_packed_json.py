@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.ledger.packed_json import packed, packed_columns, unpacked, unpacked_columns
+from tallystick.ledger.packed_json import (
+    packed,
+    packed_columns,
+    unpacked,
+    unpacked_columns,
+    unpacked_value,
+)
 
 JSON = st.recursive(
     st.none()
@@ -48,6 +54,7 @@ def rows(count: int) -> list[dict[str, object]]:
 def test_every_text_comes_back_as_it_was(value: object, is_tight: bool, end: str) -> None:
     text = json.dumps(value, separators=(",", ":") if is_tight else None) + end
     assert unpacked(packed(text)) == text
+    assert json.dumps(unpacked_value(packed(text))) == json.dumps(json.loads(text))
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=50))

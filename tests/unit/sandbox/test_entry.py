@@ -69,6 +69,15 @@ def test_missing_java_is_asked_for_by_its_package(
         system.ensure_java()
 
 
+def test_missing_chromium_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    refusing_apt(monkeypatch, tmp_path)
+    with pytest.raises(SetupFailed, match="apt-get install chromium"):
+        system.ensure_chromium()
+    for name in ("chromium-browser", "chromium"):
+        (tmp_path / name).touch(mode=0o755)
+        assert system.ensure_chromium() == str(tmp_path / name)
+
+
 def test_missing_maven_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     refusing_apt(monkeypatch, tmp_path)
     with pytest.raises(SetupFailed, match="apt-get install maven"):
@@ -162,7 +171,7 @@ def test_pip_settings_reach_uv(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CERT", "/certificates.pem")
     monkeypatch.setenv("PIP_INDEX_URL", "https://packages.example/simple")
-    env = environment._registry_environment()
+    env = environment.registry_environment()
     assert env["SSL_CERT_FILE"] == "/certificates.pem"
     assert env["UV_DEFAULT_INDEX"] == "https://packages.example/simple"
 
@@ -243,7 +252,7 @@ def test_tests_that_do_not_exist_are_told_before_anything_runs(
     monkeypatch.setattr(dispatch, "ensure_environment", lambda: pytest.fail("it began"))
     assert dispatch.main(["test", *words]) == 2
     said = capsys.readouterr().err
-    assert f"there are no tests {words[0]!r}; accepted: unit, all, a path such as" in said
+    assert f"there are no tests {words[0]!r}; accepted: unit, installed, all, a path" in said
     assert "options of pytest" in said
 
 

@@ -40,6 +40,18 @@ def test_the_server_forgets_what_it_has_read_as_soon_as_spark_submit_does(stack:
     assert {f"{key}={value}" for key, value in MEMORY_SETTINGS.items()} <= set(command)
 
 
+@pytest.mark.parametrize("variable", ["SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"])
+def test_java_is_told_of_one_garbage_collector(
+    variable: str, stack: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"):
+        monkeypatch.delenv(each, raising=False)
+    options = "spark.driver.extraJavaOptions=-Duser.timezone=UTC"
+    assert f"{options} -XX:+UseParallelGC" in stack.spark_connect.command()
+    monkeypatch.setenv(variable, "-Xss4m -XX:+UseSerialGC")
+    assert options in stack.spark_connect.command()
+
+
 def test_a_server_does_its_first_work_once_and_a_new_one_again(
     stack: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,13 +119,14 @@ REPLACED = [
     ("unknown key, near", "topic: orders", "topci: orders\n  topic: orders",
      ":4: source.topci: unknown key; nearest known key: topic"),
     ("unknown key, far", "topic: orders", "topic: orders\n  zzz: 1",
-     ":5: source.zzz: unknown key; accepted: connection, topic, isolation, start"),
+     ":5: source.zzz: unknown key; accepted: connection, topic, isolation, start, export_group"),
     ("unknown key never shows its value", "topic: orders", "topic: orders\n  password: hunter2",
-     ":5: source.password: unknown key; accepted: connection, topic, isolation, start"),
+     ":5: source.password: unknown key;"
+     " accepted: connection, topic, isolation, start, export_group"),
     ("unknown section", "plan:", "plam:",
      ":11: plam: unknown key; nearest known key: plan"),
     ("merge key", "topic: orders", "<<: {topic: orders}\n  topic: orders",
-     ":4: source.<<: unknown key; accepted: connection, topic, isolation, start"),
+     ":4: source.<<: unknown key; accepted: connection, topic, isolation, start, export_group"),
     ("missing key", "  topic: orders\n", "",
      f":2: source.topic: missing; accepted: {TOPIC}"),
     ("until", "until: now", "until: noww",
@@ -461,6 +462,15 @@ def test_the_folder_comes_from_the_environment() -> None:
     assert feeds_folder({}) == feeds_folder({"TALLYSTICK_FEEDS": ""}) == DEFAULT_FOLDER
     assert feeds_folder({"TALLYSTICK_FEEDS": "/a/b"}) == Path("/a/b")
     assert (DEFAULT_FOLDER.parent.name, DEFAULT_FOLDER.name) == ("dags", "feeds")
+
+
+def test_without_a_checkout_the_folder_must_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tallystick.settings.feeds.DEFAULT_FOLDER", tmp_path / "none")
+
+    with pytest.raises(ConfigurationError, match="TALLYSTICK_FEEDS is missing"):
+        feeds_folder({})
 
 
 def test_reading_feeds_imports_nothing_heavy() -> None:

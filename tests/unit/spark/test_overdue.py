@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.errors import ApplicationFailed, ApplicationOverdue
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark import submit_runner
@@ -60,11 +62,12 @@ def test_a_landing_that_hangs_is_ended_and_fails_with_an_error_of_its_own(tmp_pa
 
 def test_a_search_and_a_scrub_that_hang_are_ended_too(tmp_path: Path) -> None:
     hanging = runner(tmp_path, HANGS, longest=1.5)
+    plan = ScrubPlan("scrub1", (), "hdfs://nn/result", None)
 
     with pytest.raises(ApplicationOverdue, match="batch batch1"):
         hanging.search(ORDER, noted=lambda _: None)
     with pytest.raises(ApplicationOverdue, match="scrub scrub1"):
-        hanging.scrub(ScrubOrder("orders", "scrub1", "hdfs://nn/scrub.json", plan_text="{}"))
+        hanging.scrub(ScrubOrder("orders", "scrub1", "hdfs://nn/scrub.json", plan=plan))
 
 
 NOTE = "echo 'tallystick: note {}'; sleep 1"
@@ -92,3 +95,18 @@ def test_an_application_that_fails_in_time_has_failed(tmp_path: Path) -> None:
 
 def test_an_application_that_ends_in_time_is_well(tmp_path: Path) -> None:
     runner(tmp_path, "exit 0", longest=60).run(ORDER, started=lambda _: None)
+
+
+def test_each_application_of_a_runner_is_told_its_own_plan_in_a_directory_of_its_own(
+    tmp_path: Path,
+) -> None:
+    told = tmp_path / "told"
+    one = runner(tmp_path, f'echo "$@" >> {told}; pwd >> {told}', longest=60)
+
+    one.run(ORDER, started=lambda _: None)
+    one.search(replace(ORDER, plan_uri="hdfs://nn/search.json"), noted=lambda _: None)
+
+    landed, here, searched, there = told.read_text().splitlines()
+    assert landed.endswith("land.py hdfs://nn/plan.json")
+    assert searched.endswith("search.py hdfs://nn/search.json")
+    assert here != there

@@ -182,7 +182,7 @@ def test_a_run_that_finds_nothing_new_says_what_stands_open(
 ) -> None:
     caplog.set_level(logging.INFO)
     assert land(story).findings == []
-    assert "nothing new at levels L0 and L1; no finding stands open from before." in caplog.text
+    assert "nothing new at levels L0 and L1; from before, nothing is open." in caplog.text
     story.broker.logs[0].append(Kind.RECORD, 10)
     story.broker.logs[0].log_start_offset = 25
     land(story)
@@ -192,7 +192,7 @@ def test_a_run_that_finds_nothing_new_says_what_stands_open(
 
     assert report.findings == [], "an old loss does not fail every later run"
     [stored] = open_beside(report.findings, report.on_record)
-    assert "nothing new at levels L0 and L1; 1 finding(s) stand open from before." in caplog.text
+    assert "nothing new at levels L0 and L1; from before, 1 trouble open." in caplog.text
     assert f"finding {stored.finding_id}: orders-0 [20, 25) A1 PROVEN_LOSS" in caplog.text
 
 
@@ -204,7 +204,9 @@ def test_a_run_names_what_it_found_by_number(
     [stored] = report.on_record
     assert f"Found: finding {stored.finding_id}: orders-0 [10, 15) A1" in caplog.text
     assert open_beside(report.findings, report.on_record) == []
-    with pytest.raises(CheckFailed, match=rf"finding {stored.finding_id}: orders-0 \[10, 15\) A1"):
+    with pytest.raises(
+        CheckFailed, match=rf"PROVEN_LOSS, 1 trouble \(finding {stored.finding_id}\)"
+    ):
         require_clean(FEED, report.findings, report.on_record)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -97,16 +97,6 @@ class Manifest:
             for each in self.ranges
             if each.anchor and each.anchor.content_hash is None
         }
-
-    def with_hashes(self, hashes: Mapping[int, bytes]) -> Manifest:
-        """The same with the hashes of the `unhashed`, by partition."""
-        ranges = (
-            replace(each, anchor=replace(each.anchor, content_hash=hashes[partition]))
-            if each.anchor and (partition := each.planned.offsets.partition.partition) in hashes
-            else each
-            for each in self.ranges
-        )
-        return replace(self, ranges=tuple(ranges))
 
     def to_json(self) -> str:
         """The manifest as text, keys in a fixed order, one trailing newline."""

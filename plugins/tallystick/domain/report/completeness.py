@@ -7,7 +7,8 @@ times play no part: they are labels, and they lie.
 
 1. The clean prefix ends at the frontier, or where the first failing finding begins.
 2. A failing finding without an interval leaves nothing of its log clean, one without a partition
-   nothing of the feed: unknown, never complete.
+   nothing of the feed: unknown, never complete. One of a lost manifest holds nothing back: what its
+   batch has landed was proven at its commit, and is where readers look.
 3. A log is clean only behind earlier logs of its partition that are clean to their ends.
 4. The feed is complete up to the least of its partitions.
 5. A look with a doubt proves nothing, and still shows what is short. So does one whose machine has
@@ -26,6 +27,7 @@ from typing import Final
 
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
+from tallystick.domain.rules.n3_unfinished_batch import is_of_manifest
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -163,7 +165,7 @@ def would_hold_back(found: Finding, generations: Mapping[int, Sequence[Generatio
     if found.verdict not in FAILING_VERDICTS:
         return False
     if found.partition is None:
-        return True
+        return not is_of_manifest(found)
     accounts = generations.get(found.partition, ())
     frontier = max((each.frontier for each in accounts), default=0)
     return found.from_offset is None or found.from_offset < frontier
@@ -325,7 +327,7 @@ def completeness_of(
         if search.short_at is None and _has_shown_more(logs, generations.get(partition, ())):
             search.up_to = None
     everything = {**searches.waiting, **searches.done}
-    wide = [each for each in findings if each.partition is None]
+    wide = [each for each in findings if each.partition is None and not is_of_manifest(each)]
     return Completeness(
         partitions=tuple(
             PartitionCompleteness(

@@ -60,6 +60,8 @@ class FindingPart:
     until_offset: int | None
     subject: str
     """A path or a batch; empty where the offsets say it."""
+    trouble: str
+    """What it comes from: findings of a feed with the same words are one trouble."""
     cause: str
     next_step: str
     evidence: Mapping[str, object]
@@ -102,6 +104,7 @@ def finding_part(finding: Finding, stored: StoredFinding | None = None) -> Findi
         from_offset=finding.from_offset,
         until_offset=finding.until_offset,
         subject=finding.subject,
+        trouble=finding.trouble,
         cause=finding.cause,
         next_step=finding.next_step,
         evidence=evidence,

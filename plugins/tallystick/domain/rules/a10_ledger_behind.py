@@ -21,6 +21,12 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
+
+def _its_ledger(found: Finding) -> str:
+    unknown = UnknownBatch.of(found)
+    return found.subject if unknown and unknown.is_bare else f"ledger of feed {found.feed}"
+
+
 A10: Final = Rule(
     code=FindingCode.LEDGER_BEHIND,
     kind=RuleClass.DUPLICATE,
@@ -34,6 +40,7 @@ A10: Final = Rule(
         "planning stops; rebuild or restore the ledger; a directory without a manifest is moved"
         " to quarantine by its number"
     ),
+    one_cause=_its_ledger,
     mending=Mending.QUARANTINE_IF_BARE,
     traits={Trait.LACKS_WITNESS},
 )

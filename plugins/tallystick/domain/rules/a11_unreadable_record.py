@@ -18,6 +18,11 @@ from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
+
+def _its_record(found: Finding) -> str:
+    return f"record {found.from_offset} of {found.topic}-{found.partition}"
+
+
 A11: Final = Rule(
     code=FindingCode.UNREADABLE_RECORD,
     kind=RuleClass.LOSS,
@@ -28,6 +33,7 @@ A11: Final = Rule(
     verdicts=(Verdict.UNKNOWN,),
     not_when="nothing of the partition can be read; the landing fails for another reason",
     remedy="all around it is landed; a repair tries it again; two people may give it up",
+    one_cause=_its_record,
     mending=Mending.READ_AGAIN,
     traits={Trait.OF_RUNS},
 )

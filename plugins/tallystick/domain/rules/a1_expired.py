@@ -13,6 +13,7 @@ from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import OpenedGeneration
+from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, NOT_MENDED, lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
@@ -28,6 +29,7 @@ A1: Final = Rule(
         "log start equals the frontier; all was landed before it expired; a live attempt holds it"
     ),
     remedy="recorded as lost; land more often, or lengthen the retention; two people may waive it",
+    one_cause=same_topic("what retention took"),
     mending=Mending.NOTHING,
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=NOT_MENDED,

@@ -11,6 +11,7 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.losses import NOT_MENDED, lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
@@ -24,6 +25,7 @@ A2: Final = Rule(
     verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
     not_when="the log begins with a whole batch: retention looks the same, so A1 is said",
     remedy="recorded as lost; find out who deleted them; two people may waive it",
+    one_cause=same_topic("deleted records"),
     mending=Mending.NOTHING,
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=NOT_MENDED,

@@ -10,6 +10,7 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
+from tallystick.domain.rules.causes import same_log
 from tallystick.domain.rules.cut_log import cut_finding
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
@@ -26,6 +27,7 @@ A3: Final = Rule(
     verdicts=(Verdict.PROVEN_LOSS,),
     not_when="a high watermark that lags while the epochs show a whole log",
     remedy="the partition stops; a new generation on the operator's word",
+    one_cause=same_log("cut"),
     mending=Mending.NEW_GENERATION,
     traits={Trait.CUT, Trait.OF_RUNS},
 )

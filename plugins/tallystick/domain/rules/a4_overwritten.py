@@ -14,6 +14,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
+from tallystick.domain.rules.causes import same_log
 from tallystick.domain.rules.cut_log import cut_finding
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT
@@ -31,6 +32,7 @@ A4: Final = Rule(
         " expired"
     ),
     remedy="as A3; the old rows stay in the old generation",
+    one_cause=same_log("cut"),
     mending=Mending.NEW_GENERATION,
     traits={Trait.CUT, Trait.OF_RUNS},
 )

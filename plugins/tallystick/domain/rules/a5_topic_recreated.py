@@ -13,9 +13,14 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.losses import lost_unread
+from tallystick.domain.rules.losses import ACCEPT, lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
+
+
+def _its_end(found: Finding) -> str:
+    return f"end of generation {found.generation} of topic {found.topic}"
+
 
 A5: Final = Rule(
     code=FindingCode.TOPIC_RECREATED,
@@ -25,6 +30,7 @@ A5: Final = Rule(
     verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
     not_when="earliest offset 0: a young topic begins there too",
     remedy="a new generation in a directory of its own",
+    one_cause=_its_end,
     mending=Mending.NOTHING,
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=(
@@ -75,7 +81,10 @@ def unknown_tail(
             f"{ended.reason}: what was produced at and after offset {account.last_seen_until}"
             f" before that is not known.{waits if is_waiting else ''}"
         ),
-        next_step="Ask who re-created the topic; the new log lands in a directory of its own.",
+        next_step=(
+            "Ask who re-created the topic; the new log lands in a directory of its own. Nobody can"
+            f" ever tell more of the old one. {ACCEPT}"
+        ),
         evidence={
             "topic_id_now": seen.snapshot.topic_id,
             **({"is_waiting": True} if is_waiting else {}),

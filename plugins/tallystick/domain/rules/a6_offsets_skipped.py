@@ -12,6 +12,7 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange, offset_range, subtract
+from tallystick.domain.rules.causes import same_log
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
@@ -27,6 +28,7 @@ A6: Final = Rule(
     verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
     not_when="a gap beyond the frontier: the next plan asks for it",
     remedy="land the offsets by a feed of their own",
+    one_cause=same_log("offsets passed over"),
     mending=Mending.NOTHING,
     traits={Trait.RESTS_ON_FRONTIER},
 )

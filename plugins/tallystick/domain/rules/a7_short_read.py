@@ -12,6 +12,7 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.causes import its_batch
 from tallystick.domain.rules.evidence import batch_in, of_batch
 from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
@@ -25,6 +26,7 @@ A7: Final = Rule(
     verdicts=(Verdict.UNKNOWN,),
     not_when="a hole at a marker, an aborted or a compacted record, at a range's very end too",
     remedy="nothing was committed; the next run lands it again",
+    one_cause=its_batch,
     mending=Mending.NOTHING,
     traits={Trait.OF_RUNS},
 )

@@ -19,6 +19,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ReadSlice
+from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import kept_in, of_kept
 from tallystick.domain.rules.file_findings import (
     BatchRows,
@@ -31,6 +32,12 @@ from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
 from tallystick.domain.verdicts import Verdict
+
+
+def _its_file_or_repair(found: Finding) -> str:
+    given_up = LostRows.of(found)
+    return f"rows given up by repair {given_up.repair}" if given_up else its_file(found)
+
 
 A8: Final = Rule(
     code=FindingCode.COMMITTED_FILE_MISSING,
@@ -45,6 +52,7 @@ A8: Final = Rule(
     verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
     not_when="a range of holes alone has no file; a batch on its way from staging",
     remedy="landed again while the broker has it; moved back, or given up, when named",
+    one_cause=_its_file_or_repair,
     mending=Mending.LAND_AGAIN,
     traits={Trait.DOUBTS_ROWS},
 )

@@ -12,6 +12,7 @@ from typing import Final
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rows.scrub import BoundedRuns
+from tallystick.domain.rules.causes import its_subject
 from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -28,6 +29,7 @@ A9: Final = Rule(
         " file that was moved"
     ),
     remedy="moved to quarantine; by its number where it may be the only copy of its rows",
+    one_cause=its_subject,
     mending=Mending.QUARANTINE,
     traits=frozenset(),
 )

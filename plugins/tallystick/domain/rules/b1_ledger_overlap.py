@@ -13,6 +13,7 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange, overlaps_in
+from tallystick.domain.rules.causes import same_log
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
@@ -25,6 +26,7 @@ B1: Final = Rule(
     verdicts=(Verdict.PROVEN_DUP,),
     not_when="the claim of a repair over what it replaces; ranges that touch; a log that was cut",
     remedy="find out who wrote past the schema",
+    one_cause=same_log("overlap"),
     mending=Mending.NOTHING,
     traits=frozenset(),
 )

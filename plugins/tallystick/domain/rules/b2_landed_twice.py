@@ -18,11 +18,20 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import BoundedRuns, ReadSlice
+from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.file_findings import BatchRows, FileRows
 from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind
 from tallystick.domain.verdicts import Verdict
+
+
+def _its_holders(found: Finding) -> str:
+    shared, places = SharedWith.of(found), found.evidence.get("places")
+    if shared:
+        return shared.path
+    return ", ".join(map(str, places)) if isinstance(places, list) else its_file(found)
+
 
 B2: Final = Rule(
     code=FindingCode.LANDED_TWICE,
@@ -39,6 +48,7 @@ B2: Final = Rule(
         "a stray moves to quarantine; batches that share offsets are landed once more, in place of"
         " all of them"
     ),
+    one_cause=_its_holders,
     mending=Mending.LAND_AGAIN,
     traits=frozenset(),
 )

@@ -13,6 +13,7 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.payload import Payload
+from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
@@ -25,6 +26,7 @@ B3: Final = Rule(
     verdicts=(Verdict.SUSPECTED,),
     not_when="equal heartbeats are legal, so it is asked for by reconcile.payload_horizon",
     remedy="make the producer idempotent; never touch raw rows",
+    one_cause=same_topic("repeated payloads"),
     mending=Mending.NOTHING,
     traits=frozenset(),
 )

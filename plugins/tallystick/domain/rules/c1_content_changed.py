@@ -16,6 +16,7 @@ from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.file_findings import (
     BatchRows,
     FileRows,
@@ -43,6 +44,7 @@ C1: Final = Rule(
     verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
     not_when="-",
     remedy="landed again while the broker has it",
+    one_cause=its_file,
     mending=Mending.LAND_AGAIN,
     traits={Trait.DOUBTS_ROWS},
 )

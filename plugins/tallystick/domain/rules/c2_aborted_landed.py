@@ -7,6 +7,7 @@ from typing import Final
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import of_file
 from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -20,6 +21,7 @@ C2: Final = Rule(
     verdicts=(Verdict.PROVEN_DUP,),
     not_when="the feed reads uncommitted records; the range is not retained any more",
     remedy="landed again, read committed",
+    one_cause=its_file,
     mending=Mending.LAND_AGAIN,
     traits=frozenset(),
 )

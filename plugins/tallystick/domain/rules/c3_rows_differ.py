@@ -25,6 +25,7 @@ from tallystick.domain.rules.c3_evidence import (
     evidence_of,
     is_as_before,
 )
+from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import batch_in, file_in, of_file
 from tallystick.domain.rules.findings import Finding, finding_in_batch
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
@@ -41,6 +42,7 @@ C3: Final = Rule(
         "before the commit: nothing was committed, the next run lands it again; after it: landed"
         " again while the broker has it"
     ),
+    one_cause=its_file,
     mending=Mending.LAND_AGAIN,
     traits={Trait.DOUBTS_FILE},
 )

@@ -22,7 +22,7 @@ _FORESEEN: Final = "foreseen"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One trouble, named to the offset."""
+    """One thing that is wrong, named to the offset; several may be one trouble."""
 
     rule: Rule
     verdict: Verdict
@@ -66,6 +66,11 @@ class Finding:
             None if self.rule.has(Trait.GROWS) else self.until_offset,
             self.subject,
         )
+
+    @property
+    def trouble(self) -> str:
+        """What it comes from, by its rule: findings with the same words are one trouble."""
+        return self.rule.one_cause(self)
 
     @property
     def is_foreseen(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.evidence import of_topic
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
@@ -21,6 +22,7 @@ N1: Final = Rule(
     verdicts=(Verdict.UNKNOWN,),
     not_when="a partition without a record",
     remedy="the next run starts it at its log start",
+    one_cause=same_topic("partitions no plan has seen"),
     mending=Mending.NOTHING,
     traits={Trait.GROWS},
 )

@@ -19,6 +19,13 @@ from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
+
+def _its_producer(found: Finding) -> str:
+    producer = found.evidence.get("producer_id")
+    name = f"{found.topic}-{found.partition}" if producer is None else f"producer {producer}"
+    return f"open transaction of {name}"
+
+
 N2: Final = Rule(
     code=FindingCode.STALLED_STABLE_OFFSET,
     kind=RuleClass.STALLED,
@@ -27,6 +34,7 @@ N2: Final = Rule(
     verdicts=(Verdict.UNKNOWN,),
     not_when="open for less than the brokers allow; nothing has come behind it; read_uncommitted",
     remedy="abort the producer's transaction",
+    one_cause=_its_producer,
     mending=Mending.NOTHING,
     traits={Trait.GROWS},
 )

@@ -15,11 +15,17 @@ from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.causes import its_batch
 from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
+
+
+def _its_batch_or_manifest(found: Finding) -> str:
+    return found.subject if ManifestAt.of(found) else its_batch(found)
+
 
 N3: Final = Rule(
     code=FindingCode.UNFINISHED_BATCH,
@@ -29,6 +35,7 @@ N3: Final = Rule(
     verdicts=(Verdict.UNKNOWN,),
     not_when="a lease runs, for as long as it may; it waits for its turn, or for its rename",
     remedy="the next run adopts, publishes or sweeps it; a repair writes its manifest anew",
+    one_cause=_its_batch_or_manifest,
     mending=Mending.FINISH,
     traits=frozenset(),
 )
@@ -57,6 +64,13 @@ class ManifestAt:
         """What a finding N3 of a manifest carries; None for any other finding."""
         manifest = found.evidence.get("manifest")
         return cls(manifest) if found.rule == N3 and isinstance(manifest, str) else None
+
+
+def is_of_manifest(found: Finding) -> bool:
+    """True where the batch is proven and readers miss nothing of it: only a ledger that is rebuilt
+    would.
+    """
+    return ManifestAt.of(found) is not None
 
 
 def unfinished_batches(

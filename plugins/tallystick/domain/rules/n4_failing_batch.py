@@ -10,6 +10,7 @@ from typing import Final
 
 from tallystick.domain.batches.batch import TriedBatch
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.causes import its_batch
 from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -23,6 +24,7 @@ N4: Final = Rule(
     verdicts=(Verdict.UNKNOWN,),
     not_when="two failures; the first success ends it",
     remedy="the last attempt's reason says what to mend; the next run tries again",
+    one_cause=its_batch,
     mending=Mending.NOTHING,
     traits=frozenset(),
 )

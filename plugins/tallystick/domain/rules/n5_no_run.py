@@ -14,6 +14,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
+from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
@@ -26,6 +27,7 @@ N5: Final = Rule(
     verdicts=(Verdict.UNKNOWN,),
     not_when="nothing waits; a batch is held; less than three pauses of the schedule have passed",
     remedy="find out why the scheduler does not run the feed",
+    one_cause=same_topic("missing runs"),
     mending=Mending.NOTHING,
     traits={Trait.GROWS},
 )

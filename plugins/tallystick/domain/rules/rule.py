@@ -10,12 +10,16 @@ Each rule stands in a module of its own, named by its code; `registry` has them 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
+from typing import TYPE_CHECKING
 
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from tallystick.domain.rules.findings import Finding
 
 
 class RuleClass(StrEnum):
@@ -133,6 +137,8 @@ class Rule:
     not_when: str = field(compare=False)
     """The nearest facts that are normal, or that another rule is about."""
     remedy: str = field(compare=False)
+    one_cause: Callable[[Finding], str] = field(compare=False)
+    """What a finding comes from, in words: findings with the same words are one trouble."""
     mending: Mending = field(compare=False)
     traits: Set[Trait] = field(compare=False)
     why_not_mended: str | None = field(default=None, compare=False)

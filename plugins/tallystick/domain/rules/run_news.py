@@ -62,12 +62,3 @@ def open_beside(
         and each.finding.verdict in FAILING_VERDICTS
         and each.finding.key not in told
     ]
-
-
-def numbered(found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> list[str]:
-    """The findings in a sentence each, with their numbers where they are on record."""
-    numbers = {each.finding.key: each.finding_id for each in on_record}
-    return [
-        f"finding {numbers[each.key]}: {each}" if each.key in numbers else str(each)
-        for each in found
-    ]

@@ -10,10 +10,19 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
-from tallystick.domain.rules.evidence import of_topic
+from tallystick.domain.rules.causes import its_file
+from tallystick.domain.rules.evidence import file_in, of_topic, topic_id_in
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
 from tallystick.domain.verdicts import Verdict
+
+
+def _its_witness(found: Finding) -> str:
+    if file_in(found.evidence):
+        return its_file(found)
+    brokers = f"brokers of topic {found.topic}"
+    return found.subject or (brokers if topic_id_in(found.evidence) else "silent witness")
+
 
 U1: Final = Rule(
     code=FindingCode.COULD_NOT_TELL,
@@ -29,6 +38,7 @@ U1: Final = Rule(
     verdicts=(Verdict.UNKNOWN,),
     not_when="every witness answered, and the broker for every partition",
     remedy="mend the witness and run again",
+    one_cause=_its_witness,
     mending=Mending.LAND_AGAIN_IF_NAMED,
     traits={Trait.SILENCE, Trait.LACKS_WITNESS, Trait.OF_RUNS, Trait.DOUBTS_FILE},
 )

@@ -7,6 +7,8 @@
 3. A waived finding is told as WAIVED; it neither fails a run nor holds back completeness.
 4. What is accepted is what was read: a waiver names the digest of the evidence that both people had
    before them, and is refused when it is another one by then.
+5. One command may name both people. Where each of them is signed in, one asks and another approves,
+   and what is asked for never changes.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from enum import StrEnum
 from hashlib import sha256
 from typing import Final
+from unicodedata import category, normalize
 
 from tallystick.domain.rules.evidence import (
     NOT_ASKED,
@@ -26,6 +30,9 @@ from tallystick.domain.rules.evidence import (
 )
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.verdicts import Verdict
+
+LATEST_END: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""Excluded. What ends later could be kept but not read again, in a time zone or the other."""
 
 # When it was seen, for how long or how often it has been so, who the log says it was, if it can be
 # asked, and in which words a witness refused to tell: a later look changes these by itself.
@@ -47,6 +54,67 @@ class Waiver:
     """Excluded: from then on the finding is open again."""
     digest: str
     """Of the evidence that both have read, as `shown_digest` gives it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaiverWish:
+    """What one person asks for."""
+
+    finding_id: int
+    reason: str
+    asked_by: str
+    expires_at: datetime
+    """Excluded."""
+    digest: str
+    """Of the evidence that was read, as `shown_digest` gives it."""
+
+    def approved(self, by: str) -> Waiver:
+        """The waiver that somebody else's word makes of it."""
+        return Waiver(self.finding_id, self.reason, self.asked_by, by, self.expires_at, self.digest)
+
+
+class RequestEnding(StrEnum):
+    """What became of a request for a waiver."""
+
+    APPROVED = "approved"
+    WITHDRAWN = "withdrawn"
+    REPLACED = "replaced"
+    """It was void, and somebody asked anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaiverRequest:
+    """A wish on record."""
+
+    number: int
+    wish: WaiverWish
+    asked_at: datetime
+    has_expired: bool
+    """True from the end of what it asks for."""
+    ending: RequestEnding | None = None
+    """None while nobody has ended it."""
+    ended_by: str | None = None
+    ended_at: datetime | None = None
+
+    def may_be_approved(self, digest: str) -> bool:
+        """True while it stands for the evidence of this digest, and its end is to come."""
+        return self.ending is None and not self.has_expired and self.wish.digest == digest
+
+
+def is_same_person(one: str, another: str) -> bool:
+    """True for two names that only blanks around them, capitals or ways to write them tell apart.
+
+    An accent may be a character of its own, a letter may be wide, and some characters show nothing.
+
+    >>> is_same_person("Ada", " ada"), is_same_person("Ada", "Grace")
+    (True, False)
+    """
+    return _as_person(one) == _as_person(another)
+
+
+def _as_person(name: str) -> str:
+    shown = "".join(each for each in normalize("NFKC", name) if category(each) != "Cf")
+    return normalize("NFKC", shown.casefold()).strip()
 
 
 def as_accepted(

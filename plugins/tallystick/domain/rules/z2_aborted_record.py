@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.proven_hole import HoleCount, proven_hole
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -18,6 +19,7 @@ Z2: Final = Rule(
     verdicts=(Verdict.BENIGN_HOLE,),
     not_when="-",
     remedy="none: nobody is to see them",
+    one_cause=same_topic("aborted records"),
     mending=Mending.NOTHING,
     traits=frozenset(),
 )

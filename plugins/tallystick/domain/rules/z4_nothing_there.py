@@ -8,6 +8,7 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.proven_hole import NOTHING_TO_DO
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -21,6 +22,7 @@ Z4: Final = Rule(
     verdicts=(Verdict.BENIGN_HOLE,),
     not_when="-",
     remedy="none: idle, empty or never written",
+    one_cause=same_topic("empty logs"),
     mending=Mending.NOTHING,
     traits=frozenset(),
 )

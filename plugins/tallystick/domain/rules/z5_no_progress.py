@@ -10,6 +10,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
@@ -22,6 +23,7 @@ Z5: Final = Rule(
     verdicts=(Verdict.UNKNOWN,),
     not_when="late or unordered times; no record that late; nothing behind it",
     remedy="plan.until: now; correct the producer's clock",
+    one_cause=same_topic("records from the future"),
     mending=Mending.NOTHING,
     traits={Trait.GROWS, Trait.OF_RUNS},
 )

@@ -112,6 +112,12 @@ SELECT row_to_json(t)::text AS line FROM finding t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY finding_id;
 
+-- name: export_waiver_request
+-- Who asked for a waiver of which finding, and what became of it.
+SELECT row_to_json(t)::text AS line FROM waiver_request t JOIN finding f USING (finding_id)
+ WHERE :feed::text IS NULL OR f.feed = :feed
+ ORDER BY request_id;
+
 -- name: export_waiver
 -- Who accepted which finding.
 SELECT row_to_json(t)::text AS line FROM waiver t JOIN finding f USING (finding_id)
@@ -147,3 +153,9 @@ SELECT row_to_json(t)::text AS line FROM storage_look t
 SELECT row_to_json(t)::text AS line FROM directory_look t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
  ORDER BY b.commit_number;
+
+-- name: export_told
+-- What notifiers have told.
+SELECT row_to_json(t)::text AS line FROM told t
+ WHERE :feed::text IS NULL OR feed = :feed
+ ORDER BY feed, recipient;

@@ -1,3 +1,19 @@
+-- name: lock_told_findings
+-- Hold what stands already, in one order for everybody: two looks that tell the same wait in turn.
+SELECT f.finding_id
+  FROM finding f
+  JOIN unnest(:codes::text[], :topics::text[], :generations::integer[], :partitions::integer[],
+              :from_offsets::bigint[], :until_offsets::bigint[], :subjects::text[])
+       AS told(code, topic, generation, partition, from_offset, until_offset, subject)
+    ON f.code = told.code AND f.topic = told.topic AND f.subject = told.subject
+   AND coalesce(f.generation, -1) = coalesce(told.generation, -1)
+   AND coalesce(f.partition, -1) = coalesce(told.partition, -1)
+   AND coalesce(f.from_offset, -1) = coalesce(told.from_offset, -1)
+   AND coalesce(f.until_offset, -1) = coalesce(told.until_offset, -1)
+ WHERE f.feed = :feed AND f.state IN ('open', 'waived')
+ ORDER BY f.finding_id
+   FOR NO KEY UPDATE OF f;
+
 -- name: supersede_findings
 -- The same key with another verdict, or recorded by a plan where it was foreseen before: the old
 -- statement is closed, and stays readable. What is foreseen takes the place of nothing but that.
@@ -17,10 +33,34 @@ UPDATE finding f SET state = 'superseded'
    AND CASE WHEN seen.is_foreseen = (f.evidence ? 'foreseen') THEN f.verdict <> seen.verdict::verdict
             ELSE NOT seen.is_foreseen END;
 
+-- name: confirm_findings
+-- What stands already is confirmed, with the evidence as it is now, and the words that follow it. What
+-- is foreseen keeps those of the first look: two people may have accepted it. What may be where nobody
+-- could ask (not_asked) has the newest: its waiver is of these directories.
+UPDATE finding f
+   SET last_confirmed_at = clock_timestamp(),
+       cause = CASE WHEN seen.keeps THEN f.cause ELSE seen.cause END,
+       next_step = CASE WHEN seen.keeps THEN f.next_step ELSE seen.next_step END,
+       evidence = CASE WHEN seen.keeps THEN f.evidence ELSE seen.evidence END
+  FROM (SELECT code, topic, generation, partition, from_offset, until_offset, subject, cause,
+               next_step, evidence::jsonb AS evidence,
+               evidence::jsonb ? 'foreseen' AND NOT evidence::jsonb ? 'not_asked' AS keeps
+          FROM unnest(:codes::text[], :topics::text[], :generations::integer[],
+                      :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
+                      :subjects::text[], :causes::text[], :next_steps::text[], :evidences::text[])
+               AS told(code, topic, generation, partition, from_offset, until_offset, subject,
+                       cause, next_step, evidence)) seen
+ WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code
+   AND f.topic = seen.topic AND f.subject = seen.subject
+   AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
+   AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
+   AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
+   AND coalesce(f.until_offset, -1) = coalesce(seen.until_offset, -1);
+
 -- name: record_findings
--- Enter findings; one that stands already is confirmed, with the evidence as it is now, and the words
--- that follow it. What is foreseen keeps those of the first look: two people may have accepted it.
--- What may be where nobody could ask (not_asked) has the newest: its waiver is of these directories.
+-- Enter findings that do not stand yet. An insert that runs into a conflict would use up a number, and
+-- people wonder about the gaps: so the ones that stand are left out here. A look that enters the same
+-- at this very moment is confirmed.
 INSERT INTO finding
   (feed, code, verdict, level, topic, generation, partition, from_offset, until_offset, subject,
    cause, next_step, evidence)
@@ -32,20 +72,17 @@ SELECT :feed, code, verdict::verdict, level, topic, generation, partition, from_
               :evidences::text[])
        AS seen(code, verdict, level, topic, generation, partition, from_offset, until_offset,
                subject, cause, next_step, evidence)
+ WHERE NOT EXISTS (
+         SELECT FROM finding f
+          WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code
+            AND f.topic = seen.topic AND f.subject = seen.subject
+            AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
+            AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
+            AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
+            AND coalesce(f.until_offset, -1) = coalesce(seen.until_offset, -1))
     ON CONFLICT (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
        WHERE state IN ('open', 'waived')
-    DO UPDATE SET last_confirmed_at = clock_timestamp(),
-                  cause = CASE WHEN excluded.evidence ? 'foreseen'
-                                    AND NOT excluded.evidence ? 'not_asked' THEN finding.cause
-                               ELSE excluded.cause END,
-                  next_step = CASE WHEN excluded.evidence ? 'foreseen'
-                                        AND NOT excluded.evidence ? 'not_asked'
-                                   THEN finding.next_step
-                                   ELSE excluded.next_step END,
-                  evidence = CASE WHEN excluded.evidence ? 'foreseen'
-                                       AND NOT excluded.evidence ? 'not_asked'
-                                  THEN finding.evidence
-                                  ELSE excluded.evidence END;
+    DO UPDATE SET last_confirmed_at = clock_timestamp();
 
 -- name: void_waivers
 -- What was waived is open again where its evidence is another now, or its waiver has expired.
@@ -105,10 +142,31 @@ UPDATE finding f
 SELECT finding_id FROM finding WHERE finding_id = :finding_id FOR NO KEY UPDATE;
 
 -- name: enter_waiver
--- What two people have accepted, for the evidence as it is now.
-INSERT INTO waiver (finding_id, evidence_sha256, reason, asked_by, approved_by, expires_at)
-VALUES (:finding_id, :digest, :reason, :asked_by, :approved_by, :expires_at);
+-- What two people have accepted, for the evidence as it is now; a request that was approved, if any.
+INSERT INTO waiver
+  (finding_id, evidence_sha256, reason, asked_by, approved_by, expires_at, request_id)
+VALUES (:finding_id, :digest, :reason, :asked_by, :approved_by, :expires_at, :request_id);
 
 -- name: waive_finding
 -- open -> waived; one whose waiver has expired is so already, and has a newer waiver now.
 UPDATE finding SET state = 'waived' WHERE finding_id = :finding_id AND state = 'open';
+
+-- name: waiver_request
+-- The newest request for a waiver of a finding, whatever became of it; or its request of a number.
+SELECT r.request_id, r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.expires_at, r.asked_at,
+       r.ending, r.ended_by, r.ended_at, clock_timestamp() >= r.expires_at AS has_expired
+  FROM waiver_request r
+ WHERE r.finding_id = :finding_id
+   AND (:request_id::bigint IS NULL OR r.request_id = :request_id::bigint)
+ ORDER BY r.request_id DESC LIMIT 1;
+
+-- name: enter_waiver_request
+-- What one person asks for, of the evidence as it is now.
+INSERT INTO waiver_request (finding_id, evidence_sha256, reason, asked_by, expires_at)
+VALUES (:finding_id, :digest, :reason, :asked_by, :expires_at)
+RETURNING request_id;
+
+-- name: end_waiver_request
+-- A request that stands is approved, withdrawn, or replaced by a newer one.
+UPDATE waiver_request SET ending = :ending, ended_by = :ended_by, ended_at = clock_timestamp()
+ WHERE request_id = :request_id AND ending IS NULL;

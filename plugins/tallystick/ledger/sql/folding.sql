@@ -31,11 +31,11 @@ SELECT generation_id, run_offsets, 'committed', sum(record_count), sum(hole_coun
   FROM folded GROUP BY generation_id, run_offsets;
 
 -- name: fold_holes
--- Replace the holes of batches that were committed weeks ago by one row for each log and class, or a
--- few where there are many; no more than so many logs and classes at once. What each batch had stands
--- in its proof. A batch keeps those of a partition of which it
--- has no row: the second reader finds them by these. So do those
--- of which a repair has taken something: their proofs name holes that are another's by now.
+-- Replace the holes of batches that were committed before this calendar week, and longer ago than
+-- holes are kept, by one row for each log and class, or a few where there are many; no more than so
+-- many logs and classes at once. What each batch had stands in its proof. A batch keeps those of a
+-- partition of which it has no row: the second reader finds them by these. A batch of which a repair
+-- has taken something keeps all: its proof names holes that are another's by now.
 WITH old AS (
        SELECT h.batch_id, h.generation_id, h.class, h.position, h.runs
          FROM batch b JOIN hole h USING (batch_id) JOIN generation g USING (generation_id)
@@ -110,7 +110,8 @@ SELECT batch_id, generation_id, class, position, runs, hole_count FROM numbered;
 
 -- name: forget_hashes
 -- The hashes of last records go where a batch is old and its manifest, which has them, was seen where
--- readers look in these days; not while a finding about the batch stands, nor where a repair has taken rows away.
+-- readers look in these two days; not while a finding about the batch stands, nor where a repair has
+-- taken rows away.
 UPDATE verification v SET hashes = NULL
   FROM batch b JOIN directory_look l USING (batch_id)
  WHERE b.feed = :feed AND b.state = 'published'

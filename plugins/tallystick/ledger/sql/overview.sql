@@ -1,12 +1,12 @@
 -- name: feed_heads
 -- Each feed, or one, with its newest report and its newest look; nothing here is packed.
 SELECT f.feed, f.topic,
-       r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to,
+       r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by,
        s.looked_at, s.retention_ms, s.high_watermark_sum, s.leaderless_count,
        logs.partitions, logs.frontier_sum, logs.of_this_topic
   FROM feed f
   LEFT JOIN LATERAL (
-       SELECT report_id, taken_at, verdict, complete_up_to FROM report
+       SELECT report_id, taken_at, verdict, complete_up_to, made_by FROM report
         WHERE report.feed = f.feed ORDER BY report_id DESC LIMIT 1) r ON true
   LEFT JOIN LATERAL (
        SELECT looked_at, topic_id, retention_ms, high_watermark_sum, leaderless_count
@@ -19,6 +19,12 @@ SELECT f.feed, f.topic,
                 WHERE generation.feed = f.feed ORDER BY partition, ordinal DESC) g) logs
  WHERE :feed::text IS NULL OR f.feed = :feed::text
  ORDER BY f.feed;
+
+-- name: report_heads
+-- The feed's newest stored reports, or those before one; nothing here is packed.
+SELECT report_id, taken_at, verdict::text AS verdict, complete_up_to, made_by
+  FROM report WHERE feed = :feed AND (:before::bigint IS NULL OR report_id < :before::bigint)
+ ORDER BY report_id DESC LIMIT :most;
 
 -- name: standing_counts
 -- How many findings stand, by feed and verdict; those that two people accept now count as WAIVED.

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Collection, Sequence
 from hashlib import sha256
 
+from tallystick.domain.batches.manifest_texts import whole_text
 from tallystick.domain.batches.paths import BatchPath, StagingPath, directory_of
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.stored_file import is_read, unlike_manifest
@@ -23,6 +24,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.batches import CommittedBatch
 from tallystick.workflows.committing.retiring import retire_replaced
+from tallystick.workflows.committing.showing_frontiers import show_frontiers
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
@@ -47,6 +49,8 @@ def publish(services: Services, batch_id: BatchId, owner: Owner | None = None) -
             _move(services, batch, target)
             services.ledger.mark_published(batch_id, owner)
         log.info("Batch %s is published: %s", batch_id, target)
+        # Readers wait for nothing that is only shown: a silent coordinator takes its time.
+        show_frontiers(services)
     return str(target)
 
 
@@ -138,21 +142,15 @@ def _text_with_rows(
         for file in batch.manifest.files
         for each in file.slices
     }
-    names = {place: files[place] for place in batch.manifest.unhashed.items()}
-    if set(names.values()) & set(replaced):
+    names = [(files[place], *place) for place in batch.manifest.unhashed.items()]
+    if {name for name, _, _ in names} & set(replaced):
         return batch.account
-    whole = batch.manifest.with_hashes(
-        {
-            partition: services.store.landed_record_hash(directory, name, partition, offset)
-            for (partition, offset), name in names.items()
-        }
-    )
-    text = whole.to_json()
-    expected, found = batch.manifest_sha256.hex(), sha256(text.encode()).hexdigest()
-    if found != expected:
+    hashes = [services.store.landed_record_hash(directory, *each).hex() for each in names]
+    try:
+        return whole_text(batch.account, hashes)
+    except ValueError as error:
         path = BatchPath.of(batch.plan).manifest
-        raise ManifestMismatch(path, f"sha256 {expected}", f"{found} by its rows")
-    return text
+        raise ManifestMismatch(path, "the last rows that were committed", "others") from error
 
 
 def write_manifest_anew(services: Services, path: str) -> bool:

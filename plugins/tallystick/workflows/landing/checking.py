@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from tallystick.domain.report.finding_part import stored_part
+from tallystick.domain.report.troubles import (
+    counted_troubles,
+    named_findings,
+    troubles_among,
+    troubles_of,
+)
 from tallystick.domain.rules.a7_short_read import standing_short_reads
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.closing import Heard, ended_findings
@@ -16,7 +23,7 @@ from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     Finding,
 )
-from tallystick.domain.rules.run_news import numbered, open_beside, told_by_run
+from tallystick.domain.rules.run_news import open_beside, told_by_run
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import lasting_findings
@@ -96,34 +103,50 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
 
 def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> None:
     """What is new, and what stands open from before: a run that finds nothing new is not clean."""
-    for each in numbered(found, on_record):
+    news = troubles_among(found, on_record)
+    for each in news:
         log.warning("Found: %s", each)
-    before = open_beside(found, on_record)
-    news = f"{len(found)} finding(s)" if found else "nothing new"
+    before = troubles_of(stored_part(each) for each in open_beside(found, on_record))
     level = logging.WARNING if before else logging.INFO
     log.log(
         level,
-        "Feed %s: %s at levels L0 and L1; %s from before.",
+        "Feed %s: %s at levels L0 and L1; from before, %s.",
         feed,
-        news,
-        f"{len(before)} finding(s) stand open" if before else "no finding stands open",
+        counted_troubles(len(news)) if news else "nothing new",
+        f"{counted_troubles(len(before))} open" if before else "nothing is open",
     )
-    for stored in before[:_MOST_TOLD]:
-        since = stored.first_seen_at.isoformat(timespec="seconds")
-        log.warning("Open since %s: finding %d: %s", since, stored.finding_id, stored.finding)
+    for each in before[:_MOST_TOLD]:
+        since = min(one.first_seen_at for one in each.findings if one.first_seen_at)
+        log.warning("Open since %s: %s", since.isoformat(timespec="seconds"), each)
     if len(before) > _MOST_TOLD:
         log.warning("And %d more: ./tallystick findings %s", len(before) - _MOST_TOLD, feed)
 
 
 def require_clean(
-    feed: str, findings: Sequence[Finding], on_record: Sequence[StoredFinding] = ()
+    feed: str,
+    findings: Sequence[Finding],
+    on_record: Sequence[StoredFinding] = (),
+    fail_on: Collection[str] = FAILING_VERDICTS,
 ) -> None:
     """Raise CheckFailed when a finding is neither harmless nor accepted."""
-    failing = [each for each in findings if each.verdict in FAILING_VERDICTS]
-    require_none_failing(feed, numbered(failing, on_record))
+    if failed := failure(feed, findings, on_record, fail_on):
+        raise failed
 
 
-def require_none_failing(feed: str, failing: Sequence[str]) -> None:
-    """Raise CheckFailed with these sentences; none of them is well."""
-    if failing:
-        raise CheckFailed(feed, failing)
+def failure(
+    feed: str,
+    findings: Sequence[Finding],
+    on_record: Sequence[StoredFinding],
+    fail_on: Collection[str] = FAILING_VERDICTS,
+) -> CheckFailed | None:
+    """What a task is to fail with: the findings of these verdicts; None without one."""
+    failing = troubles_among([each for each in findings if each.verdict in fail_on], on_record)
+    if not failing:
+        return None
+    numbers = sorted(number for each in failing for number in each.numbers)
+    return CheckFailed(
+        feed,
+        failing[0].verdict.value,
+        counted_troubles(len(failing)),
+        named_findings(numbers) if numbers else "",
+    )

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.identities import PlanId
+from tallystick.domain.report.troubles import troubles_among
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.window import Window
 
@@ -96,5 +97,5 @@ def tell(report: PlanReport) -> None:
         )
     if report.left:
         log.info("%d due offsets are left to the next run, by the limits of one.", report.left)
-    for finding in report.findings:
-        log.warning("Found: %s", finding)
+    for trouble in troubles_among(report.findings):
+        log.warning("Found: %s", trouble)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.planning.log_changes import OpenedGeneration
 from tallystick.domain.rebuilding.plan import LeftOut, PublishedBatch, RebuildPlan
+from tallystick.domain.report.troubles import troubles_among
 from tallystick.domain.rules.findings import Finding
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_manifests import PublishedManifests
@@ -114,5 +115,5 @@ def tell(report: RebuildReport) -> None:
         log.info("%s stays in staging: others hold its offsets.", staged)
     for each in report.left_out:
         log.warning("Left out %s: %s.", each.directory, "; ".join(each.reasons))
-    for finding in report.findings:
-        log.warning("Found: %s", finding)
+    for trouble in troubles_among(report.findings):
+        log.warning("Found: %s", trouble)

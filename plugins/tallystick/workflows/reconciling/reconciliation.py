@@ -15,6 +15,7 @@ from datetime import datetime
 
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.planning.log_changes import Accounts
+from tallystick.domain.report.troubles import counted_troubles, troubles_among
 from tallystick.domain.rules.a10_ledger_behind import is_ledger_behind, perhaps_landed
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, Level, once, why_nothing_is_proven
@@ -249,12 +250,13 @@ def _ledger_findings(
 
 
 def _tell(report: ReconcileReport) -> None:
+    troubles = troubles_among(report.findings)
     log.info(
-        "Feed %s: %s at levels %s; %d finding(s) over %d partitions.",
+        "Feed %s: %s at levels %s; %s over %d partitions.",
         report.feed,
         report.verdict.value,
         ", ".join(level.value for level in report.levels),
-        len(report.findings),
+        counted_troubles(len(troubles)),
         len(report.partitions),
     )
     for each in report.partitions:
@@ -271,5 +273,5 @@ def _tell(report: ReconcileReport) -> None:
             each.lost_count,
             "unknown" if each.lag is None else each.lag,
         )
-    for finding in report.findings:
-        log.warning("Found: %s", finding)
+    for trouble in troubles:
+        log.warning("Found: %s", trouble)

@@ -18,6 +18,7 @@ from tallystick.domain.batches.paths import BatchPath, ScrubPath
 from tallystick.domain.batches.standing_batch import StandingBatch, files_to_read, within_budget
 from tallystick.domain.batches.stored_file import StoredFile, while_read
 from tallystick.domain.identities import BatchId
+from tallystick.domain.report.troubles import troubles_among
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.domain.rules.a8_perhaps_elsewhere import not_yet_asked
 from tallystick.domain.rules.evidence import batches_in_trouble
@@ -173,10 +174,13 @@ def _result(services: Services, batches: Sequence[StandingBatch]) -> ScrubResult
         sum(each.length_bytes for each in plan.files),
     )
     try:
-        uri, text = store.uri(place.plan), plan.to_json()
-        store.write(place.plan, text.encode())
+        store.write(place.plan, plan.to_json().encode())
         order = ScrubOrder(
-            services.feed_name, place.scrub_id, uri, plan_text=text, told=services.progress
+            services.feed_name,
+            place.scrub_id,
+            store.uri(place.plan),
+            plan=plan,
+            told=services.progress,
         )
         services.spark.scrub(order)
         return _written(services, place)
@@ -230,5 +234,5 @@ def _tell(services: Services, report: ScrubReport) -> None:
         standing.never_read,
         standing.batches,
     )
-    for finding in (*report.findings, *report.unheard):
-        log.warning("Found: %s", finding)
+    for trouble in troubles_among((*report.findings, *report.unheard)):
+        log.warning("Found: %s", trouble)

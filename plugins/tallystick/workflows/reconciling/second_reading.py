@@ -16,6 +16,7 @@ from tallystick.domain.logs.sameness import LogCheck
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import union_of
 from tallystick.domain.planning.log_changes import Accounts
+from tallystick.domain.report.troubles import troubles_among
 from tallystick.domain.rows.sampling import SampleSize, rotation_size, sampled
 from tallystick.domain.rules.c3_compared_again import (
     compared_again,
@@ -233,5 +234,5 @@ def _tell(services: Services, report: SecondReadReport) -> None:
     )
     for reason in report.not_compared:
         log.warning("The second reader could not compare %s", reason)
-    for finding in (*report.findings, *report.unheard):
-        log.warning("Found: %s", finding)
+    for trouble in troubles_among((*report.findings, *report.unheard)):
+        log.warning("Found: %s", trouble)

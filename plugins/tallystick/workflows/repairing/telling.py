@@ -1,4 +1,4 @@
-"""A repair's plan in plain words, for the task's log."""
+"""A repair's plan in plain words: for the task's log, and for whoever asks by a dry run."""
 
 from __future__ import annotations
 
@@ -9,40 +9,52 @@ from tallystick.domain.repair.plan import RepairPlan
 
 log = logging.getLogger(__name__)
 
+_MOST_RANGES = 20
+
 
 def tell(feed: str, plan: RepairPlan) -> None:
     """The plan in plain words, for the task's log."""
+    for level, words in plan_lines(feed, plan):
+        log.log(level, "%s", words)
+
+
+def plan_lines(feed: str, plan: RepairPlan) -> Iterator[tuple[int, str]]:
+    """Each step with the level at which it is logged; a line about nothing where there is none."""
+    if plan == RepairPlan():
+        yield logging.INFO, f"Feed {feed}: there is nothing to mend."
     for again in plan.land_again:
-        log.info(
-            "Feed %s: %s of batch %s: %s will be landed again for findings %s.",
-            feed,
-            ", ".join(each.name for each in again.replaces),
-            again.old.batch_id,
-            "; ".join(str(each.offsets) for each in again.ranges[:20]) or "nothing",
-            sorted(set(again.finding_ids)),
+        files = ", ".join(each.name for each in again.replaces)
+        ranges = "; ".join(str(each.offsets) for each in again.ranges[:_MOST_RANGES])
+        numbers = sorted(set(again.finding_ids))
+        yield (
+            logging.INFO,
+            f"Feed {feed}: {files} of batch {again.old.batch_id}: {ranges or 'nothing'} will be"
+            f" landed again for findings {numbers}.",
         )
         if again.gone:
-            log.warning(
-                "Kafka no longer has %s, and the files are gone: these rows are lost.",
-                "; ".join(str(each) for each in again.gone[:20]),
+            gone = "; ".join(str(each) for each in again.gone[:_MOST_RANGES])
+            yield (
+                logging.WARNING,
+                f"Kafka no longer has {gone}, and the files are gone: these rows are lost.",
             )
-    for words in _small_steps(plan):
-        log.info("%s", words)
+    yield from ((logging.INFO, words) for words in _small_steps(plan))
     for opened in plan.new_generations:
-        log.warning(
-            "%s: generation %d is opened at offset %d, on the operator's word.",
-            opened.account.partition,
-            opened.account.ordinal + 1,
-            opened.first_offset,
+        yield (
+            logging.WARNING,
+            f"{opened.account.partition}: generation {opened.account.ordinal + 1} is opened at"
+            f" offset {opened.first_offset}, on the operator's word.",
         )
         if opened.expired:
-            log.warning("%s has expired: the next plan records it as lost.", opened.expired)
+            yield (
+                logging.WARNING,
+                f"{opened.expired} has expired: the next plan records it as lost.",
+            )
     for left in plan.not_mended:
-        log.warning("Finding %d is left: %s", left.finding_id, left.reason)
+        yield logging.WARNING, f"Finding {left.finding_id} is left: {left.reason}"
 
 
 def _small_steps(plan: RepairPlan) -> Iterator[str]:
-    """What is done to single files and offsets."""
+    """What is done to single files, offsets and batches."""
     for stray in plan.quarantined:
         yield f"{stray.path} will be moved to {stray.quarantine}."
     for moved in plan.move_back:
@@ -53,3 +65,5 @@ def _small_steps(plan: RepairPlan) -> Iterator[str]:
         yield f"{gone.path} will be written anew, for finding {gone.finding_id}."
     for each in plan.read_again:
         yield f"{each.planned.offsets} is tried again, for finding {each.finding_id}."
+    for unfinished in plan.adopt:
+        yield f"The batch of finding {unfinished.finding_id} is taken over, and finished."

@@ -10,12 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallystick.domain.batches.batch import WaitingBatch
+from tallystick.domain.batches.states import BatchState
+from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.report.completeness import Completeness, Look, Proof, completeness_of
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.n3_unfinished_batch import (
+    LostManifest,
+    unfinished_batches,
+    without_manifest,
+)
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.verdicts import Verdict
-from tests.support.builders import NOON, TOPIC_ID, an_account
+from tests.support.builders import FEED, NOON, TOPIC, TOPIC_ID, an_account
 from tests.support.ledger_story import finding_of
 
 
@@ -49,6 +57,13 @@ def unbounded(verdict: Verdict = Verdict.UNKNOWN, partition: int | None = 0) -> 
     )
 
 
+LOST_MANIFEST = [*without_manifest(FEED, TOPIC, {"/landing/orders/b1": LostManifest()})]
+LEFT_BEHIND = [
+    *unfinished_batches(
+        FEED, TOPIC, [WaitingBatch(BatchId("b1"), BatchState.COMMITTED, seconds=90_000.0)]
+    )
+]
+
 LOOKS = [a_look(3, {0: 30, 1: 8}), a_look(2, {0: 20, 1: 8}), a_look(1, {0: 10, 1: 5})]
 """Newest first."""
 
@@ -79,6 +94,10 @@ def proven(
         (30, 8, [unbounded()], None, "unknown, nobody knows from where on"),
         (30, 8, [unbounded(partition=None)], None, "of the whole feed"),
         (30, 8, [unbounded(Verdict.WAIVED, None)], 3, "of the whole feed, accepted"),
+        (30, 8, LOST_MANIFEST, 3, "readers miss nothing of a batch that has lost its manifest"),
+        (20, 8, LOST_MANIFEST, 2, "and what is not landed holds it back as ever"),
+        (30, 8, [finding_of(19, 40), *LOST_MANIFEST], 1, "and so does a loss"),
+        (30, 8, LEFT_BEHIND, None, "readers may miss a batch that nobody publishes"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip

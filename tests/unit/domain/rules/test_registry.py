@@ -293,6 +293,13 @@ def _told(where: Level | SubjectKind) -> str:
     return f" at {where.value}" if isinstance(where, Level) else f" of {where.value}"
 
 
+@pytest.mark.parametrize("code", TOLD)
+def test_every_finding_says_what_it_comes_from_in_words_of_its_own(code: str) -> None:
+    words = {each.trouble for each in TOLD[code]}
+    assert all(words), code
+    assert not [each for each in words if "None" in each or "  " in each], words
+
+
 def test_what_is_benign_fails_nothing_and_all_else_fails() -> None:
     for rule in RULES:
         is_benign = rule.kind is RuleClass.BENIGN

@@ -11,7 +11,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.registry import RULE_OF
-from tallystick.domain.rules.run_news import numbered, open_beside, told_by_run
+from tallystick.domain.rules.run_news import open_beside, told_by_run
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 from tests.support.builders import FEED, NOON, TOPIC
@@ -81,7 +81,3 @@ def test_what_stands_open_beside_is_neither_accepted_nor_told() -> None:
     assert open_beside([], [stored(LOST)]) == [stored(LOST)]
     assert open_beside([LOST], [stored(LOST)]) == []
     assert open_beside([], [accepted, harmless]) == []
-
-
-def test_a_finding_on_record_is_told_with_its_number() -> None:
-    assert numbered([LOST, STALLED], [stored(LOST)]) == [f"finding 7: {LOST}", str(STALLED)]

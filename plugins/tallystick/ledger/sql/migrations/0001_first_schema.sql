@@ -1101,6 +1101,30 @@ CREATE TRIGGER finding_guard BEFORE UPDATE ON finding
 CREATE TRIGGER finding_kept BEFORE DELETE OR TRUNCATE ON finding
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
 
+-- A name with blanks around it, or in other letters, is the same person's.
+CREATE TABLE waiver_request (
+  request_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  finding_id      bigint NOT NULL REFERENCES finding,
+  evidence_sha256 bytea NOT NULL CHECK (octet_length(evidence_sha256) = 32),
+  reason          text NOT NULL CHECK (btrim(reason) <> ''),
+  asked_by        text NOT NULL CHECK (btrim(asked_by) <> ''),
+  expires_at      timestamptz NOT NULL,
+  asked_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+  ending          text CHECK (ending IN ('approved', 'withdrawn', 'replaced')),
+  ended_by        text CHECK (btrim(ended_by) <> ''),
+  ended_at        timestamptz,
+  CONSTRAINT waiver_request_ends_whole CHECK (num_nulls(ending, ended_by, ended_at) IN (0, 3)),
+  CONSTRAINT waiver_request_by_two
+    CHECK (ending <> 'approved' OR lower(btrim(asked_by)) <> lower(btrim(ended_by))),
+  CONSTRAINT waiver_request_expires_later CHECK (expires_at > asked_at)
+);
+COMMENT ON TABLE waiver_request IS
+  'One person asks that a finding is accepted as it is stated then; somebody else may approve it.';
+COMMENT ON COLUMN waiver_request.ending IS
+  'replaced: it was void, for its end had come or the evidence had changed, and somebody asked anew.';
+CREATE UNIQUE INDEX waiver_request_once ON waiver_request (finding_id) WHERE ending IS NULL;
+CREATE INDEX waiver_request_by_finding ON waiver_request (finding_id);
+
 CREATE TABLE waiver (
   waiver_id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   finding_id      bigint NOT NULL REFERENCES finding,
@@ -1110,14 +1134,55 @@ CREATE TABLE waiver (
   approved_by     text NOT NULL CHECK (approved_by <> ''),
   expires_at      timestamptz NOT NULL,
   waived_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
-  CONSTRAINT waiver_by_two CHECK (lower(asked_by) <> lower(approved_by)),
+  request_id      bigint UNIQUE REFERENCES waiver_request,
+  CONSTRAINT waiver_by_two CHECK (lower(btrim(asked_by)) <> lower(btrim(approved_by))),
   CONSTRAINT waiver_expires_later CHECK (expires_at > waived_at)
 );
 COMMENT ON TABLE waiver IS
   'Two people accepted a finding as it was stated then; void when it expires or its evidence changes.';
+COMMENT ON COLUMN waiver.request_id IS
+  'What was approved, where each of the two was signed in; null where one command named both.';
 CREATE INDEX waiver_by_finding ON waiver (finding_id);
 CREATE TRIGGER waiver_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON waiver
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE FUNCTION guard_waiver() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.request_id IS NOT NULL AND NOT EXISTS (
+       SELECT FROM waiver_request r
+        WHERE r.request_id = NEW.request_id AND r.ending IS NULL
+          AND (r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.expires_at)
+              = (NEW.finding_id, NEW.evidence_sha256, NEW.reason, NEW.asked_by, NEW.expires_at)) THEN
+    RAISE EXCEPTION 'waiver of finding %: request % does not stand, or asks for something else',
+      NEW.finding_id, NEW.request_id USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER waiver_as_asked BEFORE INSERT ON waiver
+  FOR EACH ROW EXECUTE FUNCTION guard_waiver();
+
+CREATE FUNCTION guard_waiver_request() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF OLD.ending IS NOT NULL
+     OR (NEW.request_id, NEW.finding_id, NEW.evidence_sha256, NEW.reason, NEW.asked_by,
+         NEW.expires_at, NEW.asked_at)
+        IS DISTINCT FROM
+        (OLD.request_id, OLD.finding_id, OLD.evidence_sha256, OLD.reason, OLD.asked_by,
+         OLD.expires_at, OLD.asked_at) THEN
+    RAISE EXCEPTION 'waiver request %: only its end is entered, once', OLD.request_id
+      USING ERRCODE = 'TS001';
+  END IF;
+  IF NEW.ending = 'approved' AND NOT EXISTS (
+       SELECT FROM waiver w WHERE w.request_id = NEW.request_id AND w.approved_by = NEW.ended_by) THEN
+    RAISE EXCEPTION 'waiver request %: no waiver of % stands for it', NEW.request_id, NEW.ended_by
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER waiver_request_guard BEFORE UPDATE ON waiver_request
+  FOR EACH ROW EXECUTE FUNCTION guard_waiver_request();
+CREATE TRIGGER waiver_request_kept BEFORE DELETE OR TRUNCATE ON waiver_request
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
 
 -- Second lives of a log ------------------------------------------------------------------------
 -- A log has one life under one topic id, unless it was cut: a second life that begins below what
@@ -1279,3 +1344,18 @@ its files are asked again when they are due.';
 COMMENT ON COLUMN directory_look.shown_as IS
   'Of how its parent''s listing showed the directory before: while that is as it was, the directory is
 listed again when it is due. NULL where its own time can''t tell that something was changed.';
+
+-- What people were told ----------------------------------------------------------------------------
+
+CREATE TABLE told (
+  feed      text NOT NULL,
+  recipient text NOT NULL CHECK (recipient ~ '^[0-9a-f]{16}$'),
+  known     jsonb,
+  told_at   timestamptz,
+  PRIMARY KEY (feed, recipient),
+  CONSTRAINT told_when CHECK ((known IS NULL) = (told_at IS NULL))
+) WITH (fillfactor = 70);
+COMMENT ON TABLE told IS
+  'What each notifier of a feed has told. Its row is locked while it tells more, and kept after that: a
+task that dies in between tells it again.';
+COMMENT ON COLUMN told.recipient IS 'Digest of the notifier as the feed''s file names it.';

@@ -10,7 +10,7 @@ again, and see that it is the very one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -23,8 +23,8 @@ class PartedText:
     """A manifest's text without hashes, and these."""
 
     account: str
-    hashes: str
-    """A JSON list: one for each range with a row, in their order."""
+    hashes: tuple[str, ...]
+    """As hexadecimal digits: one for each range with a row, in their order."""
 
 
 def parted(text: str) -> PartedText:
@@ -35,14 +35,14 @@ def parted(text: str) -> PartedText:
         hashes.append(anchor["hash"])
         anchor["hash"] = None
     document[_OF_WHOLE] = sha256(text.encode()).hexdigest()
-    return PartedText(_json(document), json.dumps(hashes, separators=(",", ":")))
+    return PartedText(_json(document), tuple(hashes))
 
 
-def whole_text(account: str, hashes: str) -> str:
+def whole_text(account: str, hashes: Sequence[str]) -> str:
     """The manifest's text again; ValueError when these parts are not of one text."""
     document = json.loads(account)
     digest = document.pop(_OF_WHOLE)
-    for anchor, each in zip(_anchors(document), json.loads(hashes), strict=True):
+    for anchor, each in zip(_anchors(document), hashes, strict=True):
         anchor["hash"] = each
     text = _json(document)
     if sha256(text.encode()).hexdigest() != digest:

@@ -1,0 +1,1 @@
+"""Adapters to those who are told: the notifiers that feeds name."""

@@ -1,0 +1,73 @@
+"""`jars`: Kafka's connector for Spark, fetched for who has no Maven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from tallystick.cli.answers import Answer, deliver
+from tallystick.cli.documents import Document, Part
+from tallystick.cli.options import JsonOption
+from tallystick.cli.text import Block
+from tallystick.errors import ConfigurationError
+from tallystick.spark.connector_download import MAVEN_CENTRAL, fetch_connector
+
+REPOSITORY_VARIABLE = "TALLYSTICK_MAVEN_REPOSITORY"
+
+
+class JarPart(Part):
+    """One file of the connector."""
+
+    file: str
+    is_fetched: bool
+
+
+class JarsDocument(Document):
+    """`jars`."""
+
+    format: Literal["tallystick-jars-1"] = "tallystick-jars-1"
+    folder: str
+    jars: Sequence[JarPart]
+
+
+def jars(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to fill.")],
+    repository: Annotated[
+        str,
+        typer.Option(
+            "--repository",
+            metavar="URL",
+            envvar=REPOSITORY_VARIABLE,
+            show_default=False,
+            help=f"A Maven repository in the place of {MAVEN_CENTRAL}.",
+        ),
+    ] = MAVEN_CENTRAL,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch Kafka's connector for Spark into a folder; what is there already stays."""
+    deliver(lambda: _fetched(folder, repository), as_json=as_json)
+
+
+def _fetched(folder: Path, repository: str) -> Answer:
+    scheme = repository.partition("://")[0]  # the rest may hold a password
+    if scheme not in ("https", "http"):
+        raise ConfigurationError("the scheme of --repository", scheme, "https, http")
+    place = folder.expanduser().absolute()
+    try:
+        found = list(fetch_connector(place, repository))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError("DIR", str(place), f"a folder to write to ({reason})") from error
+    document = JarsDocument(
+        folder=str(place),
+        jars=[JarPart(file=path.name, is_fetched=is_new) for path, is_new in found],
+    )
+    blocks: list[Block] = [
+        f"{'fetched' if each.is_fetched else 'there already'}: {each.file}"
+        for each in document.jars
+    ]
+    blocks.append(f'In the Spark connection\'s extra: "jars": "{place}/*"')
+    return Answer(document, blocks)

@@ -1,0 +1,119 @@
+"""Findings by what they come from: one deleted file of six partitions is one trouble, not six.
+
+Numbers, waivers and closings stay with each finding; a trouble is on no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tallystick.domain.report.finding_part import FindingPart, finding_part
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Findings of one cause."""
+
+    words: str
+    """The cause, as each of the findings names it."""
+    findings: tuple[FindingPart, ...]
+    """Worst first; at least one."""
+
+    @property
+    def worst(self) -> FindingPart:
+        """The one that weighs most, the first of them."""
+        return self.findings[0]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is said of the worst: WAIVED where people accept all of them."""
+        return self.worst.standing_verdict
+
+    @property
+    def is_closed(self) -> bool:
+        """True when all of them are."""
+        return all(each.closed_at is not None for each in self.findings)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Those that are on record, ascending."""
+        return tuple(sorted(each.number for each in self.findings if each.number is not None))
+
+    @property
+    def by_rule(self) -> tuple[FindingPart, ...]:
+        """The worst of each rule that tells of it."""
+        found: dict[str, FindingPart] = {}
+        for each in self.findings:
+            found.setdefault(each.code, each)
+        return tuple(found.values())
+
+    @property
+    def next_steps(self) -> tuple[str, ...]:
+        """What to do, each once; nothing for what is accepted or closed."""
+        open_ones = (
+            each for each in self.findings if not each.is_waived and each.closed_at is None
+        )
+        return tuple(dict.fromkeys(each.next_step for each in open_ones))
+
+    def __str__(self) -> str:
+        worst, others = self.worst, len(self.findings) - 1
+        place = worst.topic if worst.partition is None else f"{worst.topic}-{worst.partition}"
+        if worst.from_offset is not None and worst.until_offset is not None:
+            place += f" [{worst.from_offset}, {worst.until_offset})"
+        place += f" and {others} more" if others else ""
+        numbered = f"{named_findings(self.numbers)}: " if self.numbers else ""
+        said = [f"{numbered}{place} {worst.code} {self.verdict.value}: {worst.cause}"]
+        return " ".join([*said, *(each.cause for each in self.by_rule[1:]), *self.next_steps])
+
+
+def troubles_of(findings: Iterable[FindingPart]) -> tuple[Trouble, ...]:
+    """The findings by cause; worst first, then as they came."""
+    by_cause: dict[tuple[str, str], list[FindingPart]] = {}
+    for each in sorted(findings, key=lambda each: -each.standing_verdict.severity):
+        by_cause.setdefault((each.feed, each.trouble), []).append(each)
+    return tuple(Trouble(words, tuple(found)) for (_, words), found in by_cause.items())
+
+
+def troubles_among(
+    found: Iterable[Finding], on_record: Iterable[StoredFinding] = ()
+) -> tuple[Trouble, ...]:
+    """The same of findings as a look states them, with their numbers where they are on record."""
+    stored = {each.finding.key: each for each in on_record}
+    return troubles_of(finding_part(each, stored.get(each.key)) for each in found)
+
+
+def named_findings(numbers: Sequence[int]) -> str:
+    """The findings of these numbers, which ascend.
+
+    >>> named_findings([7]), named_findings([7, 8, 9, 12])
+    ('finding 7', 'findings 7-9, 12')
+    """
+    return f"{'finding' if len(numbers) == 1 else 'findings'} {spans_of(numbers)}"
+
+
+def counted_troubles(count: int) -> str:
+    """So many troubles.
+
+    >>> counted_troubles(1), counted_troubles(2)
+    ('1 trouble', '2 troubles')
+    """
+    return "1 trouble" if count == 1 else f"{count} troubles"
+
+
+def spans_of(numbers: Sequence[int]) -> str:
+    """Ascending numbers in few words.
+
+    >>> spans_of([7, 8, 9, 12]), spans_of([4]), spans_of([])
+    ('7-9, 12', '4', '')
+    """
+    spans: list[list[int]] = []
+    for each in numbers:
+        if spans and each == spans[-1][1] + 1:
+            spans[-1][1] = each
+        else:
+            spans.append([each, each])
+    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans)

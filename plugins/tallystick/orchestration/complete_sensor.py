@@ -1,0 +1,115 @@
+"""The sensor that waits for proof: until all that was appended before an instant is landed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NoReturn
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+
+from tallystick.errors import ConfigurationError, IngestionError
+from tallystick.orchestration.airflow_releases import AirflowFailException, AirflowSensorTimeout
+from tallystick.orchestration.asked_completeness import ask, in_words
+from tallystick.orchestration.connections import open_ledger
+from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.run_context import Context
+from tallystick.settings.feeds import feed_file, feeds_folder
+
+_ACCEPTED: Final = "an instant with its time zone, such as 2026-11-01T06:00:00Z"
+
+
+class FeedCompleteSensor(BaseSensorOperator):
+    """Succeeds once the feed is complete up to `at`, and gives the instant that it is complete to.
+
+    `at` is an instant or a template; unless given, the end of the run's data interval. A feed that
+    is known to be short is waited for, too: a repair may mend it. With `within` the wait ends that
+    long after `at`, else after the sensor's own `timeout`. While it waits, it is deferred and
+    holds no worker's slot, unless `deferrable` is false.
+    """
+
+    template_fields: Sequence[str] = ("feed", "at")
+
+    def __init__(
+        self,
+        feed: str,
+        *,
+        at: datetime | str = "{{ data_interval_end }}",
+        within: timedelta | None = None,
+        deferrable: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.feed = feed
+        self.at = at
+        self.within = within
+        self.deferrable = deferrable
+
+    def execute(self, context: Context) -> Any:
+        """The instant up to which the feed is complete, as ISO 8601."""
+        with in_airflow_terms():
+            feed_file(feeds_folder(os.environ), self.feed)  # a mistyped name would wait for ever
+            self._shorten(_instant(self.feed, self.at), context)
+        if not self.deferrable:
+            return super().execute(context)
+        found = self.poke(context)
+        return found.xcom_value if found.is_done else self._wait()
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """If the feed is complete by now; no, where the ledger does not answer."""
+        instant = _instant(self.feed, self.at)
+        try:
+            with open_ledger() as ledger:
+                answer = ask(ledger, self.feed, instant)
+        except IngestionError as error:
+            if not error.retry:
+                raise AirflowFailException(str(error)) from error
+            self.log.warning("Feed %s is asked again: %s", self.feed, error.describe())
+            return PokeReturnValue(is_done=False)
+        self.log.info("Feed %s, asked for %s: %s", self.feed, in_words(instant), answer)
+        up_to = answer.complete_up_to
+        return PokeReturnValue(answer.is_proven, up_to.isoformat() if up_to else None)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> str:
+        """What the trigger has told; raises AirflowFailException for an error that stays."""
+        told = event or {"error": f"Feed {self.feed}: the trigger has said nothing."}
+        if "error" in told:
+            raise AirflowFailException(told["error"])
+        self.log.info("Feed %s is complete up to %s.", self.feed, told["complete_up_to"])
+        return str(told["complete_up_to"])
+
+    def _wait(self) -> NoReturn:
+        if self.timeout <= 0:
+            raise AirflowSensorTimeout(f"Feed {self.feed} is not complete up to {self.at} in time.")
+        from tallystick.orchestration.complete_trigger import FeedCompleteTrigger
+
+        self.defer(
+            trigger=FeedCompleteTrigger(
+                self.feed, _instant(self.feed, self.at).isoformat(), self.poke_interval
+            ),
+            method_name="execute_complete",
+            timeout=timedelta(seconds=self.timeout),
+        )
+        raise AssertionError("a deferred task goes on elsewhere")
+
+    def _shorten(self, instant: datetime, context: Context) -> None:
+        if self.within is None:
+            return
+        counted_from = datetime.now(UTC)
+        if self.reschedule and not self.deferrable:
+            # Airflow counts the timeout of a sensor that comes again from its first reschedule.
+            counted_from = context["ti"].get_first_reschedule_date(context) or counted_from
+        self.timeout = max(0.0, (instant + self.within - counted_from).total_seconds())
+
+
+def _instant(feed: str, value: datetime | str) -> datetime:
+    """The instant in UTC; raises ConfigurationError for what is none."""
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise ConfigurationError("at", str(value), _ACCEPTED, where=f"feed {feed}")
+    # Python's own type: what Airflow gives calculates in pendulum's way.
+    return datetime.fromisoformat(found.astimezone(UTC).isoformat())

@@ -1,0 +1,62 @@
+"""The DAG `deadline_<feed>`: fails, and lets people be told, when a window is not complete in time.
+
+A DAG of its own: it does so, too, when ingest and reconcile stand still or are paused.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from airflow.sdk import DAG
+
+from tallystick.orchestration.airflow_releases import CronDataIntervalTimetable
+from tallystick.orchestration.complete_sensor import FeedCompleteSensor
+from tallystick.orchestration.dag_ids import DEADLINE, dag_id_of
+from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
+from tallystick.orchestration.notifying import notify_after
+from tallystick.orchestration.page_link import PageLink
+from tallystick.settings.feed import Feed
+
+COMPLETE_TASK: Final = "complete"
+# As many windows can be waited for at once: a deferred task holds no slot.
+_MOST_WINDOWS: Final = 1000
+_BETWEEN: Final = timedelta(minutes=1)
+
+
+class WindowCompleteSensor(FeedCompleteSensor):
+    """The sensor with a link to the page, as all tasks of ours have."""
+
+    operator_extra_links = (PageLink(),)
+
+
+def deadline_dag(feed: Feed) -> DAG | None:
+    """A run for each window, from its end on; None for a feed without `complete_within`."""
+    if feed.complete_within is None:
+        return None
+    with DAG(
+        dag_id=dag_id_of(DEADLINE, feed.name),
+        schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
+        start_date=feed.schedule.start_date,
+        catchup=False,
+        max_active_runs=_MOST_WINDOWS,
+        default_args=TASK_DEFAULTS,
+        tags=[TAG, "deadline"],
+        description=f"Fails when a window of {feed.source.topic} is not complete in time",
+        doc_md=_WORDS.format(feed=feed.name, within=feed.complete_within),
+    ) as dag:
+        complete = WindowCompleteSensor(
+            task_id=COMPLETE_TASK,
+            feed=feed.name,
+            within=feed.complete_within,
+            poke_interval=_BETWEEN,
+        )
+        notify_after(feed, complete)
+    return dag
+
+
+_WORDS: Final = """\
+Waits from the end of each window of `{feed}` until all that was appended before it is proven to be
+landed. The run fails when that takes longer than {within} (`complete_within`); then the notifiers
+of the feed are told. It asks the ledger only. `ingest_{feed}` lands, `reconcile_{feed}` proves.
+"""

@@ -1,0 +1,80 @@
+"""News of a feed in words: a line for a subject, and a text, plain and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from typing import Final
+
+from tallystick.domain.report.news import News
+from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.verdicts import FindingState
+
+_MOST_TOLD: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class NewsWords:
+    """What a notifier's templates may use, as `news`."""
+
+    feed: str
+    subject: str
+    """One line."""
+    text: str
+    link: str
+    """Where Tallystick's page shows the feed."""
+
+    @property
+    def html(self) -> str:
+        """The text, and where to read on, escaped."""
+        link = escape(self.link)
+        return f'<pre>{escape(self.text)}</pre><p><a href="{link}">{link}</a></p>'
+
+
+def words_of(feed: str, news: News, link: str) -> NewsWords:
+    """The news in words: what is new first, then what is over."""
+    heads, lines = [], []
+    if news.verdict is not news.verdict_before and news.verdict and news.verdict_before:
+        heads.append(f"{news.verdict.value} (was {news.verdict_before.value})")
+        lines.append(f"The verdict is {news.verdict.value}; it was {news.verdict_before.value}.")
+    if news.late:
+        heads.append("not complete in time")
+        lines.append(f"The window that ended at {_second(news.late)} is not complete in time.")
+    if news.opened:
+        heads.append(f"{len(news.opened)} new")
+        lines += _some("new", [(each, str(each.finding)) for each in news.opened])
+    if news.late_no_more:
+        heads.append("complete again")
+        lines.append(f"No window is late any more; {_second(news.late_no_more)} was the first one.")
+    if news.over:
+        heads.append(f"{len(news.over)} over")
+        lines += _some("over", [(each, _ending(each)) for each in news.over])
+    return NewsWords(feed, f"Tallystick {feed}: {', '.join(heads)}", "\n".join(lines), link)
+
+
+def _some(head: str, said: Sequence[tuple[StoredFinding, str]]) -> list[str]:
+    told = [f"{head}: finding {each.finding_id}: {' '.join(words.split())}" for each, words in said]
+    left = len(told) - _MOST_TOLD
+    return told if left <= 0 else [*told[:_MOST_TOLD], f"{head}: and {left} more"]
+
+
+def _ending(stored: StoredFinding) -> str:
+    found = stored.finding
+    place = found.topic if found.partition is None else f"{found.topic}-{found.partition}"
+    if found.from_offset is not None:
+        place += f" [{found.from_offset}, {found.until_offset})"
+    match stored.state:
+        case FindingState.WAIVED:
+            until = stored.waiver.expires_at if stored.waiver else None
+            how = "two people accept it" + (f" until {_second(until)}" if until else "")
+        case FindingState.SUPERSEDED:
+            how = "it has another verdict now"
+        case _:
+            how = stored.closed_by or "it stands no more"
+    return f"{place} {found.code.value} {found.verdict.value}: {how}"
+
+
+def _second(instant: datetime) -> str:
+    return instant.isoformat(timespec="seconds")

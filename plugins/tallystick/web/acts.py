@@ -1,0 +1,25 @@
+"""What a page offers to who reads it: their name, their right, the repairs, the proof of a form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tallystick.web.answers import AskedRunPart, RepairsAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """What this user may do about a feed or a finding, and what is under way."""
+
+    name: str
+    may_change: bool
+    repairs: RepairsAnswer | None
+    """None where Airflow does not tell this user."""
+    proof: Callable[[str], str]
+    """For each form's address, below the app's own."""
+
+    @property
+    def newest(self) -> AskedRunPart | None:
+        """The repair that was asked for last."""
+        return self.repairs.runs[0] if self.repairs and self.repairs.runs else None

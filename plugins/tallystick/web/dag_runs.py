@@ -1,0 +1,135 @@
+"""Runs of our DAGs as Airflow knows them, and how a repair is begun: by Airflow's own API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from fastapi import HTTPException
+from pydantic import ValidationError
+
+from tallystick.domain.identities import FeedName
+from tallystick.errors import ConfigurationError
+from tallystick.orchestration.dag_ids import INGEST, REPAIR, dag_id_of
+from tallystick.orchestration.dry_run import SHOWN
+from tallystick.orchestration.repair_conf import conf_of, numbers_of
+from tallystick.web.access import User
+from tallystick.web.airflow_rest import AirflowRefused, AirflowRest
+from tallystick.web.answers import AskedRunPart, DryRunPart, RepairsAnswer
+
+_NEWEST: Final = 20
+_TASK_THAT_SHOWS: Final = {INGEST: "plan", REPAIR: "begin"}
+
+
+async def run_of_airflow(
+    airflow: AirflowRest, user: User, dag_id: str, run_id: str
+) -> AskedRunPart | None:
+    """The run, with what its dry run has shown; None where Airflow has none, or won't tell."""
+    try:
+        found = await airflow.get(user, "dags", dag_id, "dagRuns", run_id)
+    except AirflowRefused:
+        return None
+    return await _with_plan(airflow, user, _run_part(found))
+
+
+async def repairs_of(
+    airflow: AirflowRest, user: User, feed: FeedName, *, about: int | None = None
+) -> RepairsAnswer | None:
+    """The newest runs of the feed's repair, or those of them that name a finding; newest first.
+
+    None where the user may not see them, or Airflow does not tell. Of the newest one the plan is
+    told, if it was a dry run.
+    """
+    dag_id = dag_id_of(REPAIR, feed)
+    newest = {"limit": _NEWEST, "order_by": "-run_after"}
+    try:
+        dag, found = await asyncio.gather(
+            airflow.get(user, "dags", dag_id),
+            airflow.get(user, "dags", dag_id, "dagRuns", **newest),
+        )
+    except AirflowRefused:
+        return None
+    runs = [_run_part(each) for each in found["dag_runs"]]
+    if about is not None:
+        runs = [each for each in runs if about in each.findings]
+    runs = [*[await _with_plan(airflow, user, each) for each in runs[:1]], *runs[1:]]
+    return RepairsAnswer(feed=feed, dag_id=dag_id, is_paused=bool(dag["is_paused"]), runs=runs)
+
+
+async def begin_repair(
+    airflow: AirflowRest,
+    user: User,
+    feed: FeedName,
+    numbers: Collection[int],
+    digests: Collection[str],
+    *,
+    is_dry_run: bool,
+    unpause: bool,
+) -> AskedRunPart:
+    """A run of the feed's repair, triggered as this user; HTTPException with Airflow's refusal.
+
+    A paused DAG begins no run, so whoever may unpause it can do so with the same form.
+    """
+    dag_id = dag_id_of(REPAIR, feed)
+    body = {"logical_date": None, "conf": conf_of(numbers, digests, is_dry_run=is_dry_run)}
+    try:
+        if unpause:
+            await airflow.patch(
+                user, "dags", dag_id, body={"is_paused": False}, update_mask="is_paused"
+            )
+        return _run_part(await airflow.post(user, "dags", dag_id, "dagRuns", body=body))
+    except AirflowRefused as refusal:
+        raise _refused(refusal) from refusal
+
+
+def _refused(refusal: AirflowRefused) -> HTTPException:
+    """Airflow's refusal as ours; what is Airflow's own trouble is no fault of who asks."""
+    if refusal.status == 504:  # it may have been done, or be done yet
+        return HTTPException(504, f"Airflow has not answered: {refusal.reason}")
+    status = refusal.status if 400 <= refusal.status < 500 else 502
+    return HTTPException(status, f"Airflow has not done it: {refusal.reason}")
+
+
+async def _with_plan(airflow: AirflowRest, user: User, run: AskedRunPart) -> AskedRunPart:
+    kind, _, _ = run.dag_id.partition("_")
+    if not run.is_dry_run or kind not in _TASK_THAT_SHOWS:
+        return run
+    task = ("taskInstances", _TASK_THAT_SHOWS[kind], "xcomEntries", SHOWN)
+    with suppress(AirflowRefused):  # not yet, or this user may not read it
+        found = await airflow.get(user, "dags", run.dag_id, "dagRuns", run.run_id, *task)
+        return run.model_copy(update={"plan": _plan_in(found["value"])})
+    return run
+
+
+def _plan_in(value: Any) -> DryRunPart | None:
+    """Some versions of Airflow give the value as text; what is no plan of ours is none."""
+    with suppress(ValidationError):
+        if isinstance(value, str):
+            return DryRunPart.model_validate_json(value)
+        return DryRunPart.model_validate(value)
+    return None
+
+
+def _run_part(run: Mapping[str, Any]) -> AskedRunPart:
+    conf = run.get("conf") or {}
+    is_repair = run["dag_id"].startswith(f"{REPAIR}_")
+    return AskedRunPart(
+        dag_id=run["dag_id"],
+        run_id=run["dag_run_id"],
+        state=run["state"],
+        is_dry_run=bool(conf.get("dry_run", is_repair)),
+        findings=_named_in(conf) if is_repair else (),
+        asked_by=run.get("triggering_user_name"),
+        queued_at=run.get("queued_at"),
+        ended_at=run.get("end_date"),
+        plan=None,
+    )
+
+
+def _named_in(conf: Mapping[str, Any]) -> Sequence[int]:
+    try:
+        return numbers_of(conf)
+    except ConfigurationError:  # the run itself says so
+        return ()

@@ -1,0 +1,115 @@
+"""What a Prometheus server reads: the ledger's figures, a few lines for each feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from tallystick.domain.verdicts import Verdict
+from tallystick.ports.ledger import Ledger
+from tallystick.ports.metrics import FeedFigures
+from tallystick.web.answers import FeedAnswer
+from tallystick.web.reading import feeds_of
+
+_FEED = ("feed",)
+
+
+def exposition(ledger: Ledger, now: datetime, accept: str) -> tuple[bytes, str]:
+    """The figures in the form that the reader accepts, and its content type."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Figures(feeds_of(ledger, now), ledger.figures()))
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type
+
+
+class _Figures(Collector):
+    """The figures of one moment."""
+
+    def __init__(self, feeds: Sequence[FeedAnswer], figures: Sequence[FeedFigures]) -> None:
+        self._feeds = sorted(feeds, key=lambda each: each.feed)
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric that docs/metrics.md names."""
+        yield self._verdict()
+        for name, words, value in (
+            ("lag_offsets", "Offsets that Kafka has and that are not landed.", "lag"),
+            ("time_to_loss_seconds", "Least time until retention may take some of the lag.",
+             "seconds_to_loss"),
+            ("partitions", "Partitions that were planned.", "partitions"),
+            ("complete_up_to_timestamp_seconds", "All that was appended before is landed.",
+             "complete_up_to"),
+            ("look_timestamp_seconds", "When Kafka was asked last.", "looked_at"),
+        ):  # fmt: skip
+            yield self._of_feeds(name, words, value)
+        report = _gauge("report_timestamp_seconds", "When the newest report was taken.")
+        for each in self._feeds:
+            if each.report:
+                report.add_metric([each.feed], each.report.taken_at.timestamp())
+        yield report
+        yield from self._findings()
+        yield from self._totals()
+        yield from self._newest()
+
+    def _verdict(self) -> Metric:
+        family = _gauge("verdict", "1 for the verdict of the feed, 0 for all others.", "verdict")
+        for each in self._feeds:
+            for verdict in Verdict:
+                family.add_metric([each.feed, verdict.value], float(each.verdict is verdict))
+        return family
+
+    def _of_feeds(self, name: str, words: str, value: str) -> Metric:
+        """One number of each feed; no line where it is not known."""
+        family = _gauge(name, words)
+        for each in self._feeds:
+            found: float | datetime | None = getattr(each, value)
+            if isinstance(found, datetime):
+                family.add_metric([each.feed], found.timestamp())
+            elif found is not None:
+                family.add_metric([each.feed], found)
+        return family
+
+    def _findings(self) -> Iterator[Metric]:
+        family = _gauge("findings", "Findings that stand.", "code", "verdict")
+        for each in self._figures:
+            for (code, verdict), count in each.findings.items():
+                family.add_metric([each.feed, code, verdict.value], count)
+        yield family
+
+    def _totals(self) -> Iterator[Metric]:
+        batches = _gauge("batches", "Batches, by state.", "state")
+        rows = _counter("committed_rows", "Rows that were committed.")
+        length = _counter("committed_bytes", "Bytes of files that were committed.")
+        for each in self._figures:
+            for state, count in each.batches.items():
+                batches.add_metric([each.feed, state.value], count)
+            rows.add_metric([each.feed], each.rows)
+            length.add_metric([each.feed], each.length_bytes)
+        yield from (batches, rows, length)
+
+    def _newest(self) -> Iterator[Metric]:
+        steps = _gauge("newest_batch_step_seconds", "What each step of it took.", "step")
+        length = _gauge("newest_batch_bytes", "Bytes of its files.")
+        rows = _gauge("newest_batch_rows", "Its rows.")
+        for each in self._figures:
+            newest = each.newest
+            if newest is None:
+                continue
+            for step in ("wait", "land", "commit", "publish"):
+                steps.add_metric([each.feed, step], getattr(newest, f"{step}_seconds"))
+            length.add_metric([each.feed], newest.length_bytes)
+            rows.add_metric([each.feed], newest.rows)
+        yield from (steps, length, rows)
+
+
+def _gauge(name: str, words: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"tallystick_feed_{name}", words, labels=[*_FEED, *labels])
+
+
+def _counter(name: str, words: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"tallystick_feed_{name}", words, labels=_FEED)

@@ -1,0 +1,186 @@
+"""Stored reports as answers: which there are, what is drawn of one, what two say differently.
+
+Reports are read as plain values: of their thousands of partitions a few are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+from tallystick.domain.identities import FeedName
+from tallystick.domain.plain_json import from_plain
+from tallystick.domain.report.coverage_map import CoverageMap
+from tallystick.domain.report.document import AgePart, BandPart, ColumnPart, PartitionPart
+from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.verdicts import Verdict
+from tallystick.ports.ledger import Ledger
+from tallystick.ports.overview import ReportHead
+from tallystick.report.charts.drawn import Drawn, drawn
+from tallystick.web.answers import (
+    ChangesAnswer,
+    CoverageAnswer,
+    MovedPart,
+    ReportsAnswer,
+    StoredReportPart,
+)
+from tallystick.web.partition_list import Search
+
+MOST_CHANGES: Final = 100
+_DRAWN: Final = ("taken_at", "coverage", "columns", "band", "ages", "normal", "held_back_by")
+
+_INSTANTS: Final = ("taken_at", "complete_up_to", "complete_window_end")
+_TOLD: Final = ("feed", "topic", "verdict", "held_back_by", "levels", "unheard", "normal")
+_SEVERITY: Final = {each.value: each.severity for each in Verdict}
+
+Plain: TypeAlias = Mapping[str, Any]
+
+
+def reports_of(ledger: Ledger, feed: FeedName, before: int | None, limit: int) -> ReportsAnswer:
+    """A page of stored reports."""
+    found = ledger.report_heads(feed, before=before, most=limit + 1)
+    has_more = len(found) > limit
+    return ReportsAnswer(
+        feed=feed,
+        reports=[stored_report(each) for each in found[:limit]],
+        before=found[limit - 1].number if has_more else None,
+    )
+
+
+def stored_report(head: ReportHead) -> StoredReportPart:
+    """The report in a few words."""
+    return StoredReportPart(
+        number=head.number,
+        taken_at=head.taken_at,
+        verdict=head.verdict,
+        complete_up_to=head.complete_up_to,
+        made_by=head.made_by,
+    )
+
+
+def coverage_of(ledger: Ledger, feed: FeedName, number: int | None) -> CoverageAnswer | None:
+    """What is drawn of a stored report, else of the newest; None where there is none."""
+    number = number or _newest(ledger, feed)
+    found = ledger.report_value(feed, number) if number else None
+    if number is None or found is None:
+        return None
+    return CoverageAnswer(feed=feed, report=number, **{name: found[name] for name in _DRAWN})
+
+
+def drawings_of(found: Plain) -> Drawn:
+    """The drawings of a report."""
+    return drawn(
+        datetime.fromisoformat(found["taken_at"]),
+        from_plain(CoverageMap, found["coverage"]),
+        from_plain(tuple[ColumnPart, ...], found["columns"]),
+        from_plain(tuple[BandPart, ...], found["band"]),
+        from_plain(tuple[AgePart, ...], found["ages"]),
+    )
+
+
+def newest_drawings(ledger: Ledger, feed: FeedName) -> Drawn | None:
+    """Those of the newest report; None where there is none."""
+    number = _newest(ledger, feed)
+    found = ledger.report_value(feed, number) if number else None
+    return drawings_of(found) if found else None
+
+
+def seen_in(found: Plain, search: Search, offset: int, limit: int) -> dict[str, Any]:
+    """What a page shows of a report: a few findings and partitions, and the drawings."""
+    partitions = [
+        each
+        for each in found["partitions"]
+        if str(each["partition"]).startswith(search.number)
+        and search.verdict in (None, each["verdict"])
+    ]
+    partitions.sort(key=_worst_first)
+    findings = found["findings"]
+    shown = partitions[search.offset : search.offset + search.limit]
+    return {
+        "report": {name: found[name] for name in _TOLD}
+        | {name: _instant(found[name]) for name in _INSTANTS},
+        "drawn": drawings_of(found),
+        "findings": from_plain(tuple[FindingPart, ...], findings[offset : offset + limit]),
+        "findings_offset": offset,
+        "finding_total": len(findings),
+        "partitions": from_plain(tuple[PartitionPart, ...], shown),
+        "matching": len(partitions),
+        "partition_total": len(found["partitions"]),
+    }
+
+
+def changes_of(ledger: Ledger, feed: FeedName, earlier: int, later: int) -> ChangesAnswer | None:
+    """What the later report says anew, and what it says no more; None where one is not there."""
+    heads = [ledger.report_heads(feed, before=each + 1, most=1) for each in (earlier, later)]
+    values = [ledger.report_value(feed, each) for each in (earlier, later)]
+    before, after = values
+    if before is None or after is None:
+        return None
+    parts = [stored_report(each[0]) for each in heads]
+    proven = [each.complete_up_to for each in parts]
+    old, new = ({_key(each): each for each in found["findings"]} for found in (before, after))
+    begun = [each for key, each in new.items() if key not in old]
+    ended = [each for key, each in old.items() if key not in new]
+    moved, frontier_moved = _moved(before, after)
+    return ChangesAnswer(
+        feed=feed,
+        earlier=parts[0],
+        later=parts[1],
+        complete_moved_seconds=(proven[1] - proven[0]).total_seconds()
+        if proven[0] and proven[1]
+        else None,
+        frontier_moved=frontier_moved,
+        new_total=len(begun),
+        ended_total=len(ended),
+        stays_total=len(new) - len(begun),
+        new_findings=from_plain(tuple[FindingPart, ...], begun[:MOST_CHANGES]),
+        ended_findings=from_plain(tuple[FindingPart, ...], ended[:MOST_CHANGES]),
+        moved_total=len(moved),
+        moved=moved[:MOST_CHANGES],
+    )
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _worst_first(partition: Plain) -> tuple[int, int, int]:
+    severity = _SEVERITY[partition["verdict"]]
+    return -severity, -(partition["lag"] or 0), partition["partition"]
+
+
+def _newest(ledger: Ledger, feed: FeedName) -> int | None:
+    heads = ledger.report_heads(feed, most=1)
+    return heads[0].number if heads else None
+
+
+def _key(finding: Plain) -> tuple[object, ...]:
+    """Its number, else what it is about: the same in both reports."""
+    if finding["number"] is not None:
+        return (finding["number"],)
+    names = ("code", "generation", "partition", "from_offset", "subject")
+    return tuple(finding[name] for name in names)
+
+
+def _moved(before: Plain, after: Plain) -> tuple[list[MovedPart], int]:
+    """Partitions with another verdict, log or frontier, and how far all frontiers have moved."""
+    old, new = ({p["partition"]: p for p in found["partitions"]} for found in (before, after))
+    moved, offsets = [], 0
+    names = ("generation", "verdict", "frontier")
+    for number in sorted({*old, *new}):
+        is_ = [[each.get(number, {}).get(name) for name in names] for each in (old, new)]
+        if is_[0] == is_[1]:
+            continue
+        if is_[0][0] == is_[1][0]:
+            offsets += is_[1][2] - is_[0][2]
+        values = zip(names, *is_, strict=True)
+        pairs = {f"{when}_{name}": each for name, *both in values
+                 for when, each in zip(("earlier", "later"), both, strict=True)}  # fmt: skip
+        moved.append(MovedPart(partition=number, **pairs))
+    return sorted(moved, key=_worst_change_first), offsets
+
+
+def _worst_change_first(each: MovedPart) -> tuple[bool, int, int]:
+    severity = each.later_verdict.severity if each.later_verdict else 0
+    return each.earlier_verdict == each.later_verdict, -severity, each.partition

@@ -1,0 +1,89 @@
+"""Tell who a feed's file names what is new, and what is over: at least once, and in turns.
+
+1. The recipient's turn ends in the ledger after the message is sent. A task that dies in between
+   has told, and tells it again; none that dies leaves news untold.
+2. One recipient who can't be reached keeps no news from the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from tallystick.domain.identities import FeedName
+from tallystick.domain.report.completeness import Proof
+from tallystick.domain.report.news import News, Standing, Told, news_of, told_of
+from tallystick.domain.report.standing import verdict_now
+from tallystick.domain.rules.findings import FAILING_VERDICTS
+from tallystick.domain.verdicts import FindingState
+from tallystick.ports.ledger import Ledger
+from tallystick.settings.cadence import WindowSchedule
+from tallystick.settings.feed import Feed
+from tallystick.workflows.reconciling.reporting import feed_completeness
+
+log = logging.getLogger(__name__)
+
+
+def tell(
+    feed: Feed, turns: Ledger, ledger: Ledger, recipients: Mapping[str, Callable[[News], object]]
+) -> list[Exception]:
+    """Why recipients could not be told, one error for each of these; the next call tells them.
+
+    `recipients` sends news, by who is told. `turns` holds a turn while `ledger` is asked, so they
+    are two. Raises what the ledger raises.
+    """
+    name = FeedName(feed.name)
+    failures: list[Exception] = []
+    for recipient, send in recipients.items():
+        with turns.telling(name, recipient) as turn:
+            now = standing_of(feed, ledger, turn.told)
+            news = news_of(turn.told, now)
+            try:
+                if news:
+                    send(news)
+            except Exception as error:  # noqa: BLE001 - a notifier's class raises what it likes
+                failures.append(error)
+                continue
+            known = told_of(turn.told, now)
+            if known != turn.told:
+                turn.keep(known)
+        if news:
+            log.info("Feed %s: what is new was sent to notifier %s.", feed.name, recipient)
+    return failures
+
+
+def standing_of(feed: Feed, ledger: Ledger, told: Told | None) -> Standing:
+    """What is on record of the feed, for somebody who was told this much."""
+    name = FeedName(feed.name)
+    newest = ledger.newest_finding(name)
+    ended = ledger.ended_findings(name, told.open_findings, told.newest_finding) if told else {}
+    heads = ledger.feed_heads(name, most_runs=0)
+    report = heads[0].report if heads else None
+    return Standing(
+        open_findings={
+            each.finding_id: each
+            for each in ledger.findings(name)
+            if each.state is FindingState.OPEN and each.finding.verdict in FAILING_VERDICTS
+        },
+        ended={
+            number: each
+            for number, each in ended.items()
+            if each.finding.verdict in FAILING_VERDICTS
+        },
+        newest_finding=newest,
+        verdict=verdict_now(report.verdict, heads[0].standing) if report else None,
+        late_window=_late_window(feed, ledger),
+    )
+
+
+def _late_window(feed: Feed, ledger: Ledger) -> datetime | None:
+    """The newest window that should be complete by now and is not proven to be."""
+    if feed.complete_within is None:
+        return None
+    schedule = WindowSchedule(feed.schedule.cron, feed.schedule.timezone)
+    due = schedule.at_or_before(ledger.clock() - feed.complete_within)
+    if due <= feed.schedule.start_date:
+        return None
+    proven = feed_completeness(ledger, FeedName(feed.name)).proven
+    return None if proven.proof_of(due) is Proof.PROVEN else due

@@ -1,0 +1,138 @@
+"""A real api-server with Tallystick's plugin, and people who look at it in Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Page, Request
+
+from tests.orchestration.conftest import HOME, SETTINGS
+
+START_SECONDS: Final = 180.0
+FLAGS: Final = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+PASSWORDS: Final = {"ada": "a password of ada", "vera": "a password of vera"}
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    """A running api-server."""
+
+    url: str
+
+    def trigger(self, dag_id: str, run_id: str) -> None:
+        """Make a run of the DAG, which no scheduler will ever start."""
+        login = {"username": "ada", "password": PASSWORDS["ada"]}
+        with httpx.Client(base_url=self.url, trust_env=False, timeout=30) as client:
+            token = client.post("/auth/token", json=login).raise_for_status().json()
+            client.headers["Authorization"] = f"Bearer {token['access_token']}"
+            client.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
+            asked = {"dag_run_id": run_id, "logical_date": None}
+            client.post(f"/api/v2/dags/{dag_id}/dagRuns", json=asked).raise_for_status()
+
+
+@contextmanager
+def api_server(ledger_dsn: str) -> Iterator[ApiServer]:
+    """On the tests' own metadata database, with this ledger; gone after the block."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    passwords = HOME / "passwords.json"
+    passwords.write_text(json.dumps(PASSWORDS))
+    ledger = ledger_dsn.removeprefix("postgresql://")
+    env = os.environ | SETTINGS | {
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW_CONN_LEDGER_DEFAULT": f"postgres://{ledger}",
+        "PYTHONPATH": SETTINGS["AIRFLOW__CORE__PLUGINS_FOLDER"],
+    }  # fmt: skip
+    program = Path(sys.executable).parent / "airflow"
+    command = [program, "api-server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    log = HOME / "api-server.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, env=env, stdout=out, stderr=out)
+        try:
+            _wait(url, process, log)
+            yield ApiServer(url)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            httpx.get(f"{url}/api/v2/version", trust_env=False).raise_for_status()
+        except httpx.HTTPError:
+            time.sleep(0.2)
+        else:
+            return
+    raise AssertionError(f"the api-server did not start: {log.read_text()[-2000:]}")
+
+
+@dataclass
+class Person:
+    """Somebody at a browser; what it asks of other hosts, and what its console says, is kept."""
+
+    page: Page
+    url: str
+    complaints: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("request", self._ask)
+        self.page.on("console", self._say)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    @property
+    def frame(self) -> FrameLocator:
+        """Tallystick's page inside Airflow's."""
+        return self.page.frame_locator("iframe")
+
+    def go(self, address: str) -> None:
+        """Open an address of this Airflow."""
+        self.page.goto(self.url + address)
+
+    def sign_in(self, user: str) -> None:
+        """On the log-in page, where the browser is."""
+        self.page.locator("input").first.fill(user)
+        self.page.locator("input[type=password]").fill(PASSWORDS[user])
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.wait_for_url(lambda url: "/auth/login" not in url)
+
+    def _ask(self, request: Request) -> None:
+        is_elsewhere = urlsplit(request.url).scheme in ("http", "https", "ws", "wss")
+        if is_elsewhere and not request.url.startswith(self.url):
+            self.complaints.append(f"asks {request.url}")
+
+    def _say(self, message: ConsoleMessage) -> None:
+        # Airflow's own pages say things of their own, and each of its frames is warned of.
+        place = message.location.get("url", "")
+        if message.type == "error" and "/tallystick/" in place + message.text:
+            self.complaints.append(f"{message.text} ({place})")
+
+
+@contextmanager
+def at(browser: Browser, server: ApiServer, **look: object) -> Iterator[Person]:
+    """A person with a fresh profile; the browser must have had nothing to complain of."""
+    context = browser.new_context(**look)  # type: ignore[arg-type]
+    try:
+        person = Person(context.new_page(), server.url)
+        yield person
+        assert not person.complaints, person.complaints
+    finally:
+        context.close()

@@ -1,0 +1,203 @@
+"""The page in Airflow, in a real browser: who sees it, where, in which colours, by which keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from sandbox.entry.system import ensure_chromium
+from tests.orchestration.browser_place import FLAGS, ApiServer, Person, api_server, at
+from tests.orchestration.conftest import ROOT
+from tests.support.ledger_server import LedgerServer
+from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
+from tests.support.report_documents import a_document, a_finding
+
+pytestmark = [
+    pytest.mark.usefixtures("airflow_database"),
+    pytest.mark.filterwarnings("default"),
+]
+RUN = "manual__page"
+DARK, LIGHT = "rgb(20, 24, 31)", "rgb(246, 247, 249)"
+PAGES = (
+    "/", "/feeds/orders", "/feeds/orders/reports", "/feeds/orders/reports/1",
+    "/feeds/orders/changes?earlier=1&later=2", "/findings/1", "/dag?dag_id=ingest_orders",
+    f"/run?dag_id=ingest_orders&run_id={RUN}", "/run?dag_id=other&run_id=x",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=ensure_chromium(), args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(ledger_server: LedgerServer, airflow_database: None) -> Iterator[ApiServer]:
+    """Airflow with the DAGs of `orders`, a run of them, and a ledger with something to show."""
+    database = ledger_server.fresh()
+    _fill(ledger_server.dsn(database))
+    _show_dags()
+    with api_server(ledger_server.dsn(database)) as server:
+        server.trigger("reconcile_orders", RUN)
+        yield server
+    ledger_server.drop(database)
+
+
+def _fill(dsn: str) -> None:
+    """A feed in trouble: findings of long texts, batches, two reports."""
+    story = LedgerStory(dsn)
+    story.open(dict.fromkeys(range(12), (0, 20)))
+    story.committed((0, 0, 10), (1, 0, 10))
+    story.ledger.record_look(FEED, snapshot_of(dict.fromkeys(range(12), (0, 20))))
+    path = "/data/landing/orders/" + "a_directory_with_a_long_name" * 4 + "/part-00000.parquet"
+    lost = [finding_of(0, 5, partition=each, cause=f"{path} is gone.") for each in (0, 1)]
+    story.ledger.record_findings(FEED, lost)
+    for findings in ([1], [1, 2]):
+        document = a_document(findings=[a_finding(each, cause=path) for each in findings])
+        story.ledger.store_report(document)
+    story.ledger.close()
+
+
+def _show_dags() -> None:
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.merge(DagBundleModel(name="dags-folder"))
+    bag = DagBag(
+        ROOT / "dags", known_pools={"default_pool", "spark_local"}, bundle_name="dags-folder"
+    )
+    sync_bag_to_db(bag, "dags-folder", None)
+
+
+@pytest.fixture(scope="module")
+def signed_in(browser: Browser, server: ApiServer) -> Any:
+    """What a viewer's browser has kept since the log-in."""
+    with at(browser, server) as vera:
+        vera.go("/auth/login")
+        vera.sign_in("vera")
+        return vera.page.context.storage_state()
+
+
+@pytest.fixture
+def vera(browser: Browser, server: ApiServer, signed_in: Any) -> Iterator[Person]:
+    """A viewer who is signed in."""
+    look = {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}}
+    with at(browser, server, storage_state=signed_in, **look) as vera:
+        yield vera
+
+
+def test_nobody_is_led_to_the_log_in_and_back(browser: Browser, server: ApiServer) -> None:
+    with at(browser, server) as person:
+        person.go("/tallystick/feeds/orders")
+        assert "/auth/login" in person.page.url
+        person.sign_in("ada")
+        expect(person.page.get_by_role("heading", level=1)).to_contain_text("orders")
+        assert person.page.url == f"{server.url}/tallystick/feeds/orders"
+
+
+def test_the_navigation_leads_to_all_feeds_and_on_to_a_finding(vera: Person) -> None:
+    vera.go("/")
+    vera.page.get_by_role("link", name="Tallystick").first.click()
+    expect(vera.frame.get_by_role("heading", name="Feeds")).to_be_visible()
+    expect(vera.frame.locator("[data-answer=bad]")).to_contain_text("1 of 1 not in order: orders")
+    vera.frame.get_by_role("row").get_by_role("link", name="orders", exact=True).click()
+    expect(vera.frame.locator("#coverage path").first).to_be_attached()
+    vera.frame.get_by_role("link", name="1", exact=True).click()
+    expect(vera.frame.get_by_role("heading", level=1)).to_contain_text("Finding 1")
+
+
+@pytest.mark.parametrize(
+    ("address", "tab", "said"),
+    [
+        ("/dags/ingest_orders", "tallystick-feed", "orders"),
+        (f"/dags/reconcile_orders/runs/{RUN}", "tallystick-run", f"reconcile_orders/{RUN}"),
+    ],
+)
+def test_a_dag_and_a_run_have_their_tab(vera: Person, address: str, tab: str, said: str) -> None:
+    vera.go(address)
+    vera.page.locator(f"a[href$='/plugin/{tab}']").click()
+    expect(vera.frame.get_by_role("heading", level=1)).to_contain_text(said)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_wears_airflows_theme(vera: Person, theme: str) -> None:
+    vera.page.add_init_script(f"localStorage.setItem('theme', '{theme}')")
+    vera.go("/plugin/tallystick")
+    shown = DARK if theme == "dark" else LIGHT
+    expect(vera.frame.locator("body")).to_have_css("background-color", shown)
+    other, others = ("light", LIGHT) if theme == "dark" else ("dark", DARK)
+    vera.page.evaluate(f"document.documentElement.classList.replace('{theme}', '{other}')")
+    expect(vera.frame.locator("body")).to_have_css("background-color", others)
+
+
+def test_no_page_scrolls_sideways_on_a_phone(vera: Person) -> None:
+    vera.page.set_viewport_size({"width": 420, "height": 800})
+    for address in PAGES:
+        vera.go(f"/tallystick{address}")
+        wide = vera.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 420, address
+
+
+def test_a_keyboard_reaches_everything(vera: Person) -> None:
+    vera.go("/tallystick/feeds/orders")
+    keys, page = vera.page.keyboard, vera.page
+    keys.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_in_viewport()
+    keys.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    reached = set()
+    for _ in range(120):
+        keys.press("Tab")
+        name, outline = page.evaluate(
+            "(() => { const at = document.activeElement; return [at.id || at.ariaLabel ||"
+            " at.name || at.textContent, getComputedStyle(at).outlineStyle]; })()"
+        )
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        assert outline != "none", name
+        reached.add(name)
+    assert {"coverage-plane", "band-plane", "Partitions", "Batches", "search", "verdict"} <= reached
+    page.locator("#coverage-plane").focus()
+    keys.press("ArrowDown")
+    keys.press("ArrowDown")
+    keys.press("End")
+    expect(page.locator("#coverage-told")).to_contain_text("partition 2: UNKNOWN")
+
+
+def test_two_reports_are_chosen_and_compared(vera: Person) -> None:
+    vera.go("/tallystick/feeds/orders")
+    vera.page.get_by_role("link", name="As of a stored report, or two compared").click()
+    vera.page.get_by_role("button", name="Compare the two").click()
+    expect(vera.page.locator("#new").get_by_role("link", name="2", exact=True)).to_be_visible()
+    vera.page.get_by_role("link", name="reports").click()
+    vera.page.get_by_role("row").nth(2).get_by_role("link").first.click()
+    expect(vera.page.locator(".warning")).to_contain_text("report 1, as it was stored")
+    expect(vera.page.locator("#findings article")).to_have_count(1)
+
+
+def test_partitions_are_searched(vera: Person) -> None:
+    vera.go("/tallystick/feeds/orders")
+    vera.page.get_by_label("Number begins with").fill("1")
+    vera.page.get_by_label("Verdict").select_option("UNKNOWN")
+    vera.page.get_by_role("button", name="Search").click()
+    rows = vera.page.get_by_role("region", name="Partitions").locator("tbody th")
+    expect(rows).to_have_text(["10", "11"])
+
+
+def test_what_a_page_loads_is_kept_by_the_browser(vera: Person) -> None:
+    vera.go("/tallystick/feeds/orders")
+    loaded = vera.page.evaluate(
+        "performance.getEntriesByType('resource').map((each) => each.name.split('/').pop())"
+    )
+    assert sorted(each.partition("?")[0] for each in loaded) == ["page.css", "page.js"]
+    vera.go("/tallystick/findings/1")
+    sent = "performance.getEntriesByType('resource').map((each) => each.transferSize)"
+    assert vera.page.evaluate(sent) == [0, 0]

@@ -1,0 +1,95 @@
+"""What is new and what is over, beside what somebody was told last: a table, and a property."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallystick.domain.report.news import Standing, Told, news_of, told_of
+from tallystick.domain.verdicts import Verdict
+
+OK, LOSS, UNKNOWN = Verdict.PROVEN_OK, Verdict.PROVEN_LOSS, Verdict.UNKNOWN
+SIX = datetime(2026, 11, 1, 6, tzinfo=UTC)
+SEVEN = datetime(2026, 11, 1, 7, tzinfo=UTC)
+
+
+def now(
+    found: Iterable[int] = (),
+    ended: Iterable[int] = (),
+    verdict: Verdict | None = OK,
+    late: datetime | None = None,
+    newest: int = 9,
+) -> Standing:
+    # The finding itself plays no part here.
+    stored: Any = {each: each for each in found}
+    over: Any = {each: each for each in ended}
+    return Standing(stored, over, newest, verdict, late)
+
+
+def told(*found: int, verdict: Verdict | None = OK, late: datetime | None = None) -> Told:
+    return Told(found, 9, verdict, late)
+
+
+CASES: list[tuple[str, Told | None, Standing, dict[str, Any]]] = [
+    ("nothing is wrong, nobody was told", None, now(), {}),
+    ("no report yet", None, now(verdict=None), {}),
+    ("the first report is calm", told(verdict=None), now(), {}),
+    ("a first report, not calm", told(verdict=None), now(verdict=UNKNOWN), {"verdict": UNKNOWN}),
+    ("what stands, to a new one", None, now([3], verdict=LOSS), {"opened": [3], "verdict": LOSS}),
+    ("what was over before is no news to them", None, now(ended=[2]), {}),
+    ("told before", told(3, verdict=LOSS), now([3], verdict=LOSS), {}),
+    ("a new one", told(3, verdict=LOSS), now([3, 4], verdict=LOSS), {"opened": [4]}),
+    ("one is over", told(3, 4), now([4], [3]), {"over": [3]}),
+    ("it came and went", told(), now(ended=[5]), {"over": [5]}),
+    ("the verdict changes", told(), now(verdict=UNKNOWN), {"verdict": UNKNOWN}),
+    ("and back", told(verdict=UNKNOWN), now(), {"verdict": OK}),
+    ("late", told(), now(late=SIX), {"late": SIX}),
+    ("later windows are late, too", told(late=SIX), now(late=SEVEN), {}),
+    ("no more", told(late=SIX), now(), {"late_no_more": SIX}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "standing", "expected"), [each[1:] for each in CASES],
+                         ids=[each[0] for each in CASES])  # fmt: skip
+def test_the_news_are_the_difference(
+    before: Told | None, standing: Standing, expected: dict[str, Any]
+) -> None:
+    news = news_of(before, standing)
+    said: dict[str, Any] = {
+        "opened": list(news.opened),
+        "over": list(news.over),
+        "verdict": news.verdict if news.verdict is not news.verdict_before else None,
+        "late": news.late,
+        "late_no_more": news.late_no_more,
+    }
+    assert {name: each for name, each in said.items() if each} == expected
+    assert bool(news) == bool(expected)
+
+
+def test_what_ends_while_it_is_read_is_told_the_next_time() -> None:
+    before = told(3)
+    torn = now([], [])  # it stood open no more, and had not ended yet when that was asked
+    assert not news_of(before, torn)
+    assert list(news_of(told_of(before, torn), now([], [3])).over) == [3]
+
+
+standings = st.builds(
+    now,
+    found=st.sets(st.integers(1, 4)),
+    ended=st.sets(st.integers(5, 8)),
+    verdict=st.sampled_from([None, OK, LOSS, UNKNOWN]),
+    late=st.sampled_from([None, SIX, SEVEN]),
+)
+
+
+@given(st.none() | st.builds(told, late=st.sampled_from([None, SIX])), standings)
+def test_nothing_is_told_twice(before: Told | None, standing: Standing) -> None:
+    known = told_of(before, standing)
+    same = now(standing.open_findings, (), standing.verdict, standing.late_window)
+    assert not news_of(known, same)
+    assert told_of(known, same) == known
