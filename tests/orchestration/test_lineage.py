@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +13,7 @@ import pytest
 
 from tests.orchestration.stage import Stage, run
 from tests.orchestration.test_connections import CONNECTIONS
-from tests.support.repository import ROOT, tracked_modules
+from tests.support.repository import ROOT, said_by_new_python, tracked_modules
 
 pytestmark = [
     pytest.mark.usefixtures("airflow_database"),
@@ -103,14 +100,7 @@ def test_nothing_but_the_providers_own_call_imports_it() -> None:
         "import sys; from tallystick.orchestration import factory, land_operator, batch_tasks;"
         "print('tallystick.orchestration.lineage' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.splitlines()[-1] == "False"
+    assert said_by_new_python(code) == "False"
 
 
 def _text(path: Path) -> str:

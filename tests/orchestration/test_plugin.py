@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.orchestration.conftest import ROOT
 from tests.orchestration.page_place import MOUNT
 from tests.support.ledger_story import LedgerStory
+from tests.support.repository import said_by_new_python
 
 pytestmark = [
     pytest.mark.usefixtures("airflow_database"),
@@ -46,14 +43,7 @@ def test_who_needs_no_page_does_not_wait_for_it() -> None:
         "import sys, tallystick_plugin as it; it.TallystickPlugin();"
         "print([name for name in ('fastapi', 'tallystick.web', 'psycopg') if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert said_by_new_python(code) == "[]"
 
 
 @pytest.mark.parametrize("dag_id", LINKED)

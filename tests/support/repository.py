@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -36,6 +38,18 @@ def tracked_lines() -> Iterator[tuple[str, str]]:
             continue
         for number, line in enumerate(text.splitlines(), start=1):
             yield f"{path}:{number}", line
+
+
+def said_by_new_python(code: str) -> str:
+    """The last line that a new Python says, which finds our package and has imported nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.splitlines()[-1]
 
 
 def sections_of(document: Path, *, level: int) -> Mapping[str, str]:

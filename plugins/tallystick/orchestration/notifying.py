@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
-from urllib.parse import quote
 
 from tallystick.domain.report.news import News
-from tallystick.orchestration.airflow_releases import AirflowException, AirflowSkipException, conf
+from tallystick.orchestration.airflow_releases import AirflowException, AirflowSkipException
 from tallystick.orchestration.connections import open_ledger
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
+from tallystick.orchestration.page_link import page_of_feed
 from tallystick.orchestration.run_context import Context, is_dry_run
 from tallystick.settings.feed import Feed, NotifierSettings
 
@@ -58,11 +58,6 @@ def _send(feed: Feed, settings: NotifierSettings, context: Context, news: News) 
     from tallystick.alerts.notifiers import notifier_of
     from tallystick.report.news_words import words_of
 
-    words = words_of(feed.name, news, _link(feed.name))
+    words = words_of(feed.name, news, page_of_feed(feed.name))
     # A copy: a notifier adds its own arguments to what it is given.
     notifier_of(settings)({**context, "news": words})
-
-
-def _link(feed: str) -> str:
-    above = conf.get("api", "base_url", fallback="").rstrip("/")
-    return f"{above}/tallystick/feeds/{quote(feed, safe='')}"

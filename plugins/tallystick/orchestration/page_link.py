@@ -29,6 +29,14 @@ class PageLink(BaseOperatorLink):
 
 def page_of_run(dag_id: str, run_id: str) -> str:
     """The address of the run's tab; without a host where Airflow's own is not configured."""
-    above = conf.get("api", "base_url", fallback="").rstrip("/")
     run = quote(run_id, safe="")
-    return f"{above}/dags/{quote(dag_id, safe='')}/runs/{run}/plugin/{RUN_ROUTE}"
+    return f"{_airflow()}/dags/{quote(dag_id, safe='')}/runs/{run}/plugin/{RUN_ROUTE}"
+
+
+def page_of_feed(feed: str) -> str:
+    """The address of the feed's page; without a host where Airflow's own is not configured."""
+    return f"{_airflow()}/tallystick/feeds/{quote(feed, safe='')}"
+
+
+def _airflow() -> str:
+    return conf.get("api", "base_url", fallback="").rstrip("/")

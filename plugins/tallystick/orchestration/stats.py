@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.standing import seconds_to_loss, verdict_now
 from tallystick.ports.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -44,15 +43,13 @@ def tell_feed(ledger: Ledger, feed: str) -> None:
     heads = ledger.feed_heads(FeedName(feed), most_runs=0)
     if not heads:
         return
-    head, report = heads[0], heads[0].report
-    up_to = report.complete_up_to if report else None
-    verdict = verdict_now(report.verdict if report else None, head.standing)
-    to_loss = seconds_to_loss(up_to, head.retention_ms, head.lag, datetime.now(UTC))
+    head = heads[0]
+    up_to = head.complete_up_to
     told: Mapping[str, float | None] = {
-        "verdict": verdict.severity,
+        "verdict": head.verdict.severity,
         "lag_offsets": head.lag,
         "complete_up_to_timestamp_seconds": up_to.timestamp() if up_to else None,
-        "time_to_loss_seconds": to_loss,
+        "time_to_loss_seconds": head.seconds_to_loss(datetime.now(UTC)),
         "findings": sum(head.standing.values()),
     }
     tags = {"feed": feed}

@@ -1,7 +1,7 @@
 """What is asked of the ledger for people who look at many feeds: heads, counts, pages of a list.
 
-Nothing here reads a proof or a report, and every answer but the lists of partitions and of counts
-by partition has a bounded size, however long the history is.
+No proof is read, a report where one is named, and every answer but a report and the lists by
+partition has a bounded size, however long the history is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
+from tallystick.domain.report.standing import seconds_to_loss, verdict_now
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ports.findings import StoredFinding
@@ -64,6 +65,20 @@ class FeedHead:
     """Findings that stand; those that two people accept count as WAIVED."""
     runs: Sequence[RunHead]
     """The newest first."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is said of the feed now."""
+        return verdict_now(self.report.verdict if self.report else None, self.standing)
+
+    @property
+    def complete_up_to(self) -> datetime | None:
+        """As the newest report says; None before the first one, and where it can't tell."""
+        return self.report.complete_up_to if self.report else None
+
+    def seconds_to_loss(self, now: datetime) -> float | None:
+        """The least time until retention may take what is not landed; None where nobody knows."""
+        return seconds_to_loss(self.complete_up_to, self.retention_ms, self.lag, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from tallystick.web.desk import LedgerDesk
 from tallystick.web.forms import forms
 from tallystick.web.metrics_route import MetricsToken, TokenOf, metrics
 from tallystick.web.pages import pages, trouble
+from tallystick.web.rendering import below
 from tallystick.web.routes import api
 
 log = logging.getLogger(__name__)
@@ -106,7 +107,6 @@ async def _not_understood(request: Request, error: RequestValidationError) -> Re
 
 def _told(request: Request, status: int, what: str, next_step: str = "") -> Response:
     """The same words for a program and for a person."""
-    below = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    if below.startswith("/api/"):
+    if below(request).startswith("/api/"):
         return JSONResponse({"detail": what, "next_step": next_step}, status)
     return trouble(request, status, what, next_step)

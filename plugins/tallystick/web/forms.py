@@ -28,7 +28,7 @@ from tallystick.web.actions import (
 )
 from tallystick.web.answers import FindingAnswer
 from tallystick.web.proof import require_proof
-from tallystick.web.rendering import up_from
+from tallystick.web.rendering import below, up_from
 from tallystick.web.routes import Airflow, Desk, Name, Number, found_for
 
 forms = APIRouter(include_in_schema=False)
@@ -65,11 +65,6 @@ async def _feed(request: Request, feed: Name, user: Reader, proof: Proof = "") -
 
 Finding = Annotated[FindingAnswer, Depends(_finding)]
 Feed = Annotated[FeedName, Depends(_feed)]
-
-
-def below(request: Request) -> str:
-    """The address below the app's own, of which a form's proof is made."""
-    return request.url.path.removeprefix(request.scope.get("root_path", ""))
 
 
 @forms.post("/findings/{number}/repair")

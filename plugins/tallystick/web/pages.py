@@ -31,7 +31,7 @@ from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.dag_runs import repairs_of
 from tallystick.web.partition_list import Search
 from tallystick.web.proof import proof_for
-from tallystick.web.rendering import ASSETS, asset_text, rendered
+from tallystick.web.rendering import ASSETS, asset_text, below, rendered
 from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Offset
 from tallystick.web.stored_reports import newest_drawings, seen_in
 
@@ -213,5 +213,4 @@ def _verdict(name: str) -> Verdict | None:
 
 
 def _page(request: Request, template: str, **values: Any) -> HTMLResponse:
-    below = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    return HTMLResponse(rendered(template, below, **values))
+    return HTMLResponse(rendered(template, below(request), **values))

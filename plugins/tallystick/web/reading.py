@@ -9,7 +9,6 @@ from typing import Final
 from tallystick.cli.documents import window_part
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.finding_part import FindingPart, stored_part
-from tallystick.domain.report.standing import seconds_to_loss, verdict_now
 from tallystick.domain.report.troubles import Trouble, troubles_of
 from tallystick.domain.rules.rule import Mending
 from tallystick.domain.rules.stored_finding import StoredFinding
@@ -80,7 +79,7 @@ def batches_of(ledger: Ledger, feed: FeedName, before: int | None, limit: int) -
 
 def findings_of(ledger: Ledger, feed: FeedName, offset: int, limit: int) -> FindingsAnswer:
     """A page of standing findings."""
-    troubles = troubles_of(stored_part(each) for each in ledger.findings(feed))
+    troubles = troubles_standing(ledger, feed)
     found = [each for trouble in troubles for each in trouble.findings]
     return FindingsAnswer(
         feed=feed,
@@ -209,16 +208,14 @@ def _open_troubles(ledger: Ledger, head: FeedHead) -> int | None:
 
 
 def _feed_answer(ledger: Ledger, head: FeedHead, now: datetime) -> FeedAnswer:
-    report = head.report
-    complete_up_to = report.complete_up_to if report else None
-    standing = head.standing
+    report, standing = head.report, head.standing
     return FeedAnswer(
         feed=head.feed,
         topic=head.topic,
-        verdict=verdict_now(report.verdict if report else None, standing),
-        complete_up_to=complete_up_to,
+        verdict=head.verdict,
+        complete_up_to=head.complete_up_to,
         lag=head.lag,
-        seconds_to_loss=seconds_to_loss(complete_up_to, head.retention_ms, head.lag, now),
+        seconds_to_loss=head.seconds_to_loss(now),
         partitions=head.partitions,
         looked_at=head.looked_at,
         report=ReportPart(number=report.number, taken_at=report.taken_at, verdict=report.verdict)

@@ -8,6 +8,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
 
+from fastapi import Request
 from jinja2 import ChoiceLoader, PackageLoader, Template
 
 from tallystick.domain.report.troubles import spans_of, troubles_of
@@ -22,6 +23,11 @@ ASSETS: Final = {
 def rendered(template: str, below: str, **values: Any) -> str:
     """The page; `below` is its address below the app's own, for its links are relative."""
     return _template(template).render(up=up_from(below), version=_version(), **values)
+
+
+def below(request: Request) -> str:
+    """The address below the app's own."""
+    return request.url.path.removeprefix(request.scope.get("root_path", ""))
 
 
 def up_from(below: str) -> str:

@@ -14,7 +14,6 @@ from datetime import datetime
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.completeness import Proof
 from tallystick.domain.report.news import News, Standing, Told, news_of, told_of
-from tallystick.domain.report.standing import verdict_now
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.verdicts import FindingState
 from tallystick.ports.ledger import Ledger
@@ -59,7 +58,6 @@ def standing_of(feed: Feed, ledger: Ledger, told: Told | None) -> Standing:
     newest = ledger.newest_finding(name)
     ended = ledger.ended_findings(name, told.open_findings, told.newest_finding) if told else {}
     heads = ledger.feed_heads(name, most_runs=0)
-    report = heads[0].report if heads else None
     return Standing(
         open_findings={
             each.finding_id: each
@@ -72,7 +70,7 @@ def standing_of(feed: Feed, ledger: Ledger, told: Told | None) -> Standing:
             if each.finding.verdict in FAILING_VERDICTS
         },
         newest_finding=newest,
-        verdict=verdict_now(report.verdict, heads[0].standing) if report else None,
+        verdict=heads[0].verdict if heads and heads[0].report else None,
         late_window=_late_window(feed, ledger),
     )
 
