@@ -25,6 +25,7 @@ TRAVELS: Final = (
     "spark/functions.py",
     "spark/landed_files.py",
     "spark/landing.py",
+    "spark/offset_hashes.py",
     "spark/parent_death.py",
     "spark/row_hash_columns.py",
     "spark/scrubbing.py",

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.domain.rows.row_hash import row_hash
+from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, row_hash
 from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
 from tallystick.spark.functions import functions_of
-from tallystick.spark.row_hash_columns import HALVES, PLACE
+from tallystick.spark.row_hash_columns import PLACE
 from tallystick.spark.session_settings import DEFAULTS, SessionChanged, session_settings
-from tallystick.spark.slice_sums import AGGREGATES, SCHEMA
+from tallystick.spark.slice_sums import AGGREGATES, CONTENT, SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -27,9 +27,7 @@ _HEADERS: Final = (("a", b"1"), ("b", None))
 _FIELDS: Final = ("partition", "offset", "key", "value", "headers", PLACE)
 # What counts offsets, and what says that a file is one run of them.
 _CONTENT: Final = (
-    "partition",
-    "offset",
-    *HALVES,
+    *CONTENT,
     "coalesce(spark_partition_id(), -1) AS part",
     "monotonically_increasing_id() AS number",
 )
@@ -85,6 +83,7 @@ def _expected() -> dict[str, Any]:
         value=_VALUE,
         headers=_HEADERS,
     )
+    offset_hash = hash_long(_OFFSET, SPARK_SEED)
     quarters = [(whole >> shift) & 0xFFFF_FFFF for shift in (96, 64, 32, 0)]
     return {
         "record_count": 1,
@@ -93,6 +92,8 @@ def _expected() -> dict[str, Any]:
         "last_offset": _OFFSET,
         "high_sum": _OFFSET >> 32,
         "low_sum": _OFFSET & 0xFFFF_FFFF,
+        "upper_sum": offset_hash >> 32,
+        "lower_sum": offset_hash & 0xFFFF_FFFF,
         **dict(zip(("first", "second", "third", "fourth"), quarters, strict=True)),
         "word": 1 << (_OFFSET & 63),
         "listed": 1,

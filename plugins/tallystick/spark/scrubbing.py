@@ -24,7 +24,6 @@ from tallystick.domain.rows.scrub import (
     ScrubPlan,
     ScrubResult,
     compared,
-    is_proven_by_sums,
 )
 from tallystick.spark.causes import failure_of
 from tallystick.spark.damage import is_damage
@@ -60,7 +59,7 @@ _ROWS_PER_PART: Final = 10_000_000
 # One Spark job reads this much at most: what one unreadable file makes it read again.
 _GROUP_BYTES: Final = 4 << 30
 _GROUP_FILES: Final = 500
-_NO_ROWS: Final = SliceSums(EMPTY, 0)
+_NO_ROWS: Final = SliceSums(EMPTY, False)
 # So many files in a row that fail for no fault of their own: it is Spark or HDFS that is ill.
 _MOST_STRANGE_FAILURES: Final = 3
 
@@ -150,21 +149,14 @@ def _read_together(spark: SparkSession, files: Sequence[ScrubFile]) -> list[Read
     parts = min(_MOST_PARTS, 1 + rows // _ROWS_PER_PART)
     settings = {_BATCH_ROWS: str(_batch_rows(files, rows)), _PARTS: str(parts)}
     with session_settings(spark, settings):
-        first = [each for each in files if _needs_offsets(each)]
-        present = present_offsets(spark, first) if first else {}
-        taken = sums_of(spark, files, present)
+        taken = sums_of(spark, files)
         unproven = {each.name: _open_slices(each, taken) for each in files}
-        rest = [each for each in files if unproven[each.name] and not _needs_offsets(each)]
-        present |= present_offsets(spark, rest) if rest else {}
+        rest = [each for each in files if unproven[each.name]]
+        present = present_offsets(spark, rest) if rest else {}
         return [
             _read_file(spark, each, taken.get(each.name, {}), unproven[each.name], present)
             for each in files
         ]
-
-
-def _needs_offsets(file: ScrubFile) -> bool:
-    """True when no sums will prove the offsets."""
-    return any(each.holes and each.fingerprint is None for each in file.slices)
 
 
 def _batch_rows(files: Sequence[ScrubFile], rows: int) -> int:
@@ -180,7 +172,7 @@ def _open_slices(file: ScrubFile, taken: FileSums) -> set[int]:
     return {
         partition
         for partition in expected.keys() | found.keys()
-        if not is_proven_by_sums(expected.get(partition), *found.get(partition, _NO_ROWS))
+        if not found.get(partition, _NO_ROWS).has_its_offsets
     }
 
 

@@ -4,22 +4,22 @@
    that Spark looks into at each row, which costs as much as the hashing does.
 2. Where such a file should hold one run of offsets it is only asked if it does: all rows then are
    as far from their offsets as the first one, counted as they are read, by one task. A file that
-   does not is read again, in the other way. So it is with one that has holes, and whose rows are
-   those on record: their hashes tell.
+   does not is read again, in the other way. So it is with one that has holes: its rows' hashes tell
+   that they are those on record, its offsets' hashes that they are the committed ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tallystick.domain.batches.standing_batch import SliceKey
-from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
-from tallystick.domain.rows.scrub import ScrubFile
+from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, is_proven_by_sums
 from tallystick.spark.functions import functions_of
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
+from tallystick.spark.offset_hashes import offset_hash_sums
 from tallystick.spark.row_hash_columns import HALVES, PLACE
 from tallystick.spark.session_settings import session_settings
 
@@ -48,6 +48,13 @@ _HASH_SUMS: Final = (
     "sum(shiftrightunsigned(low_half, 32)) AS third",
     "sum(low_half & 4294967295L) AS fourth",
 )
+# Nearly free: eight bytes of each row are hashed once more.
+_OFFSET_HASH: Final = "xxhash64(offset) AS offset_hash"
+_OFFSET_HASH_SUMS: Final = (
+    "sum(shiftrightunsigned(offset_hash, 32)) AS upper_sum",
+    "sum(offset_hash & 4294967295L) AS lower_sum",
+)
+CONTENT: Final = ("partition", "offset", _OFFSET_HASH, *HALVES)
 AGGREGATES: Final = (
     "count(*) AS record_count",
     "count(if(offset IS NULL, NULL, partition)) AS placed_count",
@@ -55,6 +62,7 @@ AGGREGATES: Final = (
     "max(offset) AS last_offset",
     "sum(shiftrightunsigned(offset, 32)) AS high_sum",
     "sum(offset & 4294967295L) AS low_sum",
+    *_OFFSET_HASH_SUMS,
     *_HASH_SUMS,
 )
 # What no row has, in place of null, which would count for nothing.
@@ -74,42 +82,40 @@ _RUN_CONTENT: Final = (
 _RUN_AGGREGATES: Final = ("count(*) AS record_count", *_SHIFTS, *_HASH_SUMS)
 _KNOWN_CONTENT: Final = (f"coalesce(partition, {_NOWHERE}) AS partition", *HALVES)
 _KNOWN_AGGREGATES: Final = ("count(*) AS record_count", *_HASH_SUMS)
+_FIRST_CONTENT: Final = (*_KNOWN_CONTENT, "offset", _OFFSET_HASH)
+_FIRST_AGGREGATES: Final = (
+    *_KNOWN_AGGREGATES,
+    *_OFFSET_HASH_SUMS,
+    "min(offset) AS first_offset",
+    "max(offset) AS last_offset",
+)
 
 
 class SliceSums(NamedTuple):
     """What was summed up over one slice."""
 
     fingerprint: Fingerprint
-    distinct_count: int
-    """How many different offsets there are; 0 where that is not known yet."""
+    has_its_offsets: bool
+    """True where sums prove that the committed offsets are there, each once, and no other one."""
 
 
 FileSums = dict[str, dict[int, SliceSums]]
 """By file name and partition; a file without rows is there without a partition."""
 
 
-def sums_of(
-    spark: SparkSession, files: Sequence[ScrubFile], present: Mapping[SliceKey, OffsetRuns]
-) -> FileSums:
-    """What lies in every file; raises ValueError for rows without partition or offset.
-
-    `present` are the offsets that have a row, of the slices where that is known already.
-    """
+def sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
+    """What lies in every file; raises ValueError for rows without partition or offset."""
     large = [each for each in files if len(each.slices) == 1 and each.record_count >= _LARGE_ROWS]
     found = FileSums()
     for some in _some([each for each in large if not each.slices[0].holes]):
         found |= _taken_as_runs(spark, some)
-    for some in _some([each for each in large if _may_be_known(each, present)]):
+    holey = [each for each in large if each.slices[0].holes]
+    for some in _some([each for each in holey if each.slices[0].fingerprint]):
         found |= _taken_as_known(spark, some)
+    for some in _some([each for each in holey if not each.slices[0].fingerprint]):
+        found |= _taken_first(spark, some)
     left = [each for each in files if each.name not in found]
     return found | _taken_by_slice(spark, left) if left else found
-
-
-def _may_be_known(file: ScrubFile, present: Mapping[SliceKey, OffsetRuns]) -> bool:
-    """True for a file with holes: its rows are on record, or its offsets are as they should be."""
-    [wanted] = file.slices
-    is_present = present.get(SliceKey(file.name, wanted.partition)) == wanted.offsets
-    return bool(wanted.holes) and (wanted.fingerprint is not None or is_present)
 
 
 def _some(files: Sequence[ScrubFile]) -> Iterator[Sequence[ScrubFile]]:
@@ -130,30 +136,56 @@ def _taken_as_runs(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
         is_one_run = row["least_shift"] == row["largest_shift"] == first
         if count == 0:
             found[row["name"]] = {}
-        elif is_one_run and row["partition"] == row["last_partition"] == wanted.partition:
+        elif is_one_run and _is_of(row, wanted.partition):
             offset_sum = count * (first + last) // 2
-            fingerprint = Fingerprint(count, offset_sum, _hash_sums(row), first, last)
-            found[row["name"]] = {wanted.partition: SliceSums(fingerprint, count)}
+            sums = Fingerprint(count, offset_sum, _hash_sums(row), first, last)
+            found[row["name"]] = {
+                wanted.partition: SliceSums(sums, is_proven_by_sums(wanted, sums, count))
+            }
     return found
 
 
 def _taken_as_known(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    """Without the files that hold other rows than those on record, or more rows than offsets."""
+    """Without the files that hold other rows than those on record."""
     expected = {each.name: each.slices[0] for each in files}
     found = FileSums()
     for row in _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _KNOWN_AGGREGATES):
         wanted = expected[row["name"]]
-        sums = Fingerprint(
-            row["record_count"],
-            wanted.offsets.sum,
-            _hash_sums(row),
-            wanted.first_offset,
-            wanted.last_offset,
-        )
-        is_known = wanted.fingerprint in (None, sums) and sums.record_count == wanted.record_count
-        if is_known and row["partition"] == row["last_partition"] == wanted.partition:
-            found[row["name"]] = {wanted.partition: SliceSums(sums, 0)}
+        sums = _as_committed(wanted, row)
+        if sums == wanted.fingerprint and _is_of(row, wanted.partition):
+            found[row["name"]] = {wanted.partition: SliceSums(sums, True)}
     return found
+
+
+def _taken_first(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
+    """Without the files that hold other offsets than those committed."""
+    expected = {each.name: each.slices[0] for each in files}
+    found = FileSums()
+    for row in _summed_by_file(spark, files, (_FIELDS, _FIRST_CONTENT), _FIRST_AGGREGATES):
+        wanted = expected[row["name"]]
+        bounds = {each: row[each] for each in ("first_offset", "last_offset")}
+        sums = replace(_as_committed(wanted, row), **bounds)
+        if _is_of(row, wanted.partition) and _has_these_hashes(wanted, sums, row):
+            found[row["name"]] = {wanted.partition: SliceSums(sums, True)}
+    return found
+
+
+def _is_of(row: Any, partition: int) -> bool:
+    return row["partition"] == row["last_partition"] == partition
+
+
+def _has_these_hashes(wanted: ExpectedSlice, found: Fingerprint, row: Any) -> bool:
+    """True for as many rows with the hashes of the committed offsets, within the same bounds."""
+    return wanted.fits(found) and offset_hash_sums(wanted.offsets) == (
+        row["upper_sum"],
+        row["lower_sum"],
+    )
+
+
+def _as_committed(wanted: ExpectedSlice, row: Any) -> Fingerprint:
+    """Of so many rows with these hashes, if their offsets are the committed ones."""
+    bounds = wanted.first_offset, wanted.last_offset
+    return Fingerprint(row["record_count"], wanted.offsets.sum, _hash_sums(row), *bounds)
 
 
 def _one_task_per_file(files: Sequence[ScrubFile]) -> Mapping[str, str]:
@@ -190,15 +222,19 @@ def _summed_by_file(
 def _taken_by_slice(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     expr = functions_of(spark).expr
     rows = rows_of(spark, SCHEMA, files).selectExpr(FILE, _SHIFT, *_FIELDS)
-    rows = rows.selectExpr("file", "shift", "partition", "offset", *HALVES)
+    rows = rows.selectExpr("file", "shift", *CONTENT)
     names = names_by_hash(files)
+    expected = {(file.name, each.partition): each for file in files for each in file.slices}
     found = FileSums()
     sums = [expr(each) for each in (*AGGREGATES, *_SHIFTS)]
     for row in rows.groupBy("file", "partition").agg(*sums).collect():
         name = names[row["file"]]
-        is_one_run = row["least_shift"] == row["largest_shift"]
-        distinct = row["record_count"] if is_one_run else 0
-        found.setdefault(name, {})[row["partition"]] = SliceSums(_fingerprint(name, row), distinct)
+        taken, wanted = _fingerprint(name, row), expected.get((name, row["partition"]))
+        distinct = row["record_count"] if row["least_shift"] == row["largest_shift"] else 0
+        is_proven = is_proven_by_sums(wanted, taken, distinct) or (
+            wanted is not None and bool(wanted.holes) and _has_these_hashes(wanted, taken, row)
+        )
+        found.setdefault(name, {})[row["partition"]] = SliceSums(taken, is_proven)
     return found
 
 

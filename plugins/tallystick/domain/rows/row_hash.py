@@ -33,7 +33,8 @@ NO_HEADERS: Final = -1
 SEPARATOR: Final = 0
 NULL_SIGNS: Final = (1, 2)
 
-_SPARK_SEED: Final = 42
+SPARK_SEED: Final = 42
+"""What Spark's `xxhash64` begins with."""
 _MASK: Final = (1 << 64) - 1
 _P1: Final = 0x9E3779B185EBCA87
 _P2: Final = 0xC2B2AE3D27D4EB4F
@@ -58,8 +59,8 @@ def row_hash(
     joined = [None, None] if headers is None else [_joined(headers, sign) for sign in NULL_SIGNS]
     pairs = [each for pair in headers or () for each in _encoded(*pair)]
     place = _place(partition, offset, timestamp_micros, timestamp_type, flags, count)
-    high = hash_long(place, _SPARK_SEED)
-    low = hash_long(place, hash_long(SEEDS[1], _SPARK_SEED))
+    high = hash_long(place, SPARK_SEED)
+    low = hash_long(place, hash_long(SEEDS[1], SPARK_SEED))
     for content in (key, value, *pairs, *joined):
         high = high if content is None else hash_bytes(content, high)
     for content in (key, value, joined[0]):
@@ -75,7 +76,7 @@ def _place(
     flags: int,
     header_count: int,
 ) -> int:
-    seed = hash_long(SEEDS[0], _SPARK_SEED)
+    seed = hash_long(SEEDS[0], SPARK_SEED)
     seed = hash_int(partition, seed)
     seed = hash_long(offset, seed)
     seed = hash_long(timestamp_micros, seed)
@@ -101,12 +102,12 @@ def hash_int(number: int, seed: int) -> int:
 
 
 def hash_long(number: int, seed: int) -> int:
-    """XXH64 of a 64-bit number."""
+    """XXH64 of a 64-bit number; of each one, if it is numpy's array of such numbers."""
     mixed = (seed + _P5 + 8) & _MASK
     return _finished(_with_word(mixed, number & _MASK))
 
 
-def hash_bytes(content: bytes, seed: int = _SPARK_SEED) -> int:
+def hash_bytes(content: bytes, seed: int = SPARK_SEED) -> int:
     """XXH64 of bytes.
 
     >>> f"{hash_bytes(b'', 0):016x}"

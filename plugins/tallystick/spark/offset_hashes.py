@@ -1,0 +1,66 @@
+"""Sums of hashes that tell one set of offsets from another, without a list of either.
+
+They find accidents, not forgers: of sets that differ by chance one in 2^64 has the sums of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, cast
+
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_BLOCK: Final = 1 << 15
+"""So many offsets stay in a processor's cache while they are hashed."""
+_LOWER_HALF: Final = (1 << 32) - 1
+
+
+def offset_hash_sums(offsets: OffsetRuns) -> tuple[int, int] | None:
+    """Sums of the upper and of the lower 32 bits of each offset's XXH64, as Spark hashes it.
+
+    None where numpy is not there: a cluster's driver may lack it, and Python alone takes too long.
+
+    >>> offset_hash_sums(OffsetRuns.of([(3, 5)]))
+    (836569007, 7935479662)
+    """
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        return None
+    upper = lower = 0
+    for block in _blocks(offsets):
+        hashes = cast("NDArray[np.uint64]", hash_long(cast(int, block), SPARK_SEED))
+        upper += int((hashes >> 32).sum())
+        lower += int((hashes & _LOWER_HALF).sum())
+    return upper, lower
+
+
+def _blocks(offsets: OffsetRuns) -> Iterator[NDArray[np.uint64]]:
+    """Every offset once, so many at a time as a block holds."""
+    firsts, counts, left = list[int](), list[int](), _BLOCK
+    for first, until in offsets:
+        while first < until:
+            count = min(until - first, left)
+            firsts.append(first)
+            counts.append(count)
+            first, left = first + count, left - count
+            if not left:
+                yield _listed(firsts, counts)
+                firsts, counts, left = [], [], _BLOCK
+    if counts:
+        yield _listed(firsts, counts)
+
+
+def _listed(firsts: list[int], counts: list[int]) -> NDArray[np.uint64]:
+    """So many numbers from each of the first ones on."""
+    import numpy as np
+
+    each = np.array(counts)
+    ends = np.cumsum(each)
+    numbers = np.arange(ends[-1]) + np.repeat(np.array(firsts) - (ends - each), each)
+    return cast("NDArray[np.uint64]", numbers.view(np.uint64))
