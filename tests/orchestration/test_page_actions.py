@@ -90,7 +90,7 @@ def only_run() -> Any:
     from airflow.models import DagRun
     from sqlalchemy import select
 
-    [run] = settings.Session().scalars(select(DagRun))
+    [run] = settings.Session().scalars(select(DagRun).where(DagRun.dag_id == "repair_orders"))
     return run
 
 

@@ -51,7 +51,7 @@ def broker() -> Iterator[MockKafka]:
                 {
                     "bootstrap.servers": broker.servers,
                     "compression.type": codec,
-                    "linger.ms": 200,
+                    "linger.ms": 10_000,  # all six in one batch: `flush` waits for none of it
                     "log_level": 0,
                 }
             )
