@@ -1,8 +1,9 @@
-"""How soon the page in Airflow has its answers: `python bench/page_answers.py [--partitions N]`.
+"""How soon the page in Airflow has its answers: `.venv/bin/python bench/page_answers.py`.
 
 Fills a ledger of its own with a year of hourly runs over many partitions as folding leaves them, a
-finding for every tenth partition and two reports of all, and asks what the pages ask. Prints
-seconds of CPU, of PostgreSQL too, the median of several. The last line is JSON.
+finding for every tenth partition and two reports of all, and asks what the pages ask: seconds of
+CPU, of PostgreSQL too, the median of several. Then it opens a feed's page in Chromium, in an
+Airflow of its own: seconds by the clock. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 from bench.ledger_history import FEED, backend_of, fill_history
 from bench.measured import Bound, Cost, cost_of, print_environment, print_result
 from tallystick.domain.report.coverage_map import MOST_COLUMNS
-from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.web import reading, stored_reports
 from tallystick.web.partition_list import Search, partitions_of
-from tallystick.web.rendering import rendered
+from tests.support.chromium import Person, at, chromium
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import finding_of
 from tests.support.report_documents import a_document, a_finding
 
 AIM_SECONDS = 0.5
+PAGE_SECONDS = {"first answer": 0.5, "open in Chromium": 1.5}
 
 
 def main() -> None:
@@ -53,6 +54,7 @@ def main() -> None:
             ledger.store_report(document)
         found = _ask(ledger, backend_of(ledger, server.admin_dsn(database)), arguments.pairs)
         ledger.close()
+        pages = _in_chromium(server.dsn(database), arguments.pairs)
     finally:
         server.stop()
     figures = {
@@ -62,6 +64,10 @@ def main() -> None:
     bounds = {
         name: Bound(cost.cpu_seconds, at_most=AIM_SECONDS, unit="CPU-s")
         for name, cost in found.items()
+    }
+    bounds |= {
+        f"feed page, {name}": Bound(seconds, at_most=PAGE_SECONDS[name], unit="s")
+        for name, seconds in pages.items()
     }
     sizes = {"partitions": arguments.partitions, "runs": arguments.runs}
     print_result("page_answers", arguments.pairs, sizes | figures, bounds)
@@ -79,7 +85,6 @@ def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
         "coverage": lambda: stored_reports.coverage_of(ledger, FEED, None),
         "drawings": lambda: stored_reports.newest_drawings(ledger, FEED),
         "reports": lambda: stored_reports.reports_of(ledger, FEED, None, 20),
-        "feed page": lambda: _feed_page(ledger, now),
         "changes": lambda: stored_reports.changes_of(ledger, FEED, *reports),
     }
     found = {}
@@ -92,21 +97,30 @@ def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
     return found
 
 
-def _feed_page(ledger: PostgresLedger, now: datetime) -> str:
-    """All that the page of a feed asks, and the page; one question after the other."""
-    return rendered(
-        "feed.html",
-        f"/feeds/{FEED}",
-        answer=reading.feed_of_name(ledger, FEED, now),
-        found=reading.findings_of(ledger, FEED, 0, 20),
-        partitions=partitions_of(ledger, FEED, Search()),
-        batches=reading.batches_of(ledger, FEED, None, 20),
-        reports=stored_reports.reports_of(ledger, FEED, None, 5).reports,
-        drawn=stored_reports.newest_drawings(ledger, FEED),
-        search="",
-        verdict=None,
-        verdicts=list(Verdict),
-    )
+def _in_chromium(dsn: str, times: int) -> dict[str, float]:
+    """Seconds until a feed's page begins to come, and until it is open: in Airflow, by a viewer."""
+    from tests.orchestration.browser_place import PASSWORDS, api_server, show_dags
+    from tests.orchestration.conftest import airflow_environment
+
+    with airflow_environment():
+        from airflow.utils.db import initdb
+
+        initdb()
+        show_dags()
+        with api_server(dsn) as server, chromium() as browser, at(browser, server.url) as vera:
+            vera.go(f"/tallystick/feeds/{FEED}")  # the log-in, and back
+            vera.sign_in("vera", PASSWORDS["vera"])
+            found = [_opened(vera) for _ in range(1 + times)][1:]
+    first, opened = (statistics.median(each) for each in zip(*found, strict=True))
+    print(f"  feed page, first answer {first:.3f} s, open in Chromium {opened:.3f} s")
+    return {"first answer": first, "open in Chromium": opened}
+
+
+def _opened(person: Person) -> tuple[float, float]:
+    person.go(f"/tallystick/feeds/{FEED}")
+    person.page.wait_for_load_state()
+    timing = person.page.evaluate("performance.getEntriesByType('navigation')[0].toJSON()")
+    return timing["responseStart"] / 1000, timing["loadEventEnd"] / 1000
 
 
 def _arguments() -> argparse.Namespace:

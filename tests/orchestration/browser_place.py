@@ -1,4 +1,4 @@
-"""A real api-server with Tallystick's plugin, and people who look at it in Chromium."""
+"""A real api-server with Tallystick's plugin, and with people who may sign in."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import httpx
-from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Page, Request
 
-from tests.orchestration.conftest import HOME, SETTINGS
+from tests.orchestration.conftest import HOME, ROOT, SETTINGS
 
 START_SECONDS: Final = 180.0
-FLAGS: Final = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 PASSWORDS: Final = {"ada": "a password of ada", "vera": "a password of vera"}
 
 
@@ -43,6 +37,20 @@ class ApiServer:
             client.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
             asked = {"dag_run_id": run_id, "logical_date": None}
             client.post(f"/api/v2/dags/{dag_id}/dagRuns", json=asked).raise_for_status()
+
+
+def show_dags() -> None:
+    """Make the DAGs of the tests' feeds known, as the DAG processor would."""
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.merge(DagBundleModel(name="dags-folder"))
+    bag = DagBag(
+        ROOT / "dags", known_pools={"default_pool", "spark_local"}, bundle_name="dags-folder"
+    )
+    sync_bag_to_db(bag, "dags-folder", None)
 
 
 @contextmanager
@@ -83,56 +91,3 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
         else:
             return
     raise AssertionError(f"the api-server did not start: {log.read_text()[-2000:]}")
-
-
-@dataclass
-class Person:
-    """Somebody at a browser; what it asks of other hosts, and what its console says, is kept."""
-
-    page: Page
-    url: str
-    complaints: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.page.on("request", self._ask)
-        self.page.on("console", self._say)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-
-    @property
-    def frame(self) -> FrameLocator:
-        """Tallystick's page inside Airflow's."""
-        return self.page.frame_locator("iframe")
-
-    def go(self, address: str) -> None:
-        """Open an address of this Airflow."""
-        self.page.goto(self.url + address)
-
-    def sign_in(self, user: str) -> None:
-        """On the log-in page, where the browser is."""
-        self.page.locator("input").first.fill(user)
-        self.page.locator("input[type=password]").fill(PASSWORDS[user])
-        self.page.get_by_role("button", name="Sign in").click()
-        self.page.wait_for_url(lambda url: "/auth/login" not in url)
-
-    def _ask(self, request: Request) -> None:
-        is_elsewhere = urlsplit(request.url).scheme in ("http", "https", "ws", "wss")
-        if is_elsewhere and not request.url.startswith(self.url):
-            self.complaints.append(f"asks {request.url}")
-
-    def _say(self, message: ConsoleMessage) -> None:
-        # Airflow's own pages say things of their own, and each of its frames is warned of.
-        place = message.location.get("url", "")
-        if message.type == "error" and "/tallystick/" in place + message.text:
-            self.complaints.append(f"{message.text} ({place})")
-
-
-@contextmanager
-def at(browser: Browser, server: ApiServer, **look: object) -> Iterator[Person]:
-    """A person with a fresh profile; the browser must have had nothing to complain of."""
-    context = browser.new_context(**look)  # type: ignore[arg-type]
-    try:
-        person = Person(context.new_page(), server.url)
-        yield person
-        assert not person.complaints, person.complaints
-    finally:
-        context.close()

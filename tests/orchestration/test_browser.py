@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
-from sandbox.entry.system import ensure_chromium
-from tests.orchestration.browser_place import FLAGS, ApiServer, Person, api_server, at
-from tests.orchestration.conftest import ROOT
+from tests.orchestration.browser_place import PASSWORDS, ApiServer, api_server, show_dags
+from tests.support.chromium import Person, at, chromium
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
 from tests.support.report_documents import a_document, a_finding
@@ -30,10 +29,8 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=ensure_chromium(), args=list(FLAGS))
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +38,7 @@ def server(ledger_server: LedgerServer, airflow_database: None) -> Iterator[ApiS
     """Airflow with the DAGs of `orders`, a run of them, and a ledger with something to show."""
     database = ledger_server.fresh()
     _fill(ledger_server.dsn(database))
-    _show_dags()
+    show_dags()
     with api_server(ledger_server.dsn(database)) as server:
         server.trigger("reconcile_orders", RUN)
         yield server
@@ -63,25 +60,12 @@ def _fill(dsn: str) -> None:
     story.ledger.close()
 
 
-def _show_dags() -> None:
-    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
-    from airflow.models.dagbundle import DagBundleModel
-    from airflow.utils.session import create_session
-
-    with create_session() as session:
-        session.merge(DagBundleModel(name="dags-folder"))
-    bag = DagBag(
-        ROOT / "dags", known_pools={"default_pool", "spark_local"}, bundle_name="dags-folder"
-    )
-    sync_bag_to_db(bag, "dags-folder", None)
-
-
 @pytest.fixture(scope="module")
 def signed_in(browser: Browser, server: ApiServer) -> Any:
     """What a viewer's browser has kept since the log-in."""
-    with at(browser, server) as vera:
+    with at(browser, server.url) as vera:
         vera.go("/auth/login")
-        vera.sign_in("vera")
+        vera.sign_in("vera", PASSWORDS["vera"])
         return vera.page.context.storage_state()
 
 
@@ -89,15 +73,15 @@ def signed_in(browser: Browser, server: ApiServer) -> Any:
 def vera(browser: Browser, server: ApiServer, signed_in: Any) -> Iterator[Person]:
     """A viewer who is signed in."""
     look = {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}}
-    with at(browser, server, storage_state=signed_in, **look) as vera:
+    with at(browser, server.url, storage_state=signed_in, **look) as vera:
         yield vera
 
 
 def test_nobody_is_led_to_the_log_in_and_back(browser: Browser, server: ApiServer) -> None:
-    with at(browser, server) as person:
+    with at(browser, server.url) as person:
         person.go("/tallystick/feeds/orders")
         assert "/auth/login" in person.page.url
-        person.sign_in("ada")
+        person.sign_in("ada", PASSWORDS["ada"])
         expect(person.page.get_by_role("heading", level=1)).to_contain_text("orders")
         assert person.page.url == f"{server.url}/tallystick/feeds/orders"
 

@@ -17,7 +17,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import REPAIR, feed_of
 from tallystick.ports.ledger import Ledger
-from tallystick.web import reading, routes
+from tallystick.web import routes
 from tallystick.web.access import (
     User,
     may_change,
@@ -71,11 +71,10 @@ async def one_feed(
     await require_visible(user, name)
     wanted = _verdict(verdict)
     # Airflow is asked while the ledger is.
-    acts, (answer, troubles, partitions, batches, reports, drawn) = await asyncio.gather(
+    acts, ((answer, troubles), partitions, batches, reports, drawn) = await asyncio.gather(
         _acts(user, airflow, name),
         asyncio.gather(
-            routes.one_feed(name, desk),
-            desk.ask(partial(reading.troubles_standing, feed=name)),
+            routes.feed_with_troubles(name, desk),
             routes.partitions(name, desk, search, wanted, offset, _PARTITIONS),
             routes.batches(name, desk, before, _BATCHES),
             routes.reports(name, desk, None, _REPORTS),

@@ -41,7 +41,7 @@ _IN_ORDER: Final = frozenset({Verdict.PROVEN_OK, Verdict.BENIGN_HOLE, Verdict.WA
 def feeds_of(ledger: Ledger, now: datetime) -> Sequence[FeedAnswer]:
     """Every feed on record, worst first, then the one that loses something next."""
     heads = ledger.feed_heads(most_runs=RUNS_OF_LIST)
-    found = [_feed_answer(ledger, each, now) for each in heads]
+    found = [_feed_answer(each, now, _open_troubles(ledger, each)) for each in heads]
     return sorted(found, key=_worst_first)
 
 
@@ -63,7 +63,19 @@ def in_short(feeds: Sequence[FeedAnswer], now: datetime) -> FeedsAnswer:
 def feed_of_name(ledger: Ledger, feed: FeedName, now: datetime) -> FeedAnswer | None:
     """One feed; None where there is none of that name."""
     heads = ledger.feed_heads(feed, most_runs=RUNS_OF_FEED)
-    return _feed_answer(ledger, heads[0], now) if heads else None
+    return _feed_answer(heads[0], now, _open_troubles(ledger, heads[0])) if heads else None
+
+
+def feed_with_troubles(
+    ledger: Ledger, feed: FeedName, now: datetime
+) -> tuple[FeedAnswer, Sequence[Trouble]] | None:
+    """One feed, and what its standing findings come from, worst first; None as above."""
+    heads = ledger.feed_heads(feed, most_runs=RUNS_OF_FEED)
+    if not heads:
+        return None
+    troubles = troubles_standing(ledger, feed) if heads[0].standing else ()
+    open_troubles = sum(each.is_open for each in troubles)
+    return _feed_answer(heads[0], now, open_troubles), troubles
 
 
 def batches_of(ledger: Ledger, feed: FeedName, before: int | None, limit: int) -> BatchesAnswer:
@@ -207,7 +219,7 @@ def _open_troubles(ledger: Ledger, head: FeedHead) -> int | None:
     return len({each.finding.trouble for each in standing if each.state is FindingState.OPEN})
 
 
-def _feed_answer(ledger: Ledger, head: FeedHead, now: datetime) -> FeedAnswer:
+def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> FeedAnswer:
     report, standing = head.report, head.standing
     return FeedAnswer(
         feed=head.feed,
@@ -225,7 +237,7 @@ def _feed_answer(ledger: Ledger, head: FeedHead, now: datetime) -> FeedAnswer:
         open_findings=sum(
             count for verdict, count in standing.items() if verdict is not Verdict.WAIVED
         ),
-        open_troubles=_open_troubles(ledger, head),
+        open_troubles=open_troubles,
         runs=[_run_part(each) for each in head.runs],
     )
 

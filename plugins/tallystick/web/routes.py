@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Final
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.report.troubles import Trouble
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import feed_of
 from tallystick.web import reading, stored_reports
@@ -94,6 +96,19 @@ async def one_feed(feed: Feed, desk: Desk) -> FeedAnswer:
     if found is None:
         raise not_found(f"feed {feed}")
     return (await with_next_runs([found]))[0]
+
+
+async def feed_with_troubles(
+    feed: FeedName, desk: LedgerDesk
+) -> tuple[FeedAnswer, Sequence[Trouble]]:
+    """The same, and what its standing findings come from: they are read once for both."""
+    found = await desk.ask(
+        lambda ledger: reading.feed_with_troubles(ledger, feed, datetime.now(UTC))
+    )
+    if found is None:
+        raise not_found(f"feed {feed}")
+    answer, troubles = found
+    return (await with_next_runs([answer]))[0], troubles
 
 
 @api.get("/feeds/{feed}/partitions")

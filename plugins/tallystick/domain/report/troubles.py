@@ -5,7 +5,7 @@ Numbers, waivers and closings stay with each finding; a trouble is on no record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tallystick.domain.report.finding_part import FindingPart, finding_part
@@ -54,10 +54,15 @@ class Trouble:
     @property
     def next_steps(self) -> tuple[str, ...]:
         """What to do, each once; nothing for what is accepted or closed."""
-        open_ones = (
-            each for each in self.findings if not each.is_waived and each.closed_at is None
-        )
-        return tuple(dict.fromkeys(each.next_step for each in open_ones))
+        return tuple(dict.fromkeys(each.next_step for each in self._open_ones()))
+
+    @property
+    def is_open(self) -> bool:
+        """True while one of them is neither accepted nor closed."""
+        return any(True for _ in self._open_ones())
+
+    def _open_ones(self) -> Iterator[FindingPart]:
+        return (each for each in self.findings if not each.is_waived and each.closed_at is None)
 
     def __str__(self) -> str:
         worst, others = self.worst, len(self.findings) - 1
