@@ -178,6 +178,9 @@ class ConnectServer:
             # Each client would stay in memory as long as this process lives.
             atexit.unregister(spark.client._cleanup_ml)
 
+        # A session that is cleared away, whenever that is, closes its client, and with it the
+        # threads that release the answers of all others: their requests would fail.
+        spark.client.close = close
         return OpenSession(session_id, spark, close)
 
     def _prepare(

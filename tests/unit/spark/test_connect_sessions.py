@@ -23,3 +23,16 @@ def test_a_session_that_is_closed_leaves_no_client_in_memory() -> None:
 
     # PySpark itself holds the first one.
     assert [each() for each in clients[1:]] == [None] * 4
+
+
+def test_a_session_that_is_cleared_away_leaves_the_others_their_threads() -> None:
+    from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
+
+    threads = ExecutePlanResponseReattachableIterator._get_or_create_release_thread_pool()
+    server = ConnectServer(ADDRESS, lambda each: f"{ADDRESS}/;session_id={each};user_id=vera")
+    for _ in range(2):  # PySpark itself holds the first one
+        server._opened(str(uuid4()), 1).close()
+    gc.collect()
+
+    assert ExecutePlanResponseReattachableIterator._release_thread_pool_instance is threads
+    assert threads.submit(lambda: 7).result() == 7
