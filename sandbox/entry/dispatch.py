@@ -19,7 +19,9 @@ from sandbox.entry.jars import SERVICES, ensure_jars
 from sandbox.entry.layout import JARS, ROOT, VENV, connections_file, state_dir
 from sandbox.entry.system import ensure_chromium, ensure_java, java_home
 
-_KINDS: Final = ("unit", "installed", "all")
+_KINDS: Final = ("unit", "trouble", "installed", "all")
+# Services that are killed, frozen and cut off: minutes of waiting. Only on request.
+_TROUBLE: Final = "tests/trouble"
 # An environment for each release of Airflow: minutes, and a package index. Only on request.
 _INSTALLED: Final = "tests/installed"
 # The folders whose tests need no service.
@@ -80,7 +82,7 @@ def _require_tests(arguments: Sequence[str]) -> None:
     if first in _KINDS or first.startswith("-") or (ROOT / first.partition("::")[0]).exists():
         return
     raise SetupFailed(
-        f"there are no tests {first!r}; accepted: unit, installed, all, a path such as"
+        f"there are no tests {first!r}; accepted: unit, trouble, installed, all, a path such as"
         " tests/unit/cli, and options of pytest. Next: ./tallystick test unit"
     )
 
@@ -102,6 +104,8 @@ def _test(python: str, arguments: list[str]) -> int:
     match which:
         case "unit":
             steps.append([python, "-m", "pytest", *UNIT_TESTS, *spread, *arguments])
+        case "trouble":
+            steps.append([python, "-m", "pytest", _TROUBLE, *spread, *arguments])
         case "installed":
             steps.append([python, "-m", "pytest", _INSTALLED, *arguments])
         case _:
@@ -111,7 +115,7 @@ def _test(python: str, arguments: list[str]) -> int:
                 [str(tool / "mypy")],
                 [str(tool / "lint-imports")],
             ]
-            chosen = arguments or [*spread, f"--ignore={_INSTALLED}"]
+            chosen = arguments or [*spread, f"--ignore={_TROUBLE}", f"--ignore={_INSTALLED}"]
             steps.append([python, "-m", "pytest", *chosen])
     for step in steps:
         say(f"running {Path(step[0]).name} {' '.join(step[1:])}")

@@ -26,6 +26,11 @@ ROOT = "/airflow-tests"
 RUN_SECONDS = 240.0
 POLL_SECONDS = 0.3
 LOG_END = 3000
+# A killed task is missed after half a minute: tests wait for it.
+SOON_MISSED = {
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+}
 
 
 def a_feed(name: str, **parts: Any) -> dict[str, Any]:
@@ -97,6 +102,7 @@ class AirflowPlace:
         for name, content in feeds.items():
             (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
         sandbox.airflow.settings["TALLYSTICK_FEEDS"] = str(folder)
+        sandbox.airflow.settings.update(SOON_MISSED)
         sandbox.up()
         self.spark_connect = sandbox.spark_connect
         self.env = sandbox.env()

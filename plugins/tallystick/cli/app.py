@@ -26,7 +26,7 @@ EPILOG = (
     "  demo                         the whole thing on this machine, through Airflow\n"
     "  sandbox up|down|status|env   Kafka, HDFS, PostgreSQL and Airflow on this machine\n"
     "  airflow ...                  the command line of that sandbox's Airflow\n"
-    "  test [unit|installed|all]    the tests; installed: the wheel, with three Airflows\n"
+    "  test [KIND]                  the tests: unit, trouble, installed, or all but these two\n"
 )
 
 _COMMANDS: Final = {
