@@ -77,7 +77,7 @@ def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
     now = datetime.now(UTC)
     reports = sorted(each.number for each in ledger.report_heads(FEED, most=2))
     questions = {
-        "feeds": lambda: reading.feeds_of(ledger, now),
+        "feeds": lambda: reading.feeds_of(ledger, reading.heads_of_list(ledger), now),
         "one feed": lambda: reading.feed_of_name(ledger, FEED, now),
         "partitions": lambda: partitions_of(ledger, FEED, Search()),
         "batches": lambda: reading.batches_of(ledger, FEED, None, 20),

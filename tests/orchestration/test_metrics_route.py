@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from tallystick.errors import LedgerUnavailable
 from tests.contract.test_ledger_reports import a_report
 from tests.orchestration.page_place import PagePlace
 from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
@@ -103,6 +104,16 @@ def test_a_plain_reader_gets_the_plain_form(story: LedgerStory) -> None:
     answer = client(story.dsn).get("/metrics", headers={**OPEN, "Accept": "*/*"})
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert 'tallystick_feed_lag_offsets{feed="orders"} 15.0' in answer.text
+
+
+def test_findings_are_counted_and_not_read(
+    story: LedgerStory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(ledger: object, feed: str) -> None:
+        raise LedgerUnavailable("too many to read")
+
+    monkeypatch.setattr("tallystick.ledger.postgres.PostgresLedger.findings", never)
+    assert client(story.dsn).get("/metrics", headers=OPEN).status_code == 200
 
 
 def test_partitions_make_no_lines(story: LedgerStory) -> None:

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.verdicts import Verdict
 from tallystick.web import reading, stored_reports
@@ -43,7 +45,7 @@ def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])
         other.ledger.close()
 
-    found = reading.feeds_of(story.ledger, LATER)
+    found = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)
 
     assert [(each.feed, each.verdict, each.open_findings) for each in found] == [
         ("lossy", Verdict.PROVEN_LOSS, 1),
@@ -62,12 +64,15 @@ def test_a_finding_that_has_ended_since_the_report_counts_no_more(story: LedgerS
     story.ledger.record_findings(FEED, [finding_of(0, 5)])
     story.ledger.store_report(a_report(verdict=Verdict.PROVEN_LOSS))
     [stands] = story.ledger.findings(FEED)
-    assert reading.feeds_of(story.ledger, LATER)[0].verdict is Verdict.PROVEN_LOSS
+    assert (
+        reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)[0].verdict
+        is Verdict.PROVEN_LOSS
+    )
 
     accept(story.ledger, stands.finding_id)
-    waived = reading.feeds_of(story.ledger, LATER)[0]
+    waived = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)[0]
     story.ledger.close_findings(FEED, {stands.finding_id: "It is over."})
-    closed = reading.feeds_of(story.ledger, LATER)[0]
+    closed = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)[0]
 
     assert (waived.verdict, waived.open_findings) == (Verdict.WAIVED, 0)
     assert waived.findings == {"WAIVED": 1}
@@ -175,6 +180,30 @@ def test_one_cause_of_many_findings_is_one_trouble(story: LedgerStory) -> None:
     assert feed.open_troubles == 1
 
 
+def test_a_list_reads_no_more_findings_than_a_page_may_wait_for(
+    story: LedgerStory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    really = story.ledger.findings
+    monkeypatch.setattr(story.ledger, "findings", lambda feed: read.append(feed) or really(feed))
+    for name, count in (("many", 3), ("more", 3), ("one", 1), ("unseen", 2)):
+        other = LedgerStory(story.dsn, FeedName(name))
+        other.open({0: (0, 20)})
+        other.ledger.record_findings(other.feed, [finding_of(each, 9) for each in range(count)])
+        other.ledger.close()
+    heads = [each for each in reading.heads_of_list(story.ledger) if each.feed != "unseen"]
+
+    def told(most: int) -> dict[str, int | None]:
+        monkeypatch.setattr(reading, "MOST_GROUPED", most)
+        found = reading.feeds_of(story.ledger, heads, LATER)
+        return {each.feed: each.open_troubles for each in found}
+
+    assert told(2) == {"many": None, "more": None, "one": 1}
+    assert not read
+    assert told(5) == {"many": 1, "more": None, "one": 1}
+    assert read == ["many"]
+
+
 def test_what_is_asked_first_is_answered_first(story: LedgerStory) -> None:
     midnight = NOON.replace(hour=0)
     for name, complete_up_to in (("behind", midnight - timedelta(seconds=1)), ("whole", midnight)):
@@ -187,7 +216,9 @@ def test_what_is_asked_first_is_answered_first(story: LedgerStory) -> None:
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])
         other.ledger.close()
 
-    found = reading.in_short(reading.feeds_of(story.ledger, LATER), LATER)
+    found = reading.in_short(
+        reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER), LATER
+    )
 
     assert (found.wrong, found.yesterday_open) == (["whole"], ["behind"])
     assert found.today == midnight

@@ -84,7 +84,14 @@ def pages(story: LedgerStory) -> dict[str, str]:
     )
     feed = reading.feed_of_name(ledger, FEED, NOON)
     values: dict[str, tuple[str, dict[str, Any]]] = {
-        "feeds": ("/", {"answer": reading.in_short(reading.feeds_of(ledger, NOON), NOON)}),
+        "feeds": (
+            "/",
+            {
+                "answer": reading.in_short(
+                    reading.feeds_of(ledger, reading.heads_of_list(ledger), NOON), NOON
+                )
+            },
+        ),
         "feed": (
             "/feeds/orders",
             {

@@ -71,7 +71,7 @@ class FeedAnswer(Part):
     open_findings: int
     open_troubles: int | None
     """What they come from: one deleted file of six partitions is one. Null where more than 2 000
-    findings stand."""
+    findings would have to be read, of a list those of the feeds before it, too."""
     runs: Sequence[PlannedRunPart]
     next_runs: Sequence[NextRunPart] = ()
     """Of its DAGs that Airflow has."""

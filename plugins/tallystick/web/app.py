@@ -15,7 +15,7 @@ from tallystick.ports.ledger import Ledger
 from tallystick.web.access import LoginNeeded
 from tallystick.web.actions import actions
 from tallystick.web.airflow_rest import AirflowRest
-from tallystick.web.desk import LedgerDesk
+from tallystick.web.desk import LedgerThreads
 from tallystick.web.forms import forms
 from tallystick.web.metrics_route import MetricsToken, TokenOf, metrics
 from tallystick.web.pages import pages, trouble
@@ -53,7 +53,7 @@ def tallystick_app(
     `metrics_token` gives what a reader of the metrics has to send; None closes them.
     """
     app = FastAPI(title="Tallystick", docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.desk = LedgerDesk(opened)
+    app.state.ledger = LedgerThreads(opened)
     app.state.metrics_token = MetricsToken(metrics_token)
     app.state.airflow = airflow or AirflowRest()
     for router in (api, actions, metrics, pages, forms):

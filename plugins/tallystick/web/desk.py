@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from tallystick.errors import IngestionError, LedgerUnavailable
 from tallystick.ports.ledger import Ledger
@@ -21,11 +22,11 @@ T = TypeVar("T")
 
 PATIENCE: Final = timedelta(seconds=1.5)
 """Of one statement."""
-_DEADLINE_SECONDS: Final = 1.8
+_READER_SECONDS: Final = 1.8
 _MOST_AT_ONCE: Final = 4
 
 
-class LedgerDesk:
+class LedgerThreads:
     """A few threads, each with a ledger of its own, opened when it is first asked."""
 
     def __init__(self, opened: Callable[[], Ledger]) -> None:
@@ -33,27 +34,62 @@ class LedgerDesk:
         self._threads = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="tallystick-page")
         self._own = threading.local()
 
-    async def ask(self, question: Callable[[Ledger], T]) -> T:
-        """What the question gives; raises LedgerUnavailable when that takes too long.
+    def submit(self, question: Callable[[Ledger], T], is_over: threading.Event) -> Future[T]:
+        """Let a thread answer; once it is over, the question asks the ledger nothing more."""
+        return self._threads.submit(self._answer, question, is_over)
 
-        A question that has not begun by then is never asked.
-        """
-        asked = self._threads.submit(self._answer, question)
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(asked), _DEADLINE_SECONDS)
-        except TimeoutError as error:
-            reason = f"no answer within {_DEADLINE_SECONDS} s"
-            log.warning("Tallystick's page: %s", reason)
-            raise LedgerUnavailable(reason) from error
-
-    def _answer(self, question: Callable[[Ledger], T]) -> T:
+    def _answer(self, question: Callable[[Ledger], T], is_over: threading.Event) -> T:
         try:
             ledger: Ledger | None = getattr(self._own, "ledger", None)
             if ledger is None:
                 ledger = self._own.ledger = self._opened()
-            return question(ledger)
+            return question(cast("Ledger", _WhileAwaited(ledger, is_over)))
         except IngestionError as error:
             # Looked up anew by the next question: somebody may have mended the connection.
             self._own.ledger = None
-            log.warning("Tallystick's page: %s", error.describe())
+            if is_over.is_set():  # nobody else will say so
+                log.warning("Tallystick's page: %s", error.describe())
             raise
+
+
+class LedgerDesk:
+    """Where one reader asks. All of their questions together wait as long as one may."""
+
+    def __init__(self, threads: LedgerThreads) -> None:
+        self._threads = threads
+        self._seconds_left = _READER_SECONDS
+
+    async def ask(self, question: Callable[[Ledger], T]) -> T:
+        """What the question gives; raises LedgerUnavailable when that takes too long.
+
+        A question that has not begun by then is never asked, and one that has asks nothing more.
+        """
+        is_over = threading.Event()
+        allowed, began = self._seconds_left, time.monotonic()
+        asked = self._threads.submit(question, is_over)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(asked), allowed)
+        except TimeoutError as error:
+            raise LedgerUnavailable(f"no answer within {_READER_SECONDS} s") from error
+        finally:
+            is_over.set()
+            # What else the reader waits for, such as Airflow, is no fault of the ledger.
+            left = allowed - (time.monotonic() - began)
+            self._seconds_left = max(0.0, min(self._seconds_left, left))
+
+
+class _WhileAwaited:
+    """The ledger for as long as somebody waits for the answer."""
+
+    def __init__(self, ledger: Ledger, is_over: threading.Event) -> None:
+        self._ledger = ledger
+        self._is_over = is_over
+
+    def __getattr__(self, name: str) -> Any:
+        if self._is_over.is_set():
+            raise _NobodyWaits
+        return getattr(self._ledger, name)
+
+
+class _NobodyWaits(Exception):
+    """The reader was told already that there is no answer."""

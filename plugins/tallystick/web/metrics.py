@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,16 +14,17 @@ from prometheus_client.registry import Collector
 from tallystick.domain.verdicts import Verdict
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.metrics import FeedFigures
-from tallystick.web.answers import FeedAnswer
-from tallystick.web.reading import feeds_of
+from tallystick.ports.overview import FeedHead
 
 _FEED = ("feed",)
+_Value: TypeAlias = Callable[[FeedHead], float | datetime | None]
 
 
 def exposition(ledger: Ledger, now: datetime, accept: str) -> tuple[bytes, str]:
     """The figures in the form that the reader accepts, and its content type."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Figures(feeds_of(ledger, now), ledger.figures()))
+    heads = ledger.feed_heads(most_runs=0)
+    registry.register(_Figures(heads, ledger.figures(), now))
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
@@ -30,28 +32,30 @@ def exposition(ledger: Ledger, now: datetime, accept: str) -> tuple[bytes, str]:
 class _Figures(Collector):
     """The figures of one moment."""
 
-    def __init__(self, feeds: Sequence[FeedAnswer], figures: Sequence[FeedFigures]) -> None:
-        self._feeds = sorted(feeds, key=lambda each: each.feed)
+    def __init__(
+        self, feeds: Sequence[FeedHead], figures: Sequence[FeedFigures], now: datetime
+    ) -> None:
+        self._feeds = feeds
         self._figures = figures
+        self._now = now
 
     def collect(self) -> Iterator[Metric]:
         """Every metric that docs/metrics.md names."""
         yield self._verdict()
-        for name, words, value in (
-            ("lag_offsets", "Offsets that Kafka has and that are not landed.", "lag"),
+        of_feeds: tuple[tuple[str, str, _Value], ...] = (
+            ("lag_offsets", "Offsets that Kafka has and that are not landed.",
+             lambda each: each.lag),
             ("time_to_loss_seconds", "Least time until retention may take some of the lag.",
-             "seconds_to_loss"),
-            ("partitions", "Partitions that were planned.", "partitions"),
+             lambda each: each.seconds_to_loss(self._now)),
+            ("partitions", "Partitions that were planned.", lambda each: each.partitions),
             ("complete_up_to_timestamp_seconds", "All that was appended before is landed.",
-             "complete_up_to"),
-            ("look_timestamp_seconds", "When Kafka was asked last.", "looked_at"),
-        ):  # fmt: skip
+             lambda each: each.complete_up_to),
+            ("look_timestamp_seconds", "When Kafka was asked last.", lambda each: each.looked_at),
+            ("report_timestamp_seconds", "When the newest report was taken.",
+             lambda each: each.report.taken_at if each.report else None),
+        )  # fmt: skip
+        for name, words, value in of_feeds:
             yield self._of_feeds(name, words, value)
-        report = _gauge("report_timestamp_seconds", "When the newest report was taken.")
-        for each in self._feeds:
-            if each.report:
-                report.add_metric([each.feed], each.report.taken_at.timestamp())
-        yield report
         yield from self._findings()
         yield from self._totals()
         yield from self._newest()
@@ -63,11 +67,11 @@ class _Figures(Collector):
                 family.add_metric([each.feed, verdict.value], float(each.verdict is verdict))
         return family
 
-    def _of_feeds(self, name: str, words: str, value: str) -> Metric:
+    def _of_feeds(self, name: str, words: str, value: _Value) -> Metric:
         """One number of each feed; no line where it is not known."""
         family = _gauge(name, words)
         for each in self._feeds:
-            found: float | datetime | None = getattr(each, value)
+            found = value(each)
             if isinstance(found, datetime):
                 family.add_metric([each.feed], found.timestamp())
             elif found is not None:

@@ -35,14 +35,28 @@ RUNS_OF_LIST: Final = 3
 RUNS_OF_FEED: Final = 10
 MOST_OF_RUN: Final = 100
 MOST_GROUPED: Final = 2_000
+"""Findings that are read to be counted as troubles, of all feeds of an answer together."""
+_LEAST_COST: Final = 20
+"""To ask for one feed's findings takes as long as to read so many."""
 _IN_ORDER: Final = frozenset({Verdict.PROVEN_OK, Verdict.BENIGN_HOLE, Verdict.WAIVED})
 
 
-def feeds_of(ledger: Ledger, now: datetime) -> Sequence[FeedAnswer]:
-    """Every feed on record, worst first, then the one that loses something next."""
-    heads = ledger.feed_heads(most_runs=RUNS_OF_LIST)
-    found = [_feed_answer(each, now, _open_troubles(ledger, each)) for each in heads]
-    return sorted(found, key=_worst_first)
+def heads_of_list(ledger: Ledger) -> Sequence[FeedHead]:
+    """Every feed on record, as the list of feeds begins with it."""
+    return ledger.feed_heads(most_runs=RUNS_OF_LIST)
+
+
+def feeds_of(ledger: Ledger, heads: Sequence[FeedHead], now: datetime) -> Sequence[FeedAnswer]:
+    """These feeds, worst first, then the one that loses something next.
+
+    Troubles are counted from the worst feed on, while there are few enough findings.
+    """
+    left, found = MOST_GROUPED, []
+    for each in sorted(heads, key=lambda each: _worst_first(each, now)):
+        found.append(_feed_answer(each, now, _open_troubles(ledger, each, left)))
+        if found[-1].open_troubles is not None and _is_read(each):
+            left -= max(_LEAST_COST, sum(each.standing.values()))
+    return found
 
 
 def in_short(feeds: Sequence[FeedAnswer], now: datetime) -> FeedsAnswer:
@@ -63,7 +77,9 @@ def in_short(feeds: Sequence[FeedAnswer], now: datetime) -> FeedsAnswer:
 def feed_of_name(ledger: Ledger, feed: FeedName, now: datetime) -> FeedAnswer | None:
     """One feed; None where there is none of that name."""
     heads = ledger.feed_heads(feed, most_runs=RUNS_OF_FEED)
-    return _feed_answer(heads[0], now, _open_troubles(ledger, heads[0])) if heads else None
+    if not heads:
+        return None
+    return _feed_answer(heads[0], now, _open_troubles(ledger, heads[0], MOST_GROUPED))
 
 
 def feed_with_troubles(
@@ -201,22 +217,28 @@ def _worst_findings(found: Sequence[FindingPart]) -> list[FindingPart]:
     return sorted(found, key=lambda each: -each.standing_verdict.severity)
 
 
-def _worst_first(feed: FeedAnswer) -> tuple[int, float, str]:
-    soon = float("inf") if feed.seconds_to_loss is None else feed.seconds_to_loss
-    return -feed.verdict.severity, soon, feed.feed
+def _worst_first(head: FeedHead, now: datetime) -> tuple[int, float, str]:
+    soon = head.seconds_to_loss(now)
+    return -head.verdict.severity, float("inf") if soon is None else soon, head.feed
 
 
-def _open_troubles(ledger: Ledger, head: FeedHead) -> int | None:
-    """How many the feed's open findings are; nothing is asked where none is open.
-
-    Each is read for it, with its evidence: None where they are too many for a page to wait for.
-    """
-    if not any(verdict is not Verdict.WAIVED for verdict in head.standing):
-        return 0
-    if sum(head.standing.values()) > MOST_GROUPED:
+def _open_troubles(ledger: Ledger, head: FeedHead, most: int) -> int | None:
+    """How many the feed's open findings are; None where more findings stand than may be read."""
+    if not _is_read(head):
+        return _open_findings(head)
+    if sum(head.standing.values()) > most:
         return None
     standing = ledger.findings(head.feed)
     return len({each.finding.trouble for each in standing if each.state is FindingState.OPEN})
+
+
+def _is_read(head: FeedHead) -> bool:
+    """True where findings must be read, with their evidence, to say how many troubles they are."""
+    return _open_findings(head) > 1
+
+
+def _open_findings(head: FeedHead) -> int:
+    return sum(count for verdict, count in head.standing.items() if verdict is not Verdict.WAIVED)
 
 
 def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> FeedAnswer:
@@ -234,9 +256,7 @@ def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> Fe
         if report
         else None,
         findings={verdict.value: standing[verdict] for verdict in Verdict if verdict in standing},
-        open_findings=sum(
-            count for verdict, count in standing.items() if verdict is not Verdict.WAIVED
-        ),
+        open_findings=_open_findings(head),
         open_troubles=open_troubles,
         runs=[_run_part(each) for each in head.runs],
     )

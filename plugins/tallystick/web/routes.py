@@ -56,9 +56,8 @@ Reader = Annotated[User, SIGNED_IN]
 
 
 def desk_of(request: Request) -> LedgerDesk:
-    """The app's way to the ledger."""
-    desk: LedgerDesk = request.app.state.desk
-    return desk
+    """The app's way to the ledger, for this request."""
+    return LedgerDesk(request.app.state.ledger)
 
 
 def airflow_of(request: Request) -> AirflowRest:
@@ -83,10 +82,11 @@ Feed = Annotated[FeedName, Depends(visible_feed)]
 @api.get("/feeds")
 async def feeds(user: Reader, desk: Desk) -> FeedsAnswer:
     """All feeds that the user may see, worst first."""
-    found = await desk.ask(lambda ledger: reading.feeds_of(ledger, datetime.now(UTC)))
-    visible = await visible_among(user, [FeedName(each.feed) for each in found])
-    shown = [each for each in found if each.feed in visible]
-    return reading.in_short(await with_next_runs(shown), datetime.now(UTC))
+    heads, now = await desk.ask(reading.heads_of_list), datetime.now(UTC)
+    visible = await visible_among(user, [each.feed for each in heads])
+    shown = [each for each in heads if each.feed in visible]
+    found = await desk.ask(partial(reading.feeds_of, heads=shown, now=now))
+    return reading.in_short(await with_next_runs(found), now)
 
 
 @api.get("/feeds/{feed}")
