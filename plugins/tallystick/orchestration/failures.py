@@ -16,6 +16,7 @@ from tallystick.orchestration.airflow_releases import AirflowFailException, Airf
 from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.orchestration.page_link import page_of_run
 from tallystick.orchestration.run_context import Context
+from tallystick.report.wording import with_capital
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +82,7 @@ def failed_check(error: CheckFailed, context: Context) -> BaseException:
 def failed_as_said(words: str, next_step: str, context: Context) -> BaseException:
     """What to raise once the log has these words with a link to the run's page, and what to do."""
     ti = context["ti"]
-    said = f"{words.rstrip('.')}: {page_of_run(ti.dag_id, ti.run_id)}"
-    said = said[:1].upper() + said[1:]
+    said = with_capital(f"{words.rstrip('.')}: {page_of_run(ti.dag_id, ti.run_id)}")
     log.error("%s", said)
     log.error("next: %s", next_step)
     return FailedAsSaid(said) if NEVER_AGAIN else AirflowFailException(said)

@@ -12,6 +12,15 @@ from tallystick.domain.report.troubles import Trouble, named_findings
 _MOST_PLACES: Final = 6
 
 
+def with_capital(words: str) -> str:
+    """The words as a sentence begins; names in them stay as they are.
+
+    >>> with_capital("finding 3 has the rule A1")
+    'Finding 3 has the rule A1'
+    """
+    return words[:1].upper() + words[1:]
+
+
 def instant_text(instant: datetime | None) -> str:
     """The instant to the second, in UTC; a dash where there is none."""
     if instant is None:

@@ -10,8 +10,16 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
 
-from tallystick.errors import EvidenceChanged, IngestionError, LedgerUnavailable, WaiverRefused
+from tallystick.errors import (
+    ConnectionMissing,
+    EvidenceChanged,
+    IngestionError,
+    LedgerUnavailable,
+    WaiverRefused,
+)
 from tallystick.ports.ledger import Ledger
+from tallystick.report.wording import with_capital
+from tallystick.settings.connections import variable_of
 from tallystick.web.access import LoginNeeded
 from tallystick.web.actions import actions
 from tallystick.web.airflow_rest import AirflowRest
@@ -61,7 +69,8 @@ def tallystick_app(
     app.middleware("http")(_with_headers)
     app.exception_handler(LoginNeeded)(_to_login)
     app.exception_handler(IngestionError)(_no_answer)
-    app.exception_handler(HTTPException)(_refused)
+    for kind in (HTTPException, 404, 405):  # what the router refuses is of another class
+        app.exception_handler(kind)(_refused)
     app.exception_handler(RequestValidationError)(_not_understood)
     return app
 
@@ -82,18 +91,25 @@ async def _to_login(request: Request, needed: LoginNeeded) -> Response:
 async def _no_answer(request: Request, error: IngestionError) -> Response:
     """The log has the words; an answer never says where the ledger is."""
     if isinstance(error, WaiverRefused | EvidenceChanged):
-        return _told(request, 409, error.sentence().capitalize(), "Look at the finding again.")
-    is_passing = isinstance(error, LedgerUnavailable)
-    what = (
-        "The ledger does not answer."
-        if is_passing
-        else f"The ledger could not be asked: {type(error).__name__}. Airflow's log says why."
-    )
-    return _told(request, 503, what, _NEXT if is_passing else error.next_step)
+        return _told(request, 409, with_capital(error.sentence()), "Look at the finding again.")
+    log.warning("Tallystick's page: %s", error.describe())
+    match error:
+        case LedgerUnavailable():
+            what, next_step = "The ledger does not answer.", _NEXT
+        case ConnectionMissing():
+            what = f"There is no connection {error.setting}."
+            variable = variable_of(error.setting)
+            next_step = f"Create it in Airflow, or set {variable} for the api-server."
+        case _:
+            kind, next_step = type(error).__name__, error.next_step
+            what = f"The ledger could not be asked: {kind}. The api-server's log says why."
+    return _told(request, 503, what, next_step)
 
 
 async def _refused(request: Request, refusal: HTTPException) -> Response:
-    return _told(request, refusal.status_code, str(refusal.detail))
+    answer = _told(request, refusal.status_code, str(refusal.detail))
+    answer.headers.update(refusal.headers or {})
+    return answer
 
 
 async def _not_understood(request: Request, error: RequestValidationError) -> Response:

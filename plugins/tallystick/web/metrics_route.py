@@ -38,18 +38,25 @@ class MetricsToken:
         self._known_until = 0.0
 
     def current(self) -> str | None:
-        """None while there is none, or one that is too short to keep anybody out."""
+        """None while none can be read, or one that is too short to keep anybody out."""
         now = time.monotonic()
         if now >= self._known_until:
-            found = self._look_up() or None
-            if found is not None and len(found) < _SHORTEST_TOKEN:
-                log.warning(
-                    "Tallystick's metrics are closed: the token has fewer than %d characters.",
-                    _SHORTEST_TOKEN,
-                )
-                found = None
-            self._token, self._known_until = found, now + _REMEMBERED_SECONDS
+            self._token, self._known_until = self._looked_up(), now + _REMEMBERED_SECONDS
         return self._token
+
+    def _looked_up(self) -> str | None:
+        try:
+            found = self._look_up()
+        except IngestionError as error:
+            log.warning("Tallystick's metrics are closed: %s", error.describe())
+            return None
+        if found and len(found) < _SHORTEST_TOKEN:
+            log.warning(
+                "Tallystick's metrics are closed: the token has fewer than %d characters.",
+                _SHORTEST_TOKEN,
+            )
+            return None
+        return found or None
 
 
 @metrics.get("/metrics")
@@ -67,7 +74,8 @@ async def read(request: Request, desk: Desk) -> Response:
         body, content_type = await desk.ask(
             partial(exposition, now=datetime.now(UTC), accept=accept)
         )
-    except IngestionError:  # the desk has logged it; an answer never says where the ledger is
+    except IngestionError as error:  # an answer never says where the ledger is
+        log.warning("Tallystick's metrics: %s", error.describe())
         return _text("The ledger does not answer.", 503)
     return Response(body, media_type=content_type)
 
