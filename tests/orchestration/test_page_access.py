@@ -300,6 +300,24 @@ def test_the_tab_of_another_dag_says_that_it_has_nothing(place: PagePlace, addre
     answer = place.client("vera", by_cookie=True).get(address)
     assert answer.status_code == 200
     assert "some_dag is none of Tallystick" in answer.text
+    assert "called ingest_, reconcile_, repair_ or deadline_, and then" in answer.text
+
+
+def test_the_tab_of_a_feed_without_a_plan_says_what_begins_one(place: PagePlace) -> None:
+    answer = place.client("vera", by_cookie=True).get("/dag?dag_id=reconcile_windowed")
+    assert answer.status_code == 200
+    assert "windowed has no plan yet: unpause or trigger ingest_windowed." in answer.text
+
+
+def test_the_tab_of_another_dag_with_a_name_like_ours_says_that_it_has_nothing(
+    place: PagePlace,
+) -> None:
+    answer = place.client("vera", by_cookie=True).get("/dag?dag_id=ingest_sales")
+    assert answer.status_code == 200
+    assert "ingest_sales is none of Tallystick" in answer.text
+
+
+NEXT = (("ingest_orders", False), ("reconcile_orders", True), ("deadline_orders", False))
 
 
 def test_the_next_run_is_that_of_airflows_scheduler(place: PagePlace) -> None:
@@ -311,7 +329,7 @@ def test_the_next_run_is_that_of_airflows_scheduler(place: PagePlace) -> None:
     with create_session() as session:
         session.merge(DagBundleModel(name="dags-folder"))
         session.flush()
-        for dag_id, is_paused in (("ingest_orders", False), ("reconcile_orders", True)):
+        for dag_id, is_paused in NEXT:
             known = DagModel(dag_id=dag_id, bundle_name="dags-folder", is_paused=is_paused)
             known.is_stale = False
             known.next_dagrun_create_after = at
@@ -320,8 +338,8 @@ def test_the_next_run_is_that_of_airflows_scheduler(place: PagePlace) -> None:
     [feed] = place.client("vera").get("/api/feeds").json()["feeds"]
 
     assert feed["next_runs"] == [
-        {"dag_id": "ingest_orders", "at": at.isoformat(), "is_paused": False},
-        {"dag_id": "reconcile_orders", "at": None, "is_paused": True},
+        {"dag_id": dag_id, "at": None if is_paused else at.isoformat(), "is_paused": is_paused}
+        for dag_id, is_paused in NEXT
     ]
 
 

@@ -1,4 +1,4 @@
-"""The ids of our DAGs: a kind, an underscore and a feed; and which feed an id names."""
+"""The ids of our DAGs: a kind, an underscore and a feed; which feed an id names; their tag."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ RECONCILE: Final = "reconcile"
 REPAIR: Final = "repair"
 DEADLINE: Final = "deadline"
 KINDS: Final = (INGEST, RECONCILE, REPAIR, DEADLINE)
+SCHEDULED: Final = (INGEST, RECONCILE, DEADLINE)
+"""A repair is begun by hand."""
+TAG: Final = "tallystick"
+"""In Airflow all of them bear it: others may have an id like ours."""
 
 
 def dag_id_of(kind: str, feed: str) -> str:

@@ -12,8 +12,8 @@ from airflow.sdk import DAG
 
 from tallystick.orchestration.airflow_releases import CronDataIntervalTimetable
 from tallystick.orchestration.complete_sensor import FeedCompleteSensor
-from tallystick.orchestration.dag_ids import DEADLINE, dag_id_of
-from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
+from tallystick.orchestration.dag_ids import DEADLINE, TAG, dag_id_of
+from tallystick.orchestration.ingest import TASK_DEFAULTS
 from tallystick.orchestration.notifying import notify_after
 from tallystick.orchestration.page_link import PageLink
 from tallystick.settings.feed import Feed

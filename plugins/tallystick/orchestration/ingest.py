@@ -12,7 +12,7 @@ from tallystick.orchestration.airflow_releases import BACKOFF_BY_TWO, CronDataIn
 from tallystick.orchestration.announcement import asset_of
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.completing import announce_complete_after
-from tallystick.orchestration.dag_ids import INGEST, dag_id_of
+from tallystick.orchestration.dag_ids import INGEST, TAG, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.notifying import notify_after
@@ -20,7 +20,6 @@ from tallystick.orchestration.run_context import Context, require_known_conf, wi
 from tallystick.settings.feed import Feed
 
 OWNER: Final = "tallystick"
-TAG: Final = "tallystick"
 _BY_RECORD_TIME: Final = (
     "This feed's plan.until is 'window_end': the run lands all records older than the window's end"
     " that are not landed yet, and each record lands under its own window, older ones too. A"

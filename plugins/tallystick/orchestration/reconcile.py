@@ -16,10 +16,10 @@ from tallystick.orchestration.airflow_releases import (
 )
 from tallystick.orchestration.completing import announce_complete_after
 from tallystick.orchestration.connections import services_of
-from tallystick.orchestration.dag_ids import RECONCILE, dag_id_of
+from tallystick.orchestration.dag_ids import RECONCILE, TAG, dag_id_of
 from tallystick.orchestration.failures import failed_check, in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
-from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
+from tallystick.orchestration.ingest import TASK_DEFAULTS
 from tallystick.orchestration.notifying import notify_after
 from tallystick.orchestration.run_context import Context, owner_of
 from tallystick.settings.feed import Feed

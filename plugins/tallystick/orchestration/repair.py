@@ -14,10 +14,10 @@ from tallystick.orchestration.airflow_releases import AirflowFailException, Airf
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.completing import announce_complete_after
 from tallystick.orchestration.connections import services_of
-from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
+from tallystick.orchestration.dag_ids import REPAIR, TAG, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
-from tallystick.orchestration.ingest import TAG, TASK_DEFAULTS
+from tallystick.orchestration.ingest import TASK_DEFAULTS
 from tallystick.orchestration.notifying import notify_after
 from tallystick.orchestration.repair_conf import DIGESTS, NUMBERS, digests_of, numbers_of
 from tallystick.orchestration.run_context import (

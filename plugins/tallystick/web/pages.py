@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response, status
 from fastapi.responses import HTMLResponse
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.verdicts import Verdict
-from tallystick.orchestration.dag_ids import REPAIR, feed_of
+from tallystick.orchestration.dag_ids import KINDS, REPAIR, feed_of
 from tallystick.ports.ledger import Ledger
 from tallystick.web import routes
 from tallystick.web.access import (
@@ -29,6 +29,7 @@ from tallystick.web.access import (
 from tallystick.web.acts import Acts
 from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.dag_runs import repairs_of
+from tallystick.web.next_runs import is_ours
 from tallystick.web.partition_list import Search
 from tallystick.web.proof import proof_for
 from tallystick.web.rendering import ASSETS, asset_text, below, rendered
@@ -153,8 +154,15 @@ async def dag(request: Request, user: Reader, desk: Desk, airflow: Airflow, dag_
     """The tab of a DAG: its feed."""
     feed = feed_of(dag_id)
     if feed is None:
-        return _page(request, "other_dag.html", dag_id=dag_id)
-    return await one_feed(request, feed, user, desk, airflow)
+        return _page(request, "other_dag.html", dag_id=dag_id, kinds=KINDS)
+    await require_visible(user, feed)
+    try:
+        return await one_feed(request, feed, user, desk, airflow)
+    except HTTPException as refusal:
+        if refusal.status_code != status.HTTP_404_NOT_FOUND:
+            raise
+    template = "no_plan.html" if await is_ours(dag_id) else "other_dag.html"
+    return _page(request, template, feed=feed, dag_id=dag_id, kinds=KINDS)
 
 
 @pages.get("/run")
@@ -163,7 +171,7 @@ async def run(
 ) -> Response:
     """The tab of a run, and where its tasks link to."""
     if feed_of(dag_id) is None:
-        return _page(request, "other_dag.html", dag_id=dag_id)
+        return _page(request, "other_dag.html", dag_id=dag_id, kinds=KINDS)
     answer = await routes.run_for(user, desk, airflow, dag_id, run_id)
     is_dry_repair = answer.asked and answer.asked.is_dry_run and dag_id.startswith(f"{REPAIR}_")
     acts = await _acts(user, airflow, FeedName(answer.feed)) if is_dry_repair else None
@@ -200,10 +208,10 @@ async def _acts(
     )
 
 
-def trouble(request: Request, status: int, what: str, next_step: str = "") -> Response:
+def trouble(request: Request, code: int, what: str, next_step: str = "") -> Response:
     """What could not be shown, and why."""
     page = _page(request, "trouble.html", what=what, next_step=next_step)
-    page.status_code = status
+    page.status_code = code
     return page
 
 
