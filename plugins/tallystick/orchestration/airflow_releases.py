@@ -1,6 +1,7 @@
-"""What Airflow 3.1 has in other places than 3.2 and 3.3: this module alone knows the difference.
+"""What Airflow 3.1 has in other places than 3.2 and 3.3, for all who need it.
 
-`tests/installed` runs the package with each of the three.
+What one module alone needs it finds there: metrics (`stats`), teams (`web.access`), policies of
+retries (`failures`). `tests/installed` runs the package with each of the three.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Who asks, and which feeds they may see: Airflow's auth manager decides.
 
-The only module that touches Airflow's security. A plugin's app is open to everybody by default.
+A plugin's app is open to everybody by default, and nothing else decides who may do what. Airflow
+makes `airflow_rest` a token for whom this module has recognised.
 """
 
 from __future__ import annotations
