@@ -10,13 +10,18 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.rules.registry import RULE_OF
+from tests.orchestration.page_place import PagePlace
 from tests.orchestration.stage import Stage
+from tests.support.ledger_story import FEED, LedgerStory, finding_of
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import Story
 
@@ -129,3 +134,37 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's loop looks once a second if a task may start; here it looks more often."""
     really = time.sleep
     monkeypatch.setattr(time, "sleep", lambda seconds: really(min(seconds, 0.02)))
+
+
+@pytest.fixture
+def story(ledger_dsn: str) -> Iterator[LedgerStory]:
+    """A feed with a finding that a repair may mend."""
+    story = LedgerStory(ledger_dsn)
+    story.open({0: (0, 20)})
+    story.committed((0, 0, 10))
+    gone = replace(
+        finding_of(0, 5), rule=RULE_OF[FindingCode.COMMITTED_FILE_MISSING], level=Level.L2
+    )
+    story.ledger.record_findings(FEED, [gone])
+    yield story
+    story.ledger.close()
+
+
+@pytest.fixture
+def place(story: LedgerStory) -> PagePlace:
+    """Tallystick's app on that ledger."""
+    return PagePlace(story.dsn)
+
+
+@pytest.fixture
+def _paused() -> Iterator[None]:
+    """Each test begins with a repair that is paused, and has no run."""
+    from airflow import settings
+    from airflow.models import DagModel, DagRun
+    from sqlalchemy import delete, update
+
+    yield
+    session = settings.Session()
+    session.execute(delete(DagRun))
+    session.execute(update(DagModel).values(is_paused=True))
+    session.commit()

@@ -79,7 +79,7 @@ def test_the_form_says_where_a_dry_run_is_shown(form_of: str) -> None:
     assert "on the run's tab Tallystick" in (form["dry_run"].description or "")
 
 
-def test_digests_are_of_named_findings() -> None:
+def test_digests_are_of_named_findings_or_of_all_that_were_open() -> None:
     from tallystick.errors import ConfigurationError
     from tallystick.orchestration.repair_conf import digests_of
 
@@ -87,9 +87,10 @@ def test_digests_are_of_named_findings() -> None:
         "0a1b2c3d",
         "ffffffff",
     )
+    assert digests_of({"evidence": "0a1b2c3d"}) == ("0a1b2c3d",)
     assert digests_of({}) == ()
     with pytest.raises(ConfigurationError):
-        digests_of({"evidence": "0a1b2c3d"})
+        digests_of({"evidence": "all of it"})
 
 
 @pytest.mark.parametrize("text", ["0a1b2c3", "0a1b2c3g", "0a1b2c3d;0a1b2c3d", "'"])

@@ -6,7 +6,7 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,8 +14,6 @@ from urllib.parse import quote
 
 import pytest
 
-from tallystick.domain.finding_codes import FindingCode, Level
-from tallystick.domain.rules.registry import RULE_OF
 from tallystick.orchestration.dry_run import SHOWN
 from tests.orchestration.page_place import PagePlace
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
@@ -27,39 +25,6 @@ pytestmark = [
 ]
 BAD = '<script>alert(1)</script>\u202e" onmouseover=x'
 LATER = "2199-01-01T00:00"
-
-
-@pytest.fixture
-def story(ledger_dsn: str) -> Iterator[LedgerStory]:
-    """A feed with a finding that a repair may mend."""
-    story = LedgerStory(ledger_dsn)
-    story.open({0: (0, 20)})
-    story.committed((0, 0, 10))
-    gone = replace(
-        finding_of(0, 5), rule=RULE_OF[FindingCode.COMMITTED_FILE_MISSING], level=Level.L2
-    )
-    story.ledger.record_findings(FEED, [gone])
-    yield story
-    story.ledger.close()
-
-
-@pytest.fixture
-def place(story: LedgerStory) -> PagePlace:
-    return PagePlace(story.dsn)
-
-
-@pytest.fixture
-def _paused() -> Iterator[None]:
-    """Each test begins with a repair that is paused, and has no run."""
-    from airflow import settings
-    from airflow.models import DagModel, DagRun
-    from sqlalchemy import delete, update
-
-    yield
-    session = settings.Session()
-    session.execute(delete(DagRun))
-    session.execute(update(DagModel).values(is_paused=True))
-    session.commit()
 
 
 def digest(story: LedgerStory, number: int = 1) -> str:
@@ -115,8 +80,9 @@ def ends(run: Any, state: str = "success", plan: object = None) -> None:
         )
 
 
-def a_plan(*lines: str, left_out: int = 0) -> dict[str, object]:
-    return {"lines": [{"text": each, "is_warning": False} for each in lines], "left_out": left_out}
+def a_plan(*lines: str, left_out: int = 0, evidence: Sequence[str] = ()) -> dict[str, object]:
+    shown = [{"text": each, "is_warning": False} for each in lines]
+    return {"lines": shown, "left_out": left_out, "evidence": list(evidence)}
 
 
 def test_a_plan_is_shown_then_the_repair_is_run_and_followed_until_it_is_closed(
@@ -180,7 +146,7 @@ def test_a_repair_names_the_open_findings_of_the_same_trouble(
     named = {"findings": "1, 2", "evidence": f"{digest(story)}, {digest(story, 2)}"}
     assert only_run().conf == named | {"dry_run": True}
     ends(only_run(), plan=a_plan("part-0 will be landed again"))
-    assert "Repair this trouble now" in page(place, "ugo", "/findings/2")
+    assert "Repair 2 of 3 findings now" in page(place, "ugo", "/findings/2")
 
 
 def test_a_repair_that_fails_or_leaves_the_finding_is_told(
@@ -191,27 +157,6 @@ def test_a_repair_that_fails_or_leaves_the_finding_is_told(
     assert "The repair has failed: its run says what is left." in page(place, "uma")
     ends(only_run())
     assert "The repair is over, and the finding stands" in page(place, "uma")
-
-
-def test_a_feed_is_repaired_from_the_page_of_its_dry_run(
-    story: LedgerStory, place: PagePlace
-) -> None:
-    assert "Show what a repair of all would do" in page(place, "uma", "/feeds/orders")
-    led = send(place, "uma", "/feeds/orders/repair", dry_run="true", unpause="true")
-    assert led.startswith("../../run?dag_id=repair_orders&run_id=manual__")
-    address = led.removeprefix("../..")
-    assert "Dry run: queued" in page(place, "uma", address)
-    ends(only_run(), plan=a_plan("part-0 will be landed again"))
-    told = page(place, "uma", address)
-    assert "part-0 will be landed again" in told
-    assert forms_in(told) == ["feeds/orders/repair"]
-    assert forms_in(page(place, "vera", address)) == []
-
-    led = send(place, "uma", "/feeds/orders/repair")
-    story.ledger.close_findings(FEED, {1: "It was landed again."})
-    told = page(place, "uma", led.removeprefix("../.."))
-    assert "What has ended while it ran" in told
-    assert "closed: It was landed again." in told
 
 
 def test_a_paused_repair_says_that_its_run_waits(story: LedgerStory, place: PagePlace) -> None:

@@ -387,6 +387,9 @@ def test_a_dry_repair_changes_nothing(
     assert [(gone.name in each["text"], each["is_warning"]) for each in shown["lines"]] == [
         (True, False)
     ]
+    with stage.services_of(None) as services:  # type: ignore[arg-type]
+        [stands] = services.ledger.findings(services.feed_name)
+    assert shown["evidence"] == [stands.digest]
     assert run(dags["reconcile_orders"]).state == "failed"
 
 

@@ -72,10 +72,13 @@ def pages(story: LedgerStory) -> dict[str, str]:
         state="success",
         is_dry_run=True,
         findings=[1],
+        evidence=[read.digest],
         asked_by=BAD,
         queued_at=NOON,
         ended_at=NOON,
-        plan=DryRunPart(lines=[DryRunLine(text=BAD, is_warning=True)], left_out=2),
+        plan=DryRunPart(
+            lines=[DryRunLine(text=BAD, is_warning=True)], left_out=2, evidence=[read.digest]
+        ),
     )
     repairs = RepairsAnswer(feed=FEED, dag_id=BAD, is_paused=True, runs=[asked])
     acts = Acts("grace", True, repairs, lambda address: f"proof of {address}")

@@ -80,8 +80,8 @@ def repair_form() -> dict[str, Param]:
             pattern=DIGESTS,
             title="Evidence",
             description="The digests of the evidence that was read, separated by commas, one for"
-            " each finding named above. If one has another by now, nothing is done. Empty: not"
-            " compared.",
+            " each finding that this is about. If one has another by now, nothing is done. Empty:"
+            " not compared.",
         ),
         "dry_run": Param(
             True,
@@ -103,7 +103,8 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
         numbers, digests = numbers_of(context["params"]), digests_of(context["params"])
         if is_dry_run(context):
             report = repairing.dry_repair(services, numbers, digests=digests)
-            dry_run.show(context, plan_lines(report.feed, report.plan))
+            lines = plan_lines(report.feed, report.plan)
+            dry_run.show(context, lines, evidence=report.evidence)
             log.info("A dry run: nothing was changed. Untick it to repair.")
             return []
         # What can't be published may be what is to be repaired; settle tries again, and tells.

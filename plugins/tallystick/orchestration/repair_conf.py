@@ -8,9 +8,17 @@ from typing import Any, Final
 
 from tallystick.errors import ConfigurationError
 
-NUMBERS: Final = r"^\s*([0-9]{1,18}\s*(,\s*[0-9]{1,18}\s*)*)?$"
+MOST_NAMED: Final = 1_000
+"""Findings of one repair, and digests of their evidence; more are repaired as all that are open."""
+
+
+def _listed(one: str) -> str:
+    return rf"^\s*({one}\s*(,\s*{one}\s*){{0,{MOST_NAMED - 1}}})?$"
+
+
+NUMBERS: Final = _listed("[1-9][0-9]{0,17}")
 """None is larger than the ledger's numbers: of thousands of digits Python makes no number."""
-DIGESTS: Final = r"^\s*([0-9a-fA-F]{8}\s*(,\s*[0-9a-fA-F]{8}\s*)*)?$"
+DIGESTS: Final = _listed("[0-9a-fA-F]{8}")
 
 
 def conf_of(
@@ -29,16 +37,25 @@ def conf_of(
 
 
 def numbers_of(params: Mapping[str, Any]) -> tuple[int, ...]:
-    """The findings that the form names; raises ConfigurationError for a text that names none."""
+    """The findings that the form names; raises ConfigurationError for a text that names none.
+
+    >>> numbers_of({"findings": "3, 4"}), numbers_of({})
+    ((3, 4), ())
+    """
     text = str(params.get("findings") or "")
     if not re.fullmatch(NUMBERS, text):
-        raise ConfigurationError("findings", text, "numbers separated by commas, or nothing")
+        wanted = f"{MOST_NAMED} numbers at most, separated by commas, or nothing"
+        raise ConfigurationError("findings", text, wanted)
     return tuple(int(each) for each in re.findall(r"\d+", text))
 
 
 def digests_of(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """The digests that the form names; raises ConfigurationError where no finding is named, too."""
-    digests = tuple(str(params.get("evidence") or "").replace(",", " ").lower().split())
-    if digests and not numbers_of(params):
-        raise ConfigurationError("evidence", " ".join(digests), "the numbers of findings beside it")
-    return digests
+    """The digests that the form names; raises ConfigurationError for a text that names none.
+
+    Without numbers they are of all the findings that were open when somebody read them.
+    """
+    text = str(params.get("evidence") or "")
+    if not re.fullmatch(DIGESTS, text):
+        wanted = f"{MOST_NAMED} digests at most, separated by commas, or nothing"
+        raise ConfigurationError("evidence", text, wanted)
+    return tuple(text.replace(",", " ").lower().split())

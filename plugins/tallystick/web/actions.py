@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Path, Request
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
@@ -17,6 +17,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.waivers import LATEST_END, WaiverWish
 from tallystick.errors import EvidenceChanged
+from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.web import reading
 from tallystick.web.access import SIGNED_IN, User, name_of, require_may_change
 from tallystick.web.airflow_rest import AirflowRest
@@ -25,8 +26,6 @@ from tallystick.web.dag_runs import begin_repair
 from tallystick.web.desk import LedgerDesk
 from tallystick.web.proof import require_bearer
 from tallystick.web.routes import Airflow, Desk, Feed, Number, Reader, found_for
-
-MOST_NAMED: Final = 100
 
 
 async def _by_token(request: Request) -> None:
@@ -80,6 +79,8 @@ class FeedRepairWish(_Asked):
 
     findings: Annotated[Sequence[_Number], Field(max_length=MOST_NAMED)] = ()
     """Empty: all that are open."""
+    evidence: Annotated[Sequence[Digest], Field(max_length=MOST_NAMED)] = ()
+    """As it was read, of each of them: with another one by now, nothing is done."""
     dry_run: bool = True
     unpause: bool = False
 
@@ -163,9 +164,9 @@ async def repair_of_finding(
         raise EvidenceChanged(
             number, wish.evidence, found.finding.evidence_digest, found.finding.cause
         )
-    others = [each for each in found.finding_numbers if each != number]
+    others = [each for each in found.repair_numbers if each != number]
     open_ones = await desk.ask(partial(reading.open_digests, feed=feed, numbers=others))
-    named = {number: wish.evidence} | dict(list(open_ones.items())[: MOST_NAMED - 1])
+    named = {number: wish.evidence} | dict(open_ones)
     return await begin_repair(
         airflow,
         user,
@@ -182,7 +183,13 @@ async def repair_of_feed(
 ) -> AskedRunPart:
     """A repair of these findings; of none in particular, of all that are open."""
     return await begin_repair(
-        airflow, user, feed, wish.findings, [], is_dry_run=wish.dry_run, unpause=wish.unpause
+        airflow,
+        user,
+        feed,
+        wish.findings,
+        wish.evidence,
+        is_dry_run=wish.dry_run,
+        unpause=wish.unpause,
     )
 
 

@@ -182,6 +182,8 @@ class FindingAnswer(Part):
     finding: ShownFinding
     finding_numbers: Sequence[int]
     """Of the standing findings of the same trouble, its own too while it stands."""
+    repair_numbers: Sequence[int]
+    """Of those, the ones that a repair from here names: its own, and open ones, 1 000 at most."""
     compares: str
     not_when: str
     remedy: str
@@ -203,6 +205,8 @@ class DryRunPart(Part):
 
     lines: Sequence[DryRunLine]
     left_out: int
+    evidence: Sequence[str] = ()
+    """Of a repair: the digests of the findings that it was about."""
 
 
 class AskedRunPart(Part):
@@ -215,6 +219,8 @@ class AskedRunPart(Part):
     is_dry_run: bool
     findings: Sequence[int]
     """Those that a repair names; none: all that are open."""
+    evidence: Sequence[str]
+    """The digests that it names beside them; none: nothing is compared."""
     asked_by: str | None
     queued_at: Instant | None
     ended_at: Instant | None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import HTTPException
 from pydantic import ValidationError
@@ -14,10 +14,12 @@ from tallystick.domain.identities import FeedName
 from tallystick.errors import ConfigurationError
 from tallystick.orchestration.dag_ids import INGEST, REPAIR, dag_id_of
 from tallystick.orchestration.dry_run import SHOWN
-from tallystick.orchestration.repair_conf import conf_of, numbers_of
+from tallystick.orchestration.repair_conf import conf_of, digests_of, numbers_of
 from tallystick.web.access import User
 from tallystick.web.airflow_rest import AirflowRefused, AirflowRest
 from tallystick.web.answers import AskedRunPart, DryRunPart, RepairsAnswer
+
+T = TypeVar("T")
 
 _NEWEST: Final = 20
 _TASK_THAT_SHOWS: Final = {INGEST: "plan", REPAIR: "begin"}
@@ -120,7 +122,8 @@ def _run_part(run: Mapping[str, Any]) -> AskedRunPart:
         run_id=run["dag_run_id"],
         state=run["state"],
         is_dry_run=bool(conf.get("dry_run", is_repair)),
-        findings=_named_in(conf) if is_repair else (),
+        findings=_named_in(conf, numbers_of) if is_repair else (),
+        evidence=_named_in(conf, digests_of) if is_repair else (),
         asked_by=run.get("triggering_user_name"),
         queued_at=run.get("queued_at"),
         ended_at=run.get("end_date"),
@@ -128,8 +131,10 @@ def _run_part(run: Mapping[str, Any]) -> AskedRunPart:
     )
 
 
-def _named_in(conf: Mapping[str, Any]) -> Sequence[int]:
+def _named_in(
+    conf: Mapping[str, Any], named_in: Callable[[Mapping[str, Any]], Sequence[T]]
+) -> Sequence[T]:
     try:
-        return numbers_of(conf)
+        return named_in(conf)
     except ConfigurationError:  # the run itself says so
         return ()

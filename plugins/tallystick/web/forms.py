@@ -6,15 +6,16 @@ Each form proves that our own page has sent it (`proof`), then leads back to a p
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import AfterValidator
 
 from tallystick.domain.identities import FeedName
-from tallystick.orchestration.repair_conf import numbers_of
+from tallystick.errors import ConfigurationError
+from tallystick.orchestration.repair_conf import digests_of, numbers_of
 from tallystick.web import actions
 from tallystick.web.access import User, reader, require_may_change, require_visible
 from tallystick.web.actions import (
@@ -35,7 +36,6 @@ forms = APIRouter(include_in_schema=False)
 Reader = Annotated[User, Depends(reader)]
 Proof = Annotated[str, Form(max_length=1_000)]
 Ticked = Annotated[bool, Form()]
-_NAMED: Final = r"^([1-9][0-9]{0,17}(, ?[1-9][0-9]{0,17}){0,99})?$"
 
 
 def _in_utc(instant: datetime) -> datetime:
@@ -91,14 +91,18 @@ async def repair_feed(
     feed: Feed,
     user: Reader,
     airflow: Airflow,
-    findings: Annotated[str, Form(pattern=_NAMED)] = "",
+    findings: Annotated[str, Form()] = "",
+    evidence: Annotated[str, Form()] = "",
     dry_run: Ticked = False,
     unpause: Ticked = False,
 ) -> Response:
     """To the page of the run, which follows it."""
-    wish = FeedRepairWish(
-        findings=numbers_of({"findings": findings}), dry_run=dry_run, unpause=unpause
-    )
+    given = {"findings": findings, "evidence": evidence}
+    try:
+        numbers, digests = numbers_of(given), digests_of(given)
+    except ConfigurationError as error:
+        raise HTTPException(422, f"{error.setting}: {error.accepted}.") from error
+    wish = FeedRepairWish(findings=numbers, evidence=digests, dry_run=dry_run, unpause=unpause)
     run = await actions.repair_of_feed(user, airflow, feed, wish)
     return _see(request, f"run?{urlencode({'dag_id': run.dag_id, 'run_id': run.run_id})}")
 

@@ -15,6 +15,7 @@ from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import WaiverRequest
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
+from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.overview import BatchHead, FeedHead, RunHead
 from tallystick.web.answers import (
@@ -136,11 +137,16 @@ def finding_of_number(ledger: Ledger, number: int) -> FindingAnswer | None:
         return None
     rule = found.finding.rule
     standing = ledger.findings(FeedName(found.finding.feed))
+    same = [each for each in standing if each.finding.trouble == found.finding.trouble]
+    others = [
+        each.finding_id
+        for each in same
+        if each.state is FindingState.OPEN and each.finding_id != number
+    ]
     return FindingAnswer(
         finding=stored_part(found),
-        finding_numbers=[
-            each.finding_id for each in standing if each.finding.trouble == found.finding.trouble
-        ],
+        finding_numbers=[each.finding_id for each in same],
+        repair_numbers=sorted([number, *others[: MOST_NAMED - 1]]),
         compares=rule.compares,
         not_when=rule.not_when,
         remedy=rule.remedy,

@@ -12,6 +12,7 @@ from fastapi import Request
 from jinja2 import ChoiceLoader, PackageLoader, Template
 
 from tallystick.domain.report.troubles import spans_of, troubles_of
+from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.templating import environment, page_asset
 
 ASSETS: Final = {
@@ -57,6 +58,7 @@ def _version() -> str:
 def _template(name: str) -> Template:
     ours = (PackageLoader(f"tallystick.{each}", "page") for each in ("web", "report"))
     made = environment(ChoiceLoader(list(ours)))
+    made.globals["most_named"] = MOST_NAMED
     made.filters["json"] = _indented
     made.filters["spans"] = spans_of
     made.filters["troubles"] = troubles_of

@@ -46,3 +46,13 @@ def test_evidence_as_it_was_read_is_repaired(story: Story) -> None:
     numbers, read = shorten(story, 1)
     report = repair_feed(story.services(), numbers, OWNER, digests=read)
     assert sorted(report.closed) == numbers
+
+
+def test_a_repair_of_all_is_of_what_its_dry_run_has_read_and_of_nothing_newer(story: Story) -> None:
+    shorten(story, 1)
+    planned = dry_repair(story.services(), ())
+    shorten(story, 1)
+    with pytest.raises(EvidenceChanged):
+        repair_feed(story.services(), (), OWNER, digests=planned.evidence)
+    again = dry_repair(story.services(), ())
+    assert repair_feed(story.services(), (), OWNER, digests=again.evidence).closed

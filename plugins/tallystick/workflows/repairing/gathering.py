@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.manifest import Manifest
@@ -40,6 +41,8 @@ from tallystick.workflows.stored.moved_files import look_for
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.stray_rows import stray_at
 
+_FEW: Final = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
@@ -47,6 +50,8 @@ class Decided:
 
     plan: RepairPlan
     snapshot: BrokerSnapshot
+    evidence: tuple[str, ...]
+    """The digests of all the findings that it is about, each once."""
 
 
 def decided_repair(
@@ -118,7 +123,8 @@ def decided_repair(
         most_batches=MOST_BATCHES,
     )
     left = [NotMended(each.finding_id, LATER) for each in later]
-    return Decided(replace(plan, not_mended=(*plan.not_mended, *left)), seen.snapshot)
+    evidence = tuple(dict.fromkeys(each.digest for each in standing))
+    return Decided(replace(plan, not_mended=(*plan.not_mended, *left)), seen.snapshot, evidence)
 
 
 def chosen_findings(
@@ -135,7 +141,8 @@ def _require_as_read(chosen: Sequence[StoredFinding], digests: Collection[str]) 
     """Raise EvidenceChanged for what has changed since a person read it."""
     for each in chosen:
         if digests and each.digest not in digests:
-            asked = ", ".join(digests)
+            few = len(digests) <= _FEW
+            asked = ", ".join(digests) if few else f"one of the {len(digests)} that were read"
             raise EvidenceChanged(each.finding_id, asked, each.digest, each.finding.cause)
 
 

@@ -52,6 +52,8 @@ class RepairReport:
     closed: Mapping[int, str]
     """Findings that ended, each with what ended it."""
     troubles: Sequence[IngestionError] = ()
+    evidence: Sequence[str] = ()
+    """Of a dry run: the digests of the findings that it was about."""
 
     @property
     def errors(self) -> tuple[IngestionError, ...]:
@@ -86,7 +88,7 @@ def dry_repair(
     with at(services, "repair"):
         ledger = services.ledger
         accounts = ledger.accounts(services.feed_name)
-        plan = decided_repair(
+        decided = decided_repair(
             services,
             ledger,
             accounts,
@@ -94,10 +96,13 @@ def dry_repair(
             None,
             digests=digests,
             is_behind=behind is not None,
-        ).plan
+        )
+    plan = decided.plan
     if behind and plan.needs_whole_ledger:
         raise behind
-    return RepairReport(services.feed_name, services.topic, True, plan, (), (), {})
+    return RepairReport(
+        services.feed_name, services.topic, True, plan, (), (), {}, evidence=decided.evidence
+    )
 
 
 def repair_feed(
