@@ -16,12 +16,22 @@
     document.documentElement.style.colorScheme = isDark ? "dark" : "light";
   }
 
-  // What Airflow still works at is asked for again, until it is over; what a person types stays.
+  const isFollowed = (page) => page.querySelector("#act[data-follow]") !== null;
+  const shownEvidence = (page) => page.querySelector("#evidence")?.dataset.digest;
+  const isTyped = () => [...document.querySelectorAll("input, textarea")].some((each) => each.value !== each.defaultValue);
+
+  // What Airflow still works at is asked for again, until it is over; what a person types stays. No
+  // button is ever shown beside evidence that is not what it stands for.
   async function follow() {
-    if (!document.querySelector("#act[data-follow]")) return;
+    if (!isFollowed(document)) return;
     try {
       const answer = await fetch(location.href, { credentials: "same-origin" });
+      if (!answer.ok) throw new Error(answer.status);
       const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (shownEvidence(found) !== shownEvidence(document) || (!isFollowed(found) && !isTyped())) {
+        location.reload();
+        return;
+      }
       for (const place of ["header", "#act"]) {
         const [old, now] = [document.querySelector(place), found.querySelector(place)];
         if (now && old.outerHTML !== now.outerHTML) old.replaceWith(document.importNode(now, true));
