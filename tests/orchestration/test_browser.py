@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.orchestration.browser_place import PASSWORDS, ApiServer, api_server, show_dags
 from tests.support.chromium import Person, at, chromium
@@ -181,6 +181,43 @@ def test_what_a_page_loads_is_kept_by_the_browser(vera: Person) -> None:
     assert sorted(loaded(vera)) == ["page.css", "page.js"]
     vera.go("/tallystick/findings/1")
     assert loaded(vera) == {"page.css": 0, "page.js": 0}
+
+
+FOLLOWED = ('id="act" aria-live="polite"', 'id="act" aria-live="polite" data-follow')
+
+
+@pytest.mark.parametrize(
+    "last",
+    [("data-digest=", 'data-digest="0badc0de" data-was='), FOLLOWED[::-1]],
+    ids=["other evidence", "it is over"],
+)
+def test_a_followed_page_is_loaded_anew_in_the_end_and_not_by_an_answer_that_failed(
+    vera: Person, last: tuple[str, str]
+) -> None:
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.resource_type)
+        if len(asked) == 2:
+            route.fulfill(status=503, body="<header>The ledger does not answer.</header>")
+            return
+        found = route.fetch()
+        text = found.text().replace(*FOLLOWED)
+        if len(asked) == 3:
+            text = text.replace(*last)
+        route.fulfill(response=found, body=found.text() if len(asked) > 3 else text)
+
+    vera.page.route("**/tallystick/findings/1", answer)
+    vera.go("/tallystick/findings/1")
+    vera.page.get_by_text("What to do").wait_for()
+    with vera.page.expect_response(lambda each: each.status == 503):
+        pass
+    expect(vera.page.get_by_role("heading", level=1)).to_contain_text("Finding 1")
+    vera.complaints.clear()  # of the 503, which was asked for
+    with vera.page.expect_navigation():
+        pass
+    expect(vera.page.locator("#act")).not_to_have_attribute("data-follow", "")
+    assert asked == ["document", "fetch", "fetch", "document"]
 
 
 def loaded(person: Person) -> dict[str, int]:
