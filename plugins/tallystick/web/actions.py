@@ -12,7 +12,7 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Path, Request
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.waivers import LATEST_END, WaiverWish
@@ -51,8 +51,18 @@ def with_words(text: str) -> str:
     return text.strip()
 
 
+def with_short_breaks(text: object) -> object:
+    """The text as a browser counts it: its forms send each line break as two characters."""
+    return text.replace("\r\n", "\n") if isinstance(text, str) else text
+
+
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
-Reason = Annotated[str, Field(max_length=1_000, pattern=r"^[^\x00]*$"), AfterValidator(with_words)]
+Reason = Annotated[
+    str,
+    BeforeValidator(with_short_breaks),
+    Field(max_length=1_000, pattern=r"^[^\x00]*$"),
+    AfterValidator(with_words),
+]
 End = Annotated[AwareDatetime, AfterValidator(still_to_come)]
 RequestNumber = Annotated[int, Path(ge=1, lt=2**63)]
 

@@ -7,7 +7,9 @@ that Airflow keeps stable from version to version; its models and functions are 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,6 +17,8 @@ import httpx
 from airflow.api_fastapi.app import get_auth_manager
 
 from tallystick.web.access import User
+
+log = logging.getLogger(__name__)
 
 _TOKEN_SECONDS: Final = 60
 _READ_SECONDS: Final = 1.8
@@ -42,6 +46,8 @@ class AirflowRest:
 
     def __init__(self, app: Callable[[], Any] = airflow_app) -> None:
         self._app = app
+        self._going_on: set[asyncio.Task[httpx.Response]] = set()
+        """Changes that nobody waits for any more: the event loop itself would forget them."""
 
     async def get(self, user: User, *path: str, **query: Any) -> Mapping[str, Any]:
         """What Airflow answers; raises AirflowRefused."""
@@ -75,12 +81,25 @@ class AirflowRest:
         if not done:
             if method == "GET":
                 asked.cancel()
+            else:
+                self._going_on.add(asked)
+                asked.add_done_callback(partial(self._ended, f"{method} {'/'.join(path)}"))
             raise AirflowRefused(504, f"no answer within {seconds:g} s: look whether it is done.")
         answer = asked.result()
         if not answer.is_success:
             raise AirflowRefused(answer.status_code, _reason_of(answer))
         found: Mapping[str, Any] = answer.json()
         return found
+
+    def _ended(self, what: str, asked: asyncio.Task[httpx.Response]) -> None:
+        self._going_on.discard(asked)
+        if asked.cancelled():
+            log.warning("Tallystick's page: nobody knows whether Airflow has done %s", what)
+        elif error := asked.exception():
+            log.warning("Tallystick's page: Airflow has not done %s", what, exc_info=error)
+        else:
+            status = asked.result().status_code
+            log.warning("Tallystick's page: Airflow has answered %s late: %s", what, status)
 
     async def _answer(
         self,
