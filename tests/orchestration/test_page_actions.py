@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.orchestration.dry_run import SHOWN
 from tests.orchestration.page_place import PagePlace
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
@@ -271,6 +272,28 @@ def test_a_form_with_an_end_that_is_past_says_so(story: LedgerStory, place: Page
     assert "body.until (an instant that is still to come)" in answer.text
 
 
+def test_a_reason_is_as_long_as_a_browser_counts_it(story: LedgerStory, place: PagePlace) -> None:
+    text = "x\n" * 499 + "xx"
+    sent = {"until": LATER, "evidence": digest(story), "reason": text.replace("\n", "\r\n")}
+    send(place, "uma", "/findings/1/waiver-requests", **sent)
+    asked = story.ledger.waiver_request(1)
+    assert asked
+    assert asked.wish.reason == text
+
+
+def test_who_has_asked_is_known_however_the_name_is_written(
+    story: LedgerStory, place: PagePlace
+) -> None:
+    read = digest(story)
+    end = datetime(2199, 1, 1, tzinfo=UTC)
+    wish = WaiverWish(finding_id=1, reason="x", asked_by="\uff35ma", expires_at=end, digest=read)
+    story.ledger.ask_for_waiver(wish)
+    assert "You have asked, so somebody else must approve." in page(place, "uma")
+    assert "Approve as ugo" in page(place, "ugo")
+    told = place.client("uma").get("/api/findings/1").json()["waiver_request"]
+    assert (told["is_own_request"], told["may_be_approved"]) == (True, True)
+
+
 def test_what_was_not_read_is_neither_accepted_nor_asked_for(
     story: LedgerStory, place: PagePlace
 ) -> None:
@@ -346,6 +369,35 @@ def test_a_slow_airflow_is_not_waited_for(place: PagePlace) -> None:
             released.set()
 
     assert asyncio.run(seconds()) < 4
+
+
+def test_a_change_that_nobody_waits_for_is_kept_until_it_is_over_and_told(
+    place: PagePlace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from fastapi import FastAPI
+
+    from tallystick.web import airflow_rest
+
+    slow, released = FastAPI(), asyncio.Event()
+    monkeypatch.setattr(airflow_rest, "_CHANGE_SECONDS", 0.1)
+
+    @slow.post("/api/v2/dags")
+    async def post() -> dict[str, str]:
+        await released.wait()
+        return {}
+
+    async def given_up_then_answered() -> None:
+        rest = airflow_rest.AirflowRest(lambda: slow)
+        with pytest.raises(airflow_rest.AirflowRefused, match="look whether it is done"):
+            await rest.post(place.user("uma"), "dags", body={})
+        [kept] = rest._going_on
+        released.set()
+        await kept
+        await asyncio.sleep(0)
+        assert not rest._going_on
+
+    asyncio.run(given_up_then_answered())
+    assert "Airflow has answered POST dags late: 200" in caplog.text
 
 
 @pytest.mark.parametrize("named", ["9" * 5000, "9" * 19])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.verdicts import Verdict
 from tallystick.web import reading, stored_reports
+from tallystick.web.answers import AskedRunPart
 from tallystick.web.partition_list import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
 from tests.support.ledger_story import (
@@ -170,7 +171,7 @@ def test_one_cause_of_many_findings_is_one_trouble(story: LedgerStory) -> None:
 
     page = reading.findings_of(story.ledger, FEED, 0, 10)
     assert (page.total, page.troubles) == (5, 2)
-    one = reading.finding_of_number(story.ledger, 3)
+    one = reading.finding_of_number(story.ledger, 3, "grace")
     assert one is not None
     assert one.finding_numbers == [1, 2, 3, 4]
 
@@ -251,7 +252,7 @@ def test_a_report_is_searched_as_it_was(story: LedgerStory) -> None:
         key=lambda each: -(each.lag or 0),
     )
     assert list(found["partitions"]) == by_lag[1:3]
-    assert list(found["findings"]) == list(document.findings[1:])
+    assert [each.findings for each in found["troubles"]] == [document.findings[1:]]
     assert found["drawn"] == stored_reports.newest_drawings(story.ledger, FEED)
 
 
@@ -295,3 +296,68 @@ def test_a_report_is_no_other_feeds(story: LedgerStory) -> None:
     assert stored_reports.changes_of(story.ledger, nobody, number, number) is None
     assert story.ledger.report_value(nobody, number) is None
     assert not stored_reports.reports_of(story.ledger, nobody, None, 5).reports
+
+
+def test_a_trouble_is_one_card_of_a_report_and_stands_together_among_changes(
+    story: LedgerStory,
+) -> None:
+    story.open({0: (0, 40)})
+    whole = [a_finding(each) for each in range(1, 31)]
+    mixed = [
+        replace(each, trouble=f"disk {each.number % 2}")
+        for each in whole
+        if each.number is not None
+    ]
+    numbers = [story.ledger.store_report(a_document(findings=each)) for each in ((), mixed)]
+    value = story.ledger.report_value(FEED, numbers[1])
+    assert value
+
+    first = stored_reports.seen_in(value, Search(), 0, 1)
+    changes = stored_reports.changes_of(story.ledger, FEED, *numbers)
+
+    assert [len(each.findings) for each in first["troubles"]] == [15]
+    assert (first["trouble_total"], first["finding_total"]) == (2, 30)
+    assert changes
+    told = [each.trouble for each in changes.new_findings]
+    assert told == sorted(told, key=told.index)
+
+
+def test_two_reports_are_compared_in_the_order_of_their_numbers(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    numbers = [story.ledger.store_report(a_document()) for _ in range(2)]
+    found = stored_reports.changes_of(story.ledger, FEED, *reversed(numbers))
+    assert found
+    assert [found.earlier.number, found.later.number] == numbers
+    assert stored_reports.changes_of(story.ledger, FEED, 2**63 - 1, numbers[0]) is None
+
+
+def test_what_ended_while_a_repair_of_all_ran_is_told_with_it(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    story.ledger.record_findings(FEED, [finding_of(each, each + 1) for each in range(4)])
+    story.ledger.close_findings(FEED, {1: "Before."})
+    began = story.ledger.clock()
+    story.ledger.close_findings(FEED, {2: "By the repair.", 3: "By the repair."})
+    ended = story.ledger.clock()
+    story.ledger.close_findings(FEED, {4: "After."})
+
+    def told(until: datetime | None, **changed: object) -> list[int | None]:
+        asked = AskedRunPart(
+            dag_id="repair_orders",
+            run_id="r",
+            state="success",
+            is_dry_run=False,
+            findings=[],
+            evidence=[],
+            asked_by="ada",
+            queued_at=began,
+            ended_at=until,
+            plan=None,
+        ).model_copy(update=changed)
+        return [each.number for each in reading.findings_asked_of(story.ledger, FEED, asked)]
+
+    assert told(ended) == [2, 3]
+    assert told(None) == [2, 3, 4]
+    assert told(None, is_dry_run=True) == []
+    [found] = story.ledger.findings_ended(FEED, began, None, most=1)
+    assert found.finding_id == 2
+    assert not story.ledger.findings_ended(FeedName("nobody"), began, None, most=9)

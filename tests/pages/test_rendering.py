@@ -126,8 +126,14 @@ def pages(story: LedgerStory) -> dict[str, str]:
             "/feeds/orders/changes",
             {"answer": stored_reports.changes_of(ledger, FEED, 1, 2)},
         ),
-        "finding": ("/findings/2", {"answer": reading.finding_of_number(ledger, 2), "acts": acts}),
-        "open": ("/findings/1", {"answer": reading.finding_of_number(ledger, 1), "acts": acts}),
+        "finding": (
+            "/findings/2",
+            {"answer": reading.finding_of_number(ledger, 2, "grace"), "acts": acts},
+        ),
+        "open": (
+            "/findings/1",
+            {"answer": reading.finding_of_number(ledger, 1, "grace"), "acts": acts},
+        ),
         "run": ("/run", {"answer": of_run, "acts": acts}),
         "trouble": ("/feeds/x", {"what": BAD, "next_step": BAD}),
     }
@@ -243,3 +249,23 @@ def test_a_reports_findings_that_are_on_no_record_are_shown() -> None:
     )
 
     assert "not on record" in text
+    assert "#act" not in text
+
+
+def test_a_report_leads_to_a_finding_that_is_on_record(pages: dict[str, str]) -> None:
+    assert 'href="../../../findings/1#act"' in pages["report"]
+    assert "findings/None" not in "".join(pages.values())
+
+
+def test_offsets_that_went_back_are_told_so(story: LedgerStory) -> None:
+    story.open({0: (0, 40)})
+    document = a_document()
+    back = replace(
+        document,
+        partitions=[replace(each, frontier=each.frontier - 1) for each in document.partitions],
+    )
+    numbers = [story.ledger.store_report(each) for each in (document, back)]
+    answer = stored_reports.changes_of(story.ledger, FEED, *numbers)
+    assert answer
+    text = rendered("changes.html", "/feeds/orders/changes", answer=answer)
+    assert f"{len(document.partitions)} offsets back" in text

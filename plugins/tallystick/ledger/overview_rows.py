@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ledger import finding_rows
@@ -104,13 +106,32 @@ class PostgresOverview:
                 report=newest.report_id if newest else None,
             )
 
+    def findings_ended(
+        self, feed: FeedName, since: datetime, until: datetime | None, *, most: int
+    ) -> Sequence[StoredFinding]:
+        """The feed's findings that ended between two instants."""
+        with self._connection.reading() as transaction:
+            rows = transaction.rows(
+                "findings_ended", feed=feed, since=since, until=until, most=most
+            )
+            found = [finding_rows.finding(transaction, row.finding_id) for row in rows]
+        return [each for each in found if each]
+
     def report_heads(
         self, feed: FeedName, *, before: int | None = None, most: int
     ) -> Sequence[ReportHead]:
         """The feed's newest stored reports."""
         with self._connection.reading() as transaction:
-            rows = transaction.rows("report_heads", feed=feed, before=before, most=most)
+            rows = transaction.rows(
+                "report_heads", feed=feed, before=before, number=None, most=most
+            )
         return [_report_head(row) for row in rows]
+
+    def report_head(self, feed: FeedName, number: int) -> ReportHead | None:
+        """The feed's report of this number."""
+        with self._connection.reading() as transaction:
+            row = transaction.row("report_heads", feed=feed, before=None, number=number, most=1)
+        return None if row is None else _report_head(row)
 
     def report_value(self, feed: FeedName, number: int) -> Mapping[str, Any] | None:
         """What the feed's report of this number says."""

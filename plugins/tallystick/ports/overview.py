@@ -169,10 +169,23 @@ class OverviewRecord(Protocol):
         """
         ...
 
+    def findings_ended(
+        self, feed: FeedName, since: datetime, until: datetime | None, *, most: int
+    ) -> Sequence[StoredFinding]:
+        """The feed's findings that ended from one instant to another, which counts; by number.
+
+        Nothing is read of all the others but when they ended.
+        """
+        ...
+
     def report_heads(
         self, feed: FeedName, *, before: int | None = None, most: int
     ) -> Sequence[ReportHead]:
         """The feed's newest stored reports, or those before a number; newest first."""
+        ...
+
+    def report_head(self, feed: FeedName, number: int) -> ReportHead | None:
+        """The feed's report of this number; None where it has none."""
         ...
 
     def report_value(self, feed: FeedName, number: int) -> Mapping[str, Any] | None:

@@ -169,6 +169,8 @@ class WaiverRequestPart(Part):
     expires_at: Instant
     """Excluded."""
     evidence_digest: str
+    is_own_request: bool
+    """Of who asks this now, so they can't approve it."""
     may_be_approved: bool
     """By somebody else: it stands, its end is to come, and the evidence is what was read."""
     ending: str | None
@@ -298,7 +300,7 @@ class ChangesAnswer(Part):
     stays_total: int
     """Findings of both reports."""
     new_findings: Sequence[ShownFinding]
-    """Worst first, 100 at most, as the later report tells them."""
+    """Worst trouble first, 100 findings at most, as the later report tells them."""
     ended_findings: Sequence[ShownFinding]
     """Those that the later report has no more; as the earlier one tells them."""
     moved_total: int

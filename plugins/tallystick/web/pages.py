@@ -40,7 +40,6 @@ pages = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 Reader = Annotated[User, Depends(reader)]
 
 _PARTITIONS: Final = 50
-_FINDINGS: Final = 20
 _TROUBLES: Final = 20
 _BATCHES: Final = 20
 _REPORTS: Final = 5
@@ -130,7 +129,7 @@ async def report(
 
     def told(ledger: Ledger) -> Mapping[str, Any] | None:
         found = ledger.report_value(name, number)
-        return found and seen_in(found, asked, findings, _FINDINGS)
+        return found and seen_in(found, asked, findings, _TROUBLES)
 
     found = await desk.ask(told)
     if found is None:
@@ -145,7 +144,7 @@ async def changes(
     """What two reports of a feed say differently."""
     name = FeedName(feed)
     await require_visible(user, name)
-    answer = await routes.changes(name, desk, min(earlier, later), max(earlier, later))
+    answer = await routes.changes(name, desk, earlier, later)
     return _page(request, "changes.html", answer=answer)
 
 

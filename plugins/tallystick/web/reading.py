@@ -12,7 +12,7 @@ from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.troubles import Trouble, troubles_of
 from tallystick.domain.rules.rule import Mending
 from tallystick.domain.rules.stored_finding import StoredFinding
-from tallystick.domain.rules.waivers import WaiverRequest
+from tallystick.domain.rules.waivers import WaiverRequest, is_same_person
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
@@ -130,8 +130,8 @@ def feed_of_finding(ledger: Ledger, number: int) -> FeedName | None:
     return FeedName(found.finding.feed) if found else None
 
 
-def finding_of_number(ledger: Ledger, number: int) -> FindingAnswer | None:
-    """One finding, whatever became of it."""
+def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer | None:
+    """One finding, whatever became of it, as told to this person."""
     found = ledger.finding(number)
     if found is None:
         return None
@@ -151,7 +151,7 @@ def finding_of_number(ledger: Ledger, number: int) -> FindingAnswer | None:
         not_when=rule.not_when,
         remedy=rule.remedy,
         has_repair=rule.mending is not Mending.NOTHING,
-        waiver_request=_request_part(ledger.waiver_request(number), found),
+        waiver_request=_request_part(ledger.waiver_request(number), found, reader),
     )
 
 
@@ -171,16 +171,13 @@ def findings_asked_of(ledger: Ledger, feed: FeedName, asked: AskedRunPart) -> Se
         return [stored_part(each) for each in named if each and each.finding.feed == feed]
     if asked.is_dry_run or asked.queued_at is None or asked.dag_id != dag_id_of(REPAIR, feed):
         return []
-    until = asked.ended_at or datetime.max.replace(tzinfo=UTC)
-    ended = [
-        stored_part(each)
-        for each in ledger.all_findings(feed)
-        if each.closed_at and asked.queued_at <= each.closed_at <= until
-    ]
-    return ended[:MOST_OF_RUN]
+    ended = ledger.findings_ended(feed, asked.queued_at, asked.ended_at, most=MOST_OF_RUN)
+    return [stored_part(each) for each in ended]
 
 
-def _request_part(request: WaiverRequest | None, found: StoredFinding) -> WaiverRequestPart | None:
+def _request_part(
+    request: WaiverRequest | None, found: StoredFinding, reader: str
+) -> WaiverRequestPart | None:
     if request is None:
         return None
     is_open = found.state is FindingState.OPEN
@@ -191,6 +188,7 @@ def _request_part(request: WaiverRequest | None, found: StoredFinding) -> Waiver
         asked_at=request.asked_at,
         expires_at=request.wish.expires_at,
         evidence_digest=request.wish.digest,
+        is_own_request=is_same_person(request.wish.asked_by, reader),
         may_be_approved=is_open and request.may_be_approved(found.digest),
         ending=request.ending,
         ended_by=request.ended_by,

@@ -17,6 +17,7 @@ from tallystick.web import reading, stored_reports
 from tallystick.web.access import (
     SIGNED_IN,
     User,
+    name_of,
     not_found,
     require_run_visible,
     require_visible,
@@ -206,7 +207,8 @@ async def found_for(user: User, desk: LedgerDesk, number: int) -> FindingAnswer:
     feed = await desk.ask(partial(reading.feed_of_finding, number=number))
     if feed is None or not await visible_among(user, [feed]):
         raise not_found(f"finding {number}")
-    found = await desk.ask(partial(reading.finding_of_number, number=number))
+    name = name_of(user)
+    found = await desk.ask(partial(reading.finding_of_number, number=number, reader=name))
     if found is None:
         raise not_found(f"finding {number}")
     return found

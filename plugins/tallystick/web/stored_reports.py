@@ -5,7 +5,7 @@ Reports are read as plain values: of their thousands of partitions a few are sho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +14,7 @@ from tallystick.domain.plain_json import from_plain
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.document import AgePart, BandPart, ColumnPart, PartitionPart
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.verdicts import Verdict
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.overview import ReportHead
@@ -31,7 +32,7 @@ MOST_CHANGES: Final = 100
 _DRAWN: Final = ("taken_at", "coverage", "columns", "band", "ages", "normal", "held_back_by")
 
 _INSTANTS: Final = ("taken_at", "complete_up_to", "complete_window_end")
-_TOLD: Final = ("feed", "topic", "verdict", "held_back_by", "levels", "unheard", "normal")
+_TOLD: Final = ("feed", "topic", "verdict", "held_back_by", "levels", "unheard")
 _SEVERITY: Final = {each.value: each.severity for each in Verdict}
 
 Plain: TypeAlias = Mapping[str, Any]
@@ -87,7 +88,7 @@ def newest_drawings(ledger: Ledger, feed: FeedName) -> Drawn | None:
 
 
 def seen_in(found: Plain, search: Search, offset: int, limit: int) -> dict[str, Any]:
-    """What a page shows of a report: a few findings and partitions, and the drawings."""
+    """What a page shows of a report: a few troubles and partitions, and the drawings."""
     partitions = [
         each
         for each in found["partitions"]
@@ -95,15 +96,16 @@ def seen_in(found: Plain, search: Search, offset: int, limit: int) -> dict[str, 
         and search.verdict in (None, each["verdict"])
     ]
     partitions.sort(key=_worst_first)
-    findings = found["findings"]
+    troubles = troubles_of(from_plain(tuple[FindingPart, ...], found["findings"]))
     shown = partitions[search.offset : search.offset + search.limit]
     return {
         "report": {name: found[name] for name in _TOLD}
         | {name: _instant(found[name]) for name in _INSTANTS},
         "drawn": drawings_of(found),
-        "findings": from_plain(tuple[FindingPart, ...], findings[offset : offset + limit]),
-        "findings_offset": offset,
-        "finding_total": len(findings),
+        "troubles": troubles[offset : offset + limit],
+        "troubles_offset": offset,
+        "trouble_total": len(troubles),
+        "finding_total": len(found["findings"]),
         "partitions": from_plain(tuple[PartitionPart, ...], shown),
         "matching": len(partitions),
         "partition_total": len(found["partitions"]),
@@ -111,13 +113,13 @@ def seen_in(found: Plain, search: Search, offset: int, limit: int) -> dict[str, 
 
 
 def changes_of(ledger: Ledger, feed: FeedName, earlier: int, later: int) -> ChangesAnswer | None:
-    """What the later report says anew, and what it says no more; None where one is not there."""
-    heads = [ledger.report_heads(feed, before=each + 1, most=1) for each in (earlier, later)]
-    values = [ledger.report_value(feed, each) for each in (earlier, later)]
-    before, after = values
-    if before is None or after is None:
+    """What the newer of two reports says anew, and says no more; None where one is not there."""
+    numbers = sorted((earlier, later))
+    first, last = (ledger.report_head(feed, each) for each in numbers)
+    before, after = (ledger.report_value(feed, each) for each in numbers)
+    if first is None or last is None or before is None or after is None:
         return None
-    parts = [stored_report(each[0]) for each in heads]
+    parts = [stored_report(each) for each in (first, last)]
     proven = [each.complete_up_to for each in parts]
     old, new = ({_key(each): each for each in found["findings"]} for found in (before, after))
     begun = [each for key, each in new.items() if key not in old]
@@ -134,11 +136,16 @@ def changes_of(ledger: Ledger, feed: FeedName, earlier: int, later: int) -> Chan
         new_total=len(begun),
         ended_total=len(ended),
         stays_total=len(new) - len(begun),
-        new_findings=from_plain(tuple[FindingPart, ...], begun[:MOST_CHANGES]),
-        ended_findings=from_plain(tuple[FindingPart, ...], ended[:MOST_CHANGES]),
+        new_findings=_by_trouble(begun)[:MOST_CHANGES],
+        ended_findings=_by_trouble(ended)[:MOST_CHANGES],
         moved_total=len(moved),
         moved=moved[:MOST_CHANGES],
     )
+
+
+def _by_trouble(findings: Sequence[Plain]) -> list[FindingPart]:
+    troubles = troubles_of(from_plain(tuple[FindingPart, ...], findings))
+    return [each for trouble in troubles for each in trouble.findings]
 
 
 def _instant(text: str | None) -> datetime | None:

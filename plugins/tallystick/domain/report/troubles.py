@@ -57,6 +57,11 @@ class Trouble:
         return tuple(dict.fromkeys(each.next_step for each in self._open_ones()))
 
     @property
+    def number_to_act_on(self) -> int | None:
+        """Of the worst one that is open and on record; None where there is none."""
+        return next((each.number for each in self._open_ones() if each.number is not None), None)
+
+    @property
     def is_open(self) -> bool:
         """True while one of them is neither accepted nor closed."""
         return any(True for _ in self._open_ones())

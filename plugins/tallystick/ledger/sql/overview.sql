@@ -20,10 +20,18 @@ SELECT f.feed, f.topic,
  WHERE :feed::text IS NULL OR f.feed = :feed::text
  ORDER BY f.feed;
 
+-- name: findings_ended
+-- The numbers of a feed's findings that ended between two instants, both counting, or since the first.
+SELECT finding_id FROM finding
+ WHERE feed = :feed AND closed_at >= :since
+   AND (:until::timestamptz IS NULL OR closed_at <= :until::timestamptz)
+ ORDER BY finding_id LIMIT :most;
+
 -- name: report_heads
--- The feed's newest stored reports, or those before one; nothing here is packed.
+-- The feed's newest stored reports, those before one, or the one of a number; nothing here is packed.
 SELECT report_id, taken_at, verdict::text AS verdict, complete_up_to, made_by
   FROM report WHERE feed = :feed AND (:before::bigint IS NULL OR report_id < :before::bigint)
+   AND (:number::bigint IS NULL OR report_id = :number::bigint)
  ORDER BY report_id DESC LIMIT :most;
 
 -- name: standing_counts
