@@ -1,129 +1,209 @@
-"""From red to cured in a running Airflow, by the page alone: what a browser sends, and follows."""
+"""A running Airflow in Chromium: triggered, backfilled, red, cured by the page, accepted by two."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from html import unescape
-from urllib.parse import urljoin
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
-import httpx
 import pytest
+from playwright.sync_api import Browser, expect
 
 from sandbox import Sandbox
-from tests.support.airflow_place import AirflowPlace, a_feed, until
+from sandbox.services.airflow_settings import ADMIN
+from tests.support.airflow_place import AirflowPlace, Run, a_feed, until
+from tests.support.chromium import Person, at, chromium
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import ANY_TIME, create_topic
 
-pytestmark = pytest.mark.timeout(900)
-FOLLOW_SECONDS = 120.0
+pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("default")]
+BEN, BENS_PASSWORD = "ben", "a password of ben"
+FOLLOW: Final = 120_000
+"""Milliseconds that a page may take to show what Airflow works at."""
+_USERS = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"
+_PASSWORDS = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
 
 
 @pytest.fixture(scope="module")
 def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowPlace]:
-    place = AirflowPlace(sandbox, tmp_path_factory.mktemp("feeds"), {"cured": a_feed("cured")})
+    """Airflow with one feed, and two people who may change it."""
+    passwords = tmp_path_factory.mktemp("people") / "passwords.json"
+    passwords.write_text(json.dumps({ADMIN: sandbox.airflow.password(), BEN: BENS_PASSWORD}))
+    ours = {_USERS: f"{ADMIN}:admin,{BEN}:op", _PASSWORDS: str(passwords)}
+    sandbox.airflow.settings.update(ours)
+    feeds = {"cured": a_feed("cured", complete_within="48h")}
+    place = AirflowPlace(sandbox, tmp_path_factory.mktemp("feeds"), feeds)
+    create_topic(place.kafka, "cured", config=ANY_TIME)
+    produce(place.kafka, "cured", messages(300))
     yield place
     place.rest.close()
-    del sandbox.airflow.settings["TALLYSTICK_FEEDS"]
+    for name in (*ours, "TALLYSTICK_FEEDS"):
+        del sandbox.airflow.settings[name]
 
 
-class Browser:
-    """A person's browser without scripts: pages, links, and the forms that stand in them."""
+@pytest.fixture(scope="module")
+def waiting(place: AirflowPlace) -> Run:
+    """A run that waits for the last hour to be complete, since before anything was landed."""
+    run = place.start("deadline_cured")
+    until("it is deferred", lambda: "deferred" in run.states().values())
+    return run
 
-    def __init__(self, url: str, user: str, password: str) -> None:
-        login = {"username": user, "password": password}
-        token = httpx.post(f"{url}/auth/token", json=login).raise_for_status().json()
-        self._client = httpx.Client(base_url=f"{url}/tallystick/", follow_redirects=True)
-        self._client.cookies.set("_token", token["access_token"])
-        self._origin = {"origin": url, "sec-fetch-site": "same-origin"}
-        self.address = ""
-        self.text = ""
 
-    def close(self) -> None:
-        """End the session."""
-        self._client.close()
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
 
-    def open(self, address: str) -> str:
-        """The page's text."""
-        return self._seen(self._client.get(address))
 
-    def press(self, button: str) -> str:
-        """The page to which the form of this button leads."""
-        [form] = [
-            each
-            for each in re.findall(r'<form class="act".*?</form>', self.text, re.DOTALL)
-            if f">{button}</button>" in each
-        ]
-        action = re.search(r'action="([^"]+)"', form)
-        assert action
-        fields = dict(re.findall(r'name="([^"]+)" value="([^"]*)"', form))
-        sent = {name: unescape(value) for name, value in fields.items()}
-        address = urljoin(self.address, unescape(action[1]))
-        return self._seen(self._client.post(address, data=sent, headers=self._origin))
-
-    def follow(self, words: str) -> str:
-        """The page, once it says these words."""
-        return until(f"the page says: {words}", lambda: self._says(words), FOLLOW_SECONDS)
-
-    def _says(self, words: str) -> str | None:
-        text = self.open(self.address)
-        return text if words in text else None
-
-    def _seen(self, answer: httpx.Response) -> str:
-        assert answer.status_code == 200, answer.text
-        self.address, self.text = str(answer.url), answer.text
-        return self.text
+@contextmanager
+def signed_in(browser: Browser, url: str, user: str, password: str) -> Iterator[Person]:
+    with at(browser, url) as person:
+        person.go("/auth/login")
+        person.sign_in(user, password)
+        yield person
 
 
 @pytest.fixture
-def browser(place: AirflowPlace) -> Iterator[Browser]:
-    """Of a person who may change."""
+def ada(place: AirflowPlace, browser: Browser) -> Iterator[Person]:
+    """Airflow's admin."""
     env = place.env
-    browser = Browser(env["AIRFLOW_URL"], env["AIRFLOW_USER"], env["AIRFLOW_PASSWORD"])
-    yield browser
-    browser.close()
+    with signed_in(browser, env["AIRFLOW_URL"], ADMIN, env["AIRFLOW_PASSWORD"]) as ada:
+        yield ada
 
 
-def test_a_deleted_file_is_cured_from_the_page_of_its_finding(
-    place: AirflowPlace, browser: Browser
+@pytest.fixture
+def ben(place: AirflowPlace, browser: Browser) -> Iterator[Person]:
+    """Somebody else who may trigger the feed's DAGs."""
+    with signed_in(browser, place.env["AIRFLOW_URL"], BEN, BENS_PASSWORD) as ben:
+        yield ben
+
+
+def finding_in_trouble(person: Person) -> str:
+    """The number of the finding to which the feed's page leads."""
+    person.go("/tallystick/feeds/cured")
+    person.page.get_by_role("link", name="Repair or accept").first.click()
+    found = re.fullmatch(
+        r"Finding (\d+).*", person.page.get_by_role("heading", level=1).inner_text()
+    )
+    assert found
+    return found[1]
+
+
+@pytest.mark.usefixtures("waiting")
+def test_a_run_that_airflows_form_has_triggered_says_on_its_tab_what_it_landed(
+    place: AirflowPlace, ada: Person
 ) -> None:
-    create_topic(place.kafka, "cured", config=ANY_TIME)
-    produce(place.kafka, "cured", messages(300))
-    place.start("ingest_cured").succeeds()
-    produced = place.produced("cured", {0: 300})
+    place.start("ingest_cured").succeeds()  # else the schedule's run lands what this one should
+    produce(place.kafka, "cured", messages(50))
+    known = place.runs("ingest_cured")
+    ada.go("/dags/ingest_cured")
+    ada.page.get_by_role("button", name="Trigger").click()
+    form = ada.page.get_by_role("dialog")
+    expect(form).to_contain_text("the window is only its label")
+    form.get_by_role("button", name="Trigger").click()
+    [run] = until("a run", lambda: [one for one in place.runs("ingest_cured") if one not in known])
+    run.succeeds()
+    assert place.rows("cured") == place.produced("cured", {0: 350})
+
+    ada.go(f"/dags/ingest_cured/runs/{run.run_id}")
+    ada.page.locator("a[href$='/plugin/tallystick-run']").click()
+    expect(ada.frame.get_by_role("heading", level=1)).to_contain_text(run.run_id)
+    landed = ada.frame.get_by_role("region", name="Batches").locator("tbody tr")
+    expect(landed).to_contain_text(["published"])
+    expect(landed.locator("td").nth(2)).to_have_text("50")
+
+
+def test_a_range_is_backfilled_from_airflows_form(place: AirflowPlace, ada: Person) -> None:
+    produce(place.kafka, "cured", messages(50))
+    ada.go("/dags/ingest_cured")
+    ada.page.get_by_role("button", name="Trigger").click()
+    form = ada.page.get_by_role("dialog").first
+    form.get_by_text("Backfill", exact=True).click()
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    pick(ada, "From", hour - timedelta(hours=5))
+    pick(ada, "To", hour - timedelta(hours=4))
+    form.get_by_text("All Runs").click()
+    form.get_by_role("button", name="Run Backfill").click()
+    runs = until("its runs", lambda: place.backfilled("ingest_cured"))
+    for run in runs:
+        run.succeeds()
+    assert place.rows("cured") == place.produced("cured", {0: 400})
+
+
+def pick(person: Person, label: str, instant: datetime) -> None:
+    """Fill in one of Airflow's fields of date and time."""
+    field = person.page.get_by_text(label, exact=True).locator("..")
+    field.get_by_text("Select date and time").click()
+    person.page.get_by_placeholder("YYYY/MM/DD").fill(f"{instant:%Y/%m/%d}")
+    person.page.get_by_placeholder("HH:mm").fill(f"{instant:%H:%M}")
+    person.page.keyboard.press("Escape")
+
+
+def test_a_lost_file_is_cured_from_the_page_of_its_finding(
+    place: AirflowPlace, ada: Person
+) -> None:
+    produced = place.produced("cured", {0: 400})
     lost = place.lose_a_file("cured").rpartition("/")[2]
     assert place.start("reconcile_cured").end() == "failed"
 
-    browser.open("feeds/cured")
-    [number] = re.findall(r'class="button" href="\.\./findings/(\d+)#act"', browser.text)
-    assert "Repair or accept" in browser.text
-    assert "repair_cured is paused" not in browser.open(f"findings/{number}")
-
-    assert " data-follow>" in browser.press("Show what a repair would do")
-    planned = browser.follow(f"Repair finding {number} now")
-    assert f"{lost} of batch" in planned
-    assert "will be landed again" in planned
+    number, page = finding_in_trouble(ada), ada.page
+    page.get_by_role("button", name="Show what a repair would do").click()
+    planned = page.get_by_role("button", name=f"Repair finding {number} now")
+    expect(planned).to_be_visible(timeout=FOLLOW)  # nobody has loaded the page anew
+    expect(page.locator("#act")).to_contain_text(f"{lost} of batch")
+    expect(page.locator("#act")).to_contain_text("will be landed again")
     assert place.rows("cured") != produced
-
-    assert " data-follow>" in browser.press(f"Repair finding {number} now")
-    cured = browser.follow("Nothing: it is closed.")
-    assert "<form" not in cured
+    planned.click()
+    expect(page.locator("#act")).to_contain_text("Nothing: it is closed.", timeout=FOLLOW)
+    expect(page.locator("#act form")).to_have_count(0)
     assert place.rows("cured") == produced
     place.start("reconcile_cured").succeeds()
 
     triggered = place.rest.get("/dags/repair_cured/dagRuns", order_by="id")["dag_runs"]
-    assert [each["triggering_user_name"] for each in triggered] == [place.env["AIRFLOW_USER"]] * 2
+    assert [each["triggering_user_name"] for each in triggered] == [ADMIN, ADMIN]
     assert [each["conf"]["dry_run"] for each in triggered] == [True, False]
+    page.locator("#act a", has_text=triggered[1]["dag_run_id"]).click()
+    expect(page.locator("body")).to_contain_text("What it was asked about")
+    expect(page.locator("body")).to_contain_text("closed: ")
 
-    run = f"run?dag_id=repair_cured&run_id={triggered[1]['dag_run_id'].replace('+', '%2B')}"
-    assert "What it was asked about" in browser.open(run)
-    assert "closed: " in browser.text
+
+def test_two_people_accept_a_finding_and_the_feed_is_in_order(
+    place: AirflowPlace, ada: Person, ben: Person
+) -> None:
+    place.lose_a_file("cured")
+    assert place.start("reconcile_cured").end() == "failed"
+
+    number = finding_in_trouble(ada)
+    accept = ada.page.locator("#accept")
+    accept.get_by_label("Why").fill("The source has it again <b>tomorrow</b>.")
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    accept.get_by_label("Until").fill(tomorrow.strftime("%Y-%m-%dT%H:%M"))
+    accept.get_by_role("button", name=f"Ask for it as {ADMIN}").click()
+    expect(accept).to_contain_text("You have asked, so somebody else must approve.")
+
+    ben.go(f"/tallystick/findings/{number}")
+    expect(ben.page.locator("#accept")).to_contain_text("again <b>tomorrow</b>")
+    ben.page.get_by_role("button", name=f"Approve as {BEN}").click()
+    expect(ben.page.locator("#accept")).to_contain_text(
+        f"asked by {ADMIN}, approved by {BEN}, because: The source has it again"
+    )
+    ben.go("/tallystick/")
+    expect(ben.page.locator("[data-answer=bad]")).to_have_count(0)
+    place.start("reconcile_cured").succeeds()
+
+
+def test_who_waits_for_proof_is_woken_by_the_triggerer(waiting: Run) -> None:
+    waiting.succeeds()
+    assert "is complete up to" in waiting.log("complete")
 
 
 def test_the_plan_of_a_run_that_lands_nothing_is_on_its_tab(
-    place: AirflowPlace, browser: Browser
+    place: AirflowPlace, ada: Person
 ) -> None:
     run = place.start("ingest_cured", dry_run=True).succeeds()
-    text = browser.open(f"run?dag_id=ingest_cured&run_id={run.run_id.replace('+', '%2B')}")
-    assert "What a run would land" in text
-    assert "offsets are due" in text
+    ada.go(f"/dags/ingest_cured/runs/{run.run_id}/plugin/tallystick-run")
+    expect(ada.frame.locator("body")).to_contain_text("What a run would land")
+    expect(ada.frame.locator("body")).to_contain_text("offsets are due")

@@ -137,7 +137,7 @@ def test_a_feed_that_takes_too_long_to_read_is_hidden_as_well(
 ) -> None:
     place.restrict(monkeypatch, "otto", "ingest_clicks")
 
-    def never(ledger: object, number: int) -> None:
+    def never(*_: object, **__: object) -> None:
         raise LedgerUnavailable("no answer")
 
     monkeypatch.setattr("tallystick.web.reading.finding_of_number", never)
