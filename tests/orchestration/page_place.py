@@ -55,11 +55,11 @@ class PagePlace:
                 client.headers["Authorization"] = f"Bearer {self.token(user)}"
         return client
 
-    def proof(self, user: str, address: str) -> str:
+    def form_token(self, user: str, address: str) -> str:
         """What a page that was shown to this user has in its form to the address."""
-        from tallystick.web.proof import proof_for
+        from tallystick.web.form_token import form_token_for
 
-        return proof_for(self.user(user), address)
+        return form_token_for(self.user(user), address)
 
     def send_form(
         self,
@@ -69,7 +69,7 @@ class PagePlace:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """The answer to the page's form, as a browser sends it from our page unless told else."""
-        form = {**sent, "proof": self.proof(user, address)}
+        form = {**sent, "form_token": self.form_token(user, address)}
         return self.client(user, by_cookie=True).post(
             address, data=form, headers=OWN if headers is None else headers
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.alerts.notifiers import notifier_of, notifier_troubles, recipient_of
+from tallystick.alerts.notifiers import notifier_of, notifier_problems, recipient_of
 from tallystick.settings.feed import NotifierSettings
 from tallystick.settings.feeds import load_feed, read_feeds
 
@@ -24,7 +24,7 @@ IMPORTED = "a class below airflow.sdk.BaseNotifier that can be imported, and its
 
 def problems_of(folder: Path, more: str) -> list[str]:
     (folder / "orders.yaml").write_text(HEAD + more)
-    found = read_feeds(folder, notifier_troubles).problems
+    found = read_feeds(folder, notifier_problems).problems
     return [str(each).partition("orders.yaml")[2] for each in found]
 
 

@@ -183,7 +183,9 @@ def changes(story: LedgerStory) -> tuple[object, ...]:
 @pytest.mark.parametrize("path", POSTS)
 def test_nobody_changes_anything(place: PagePlace, path: str) -> None:
     address, sent = POSTS[path]
-    answer = place.client().post(address, data=sent | {"proof": place.proof("uma", address)})
+    answer = place.client().post(
+        address, data=sent | {"form_token": place.form_token("uma", address)}
+    )
     assert answer.status_code == 303
     assert answer.headers["location"].startswith("/auth/login?next=")
     assert place.client().post(f"/api{address}", json=sent).status_code == 401
@@ -239,26 +241,26 @@ def test_a_program_that_shows_a_cookie_changes_nothing(place: PagePlace, path: s
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("path", POSTS)
 @pytest.mark.parametrize(
-    "proof",
-    [None, "", "no proof", "of another address", "of another user", "of another key", "too old"],
+    "token",
+    [None, "", "no token", "of another address", "of another user", "of another key", "too old"],
 )
-def test_a_form_without_its_proof_changes_nothing(
-    place: PagePlace, path: str, proof: str | None, monkeypatch: pytest.MonkeyPatch
+def test_a_form_without_its_token_changes_nothing(
+    place: PagePlace, path: str, token: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, sent = POSTS[path]
-    match proof:
+    match token:
         case "of another address":
-            proof = place.proof("uma", "/findings/2/repair")
+            token = place.form_token("uma", "/findings/2/repair")
         case "of another user":
-            proof = place.proof("ugo", address)
+            token = place.form_token("ugo", address)
         case "of another key":
             with monkeypatch.context() as patch:
                 patch.setenv("AIRFLOW__API__SECRET_KEY", "somebody else's")
-                proof = place.proof("uma", address)
+                token = place.form_token("uma", address)
         case "too old":
-            proof = place.proof("uma", address)
-            monkeypatch.setattr("tallystick.web.proof.GOOD_SECONDS", -1)
-    form = sent if proof is None else sent | {"proof": proof}
+            token = place.form_token("uma", address)
+            monkeypatch.setattr("tallystick.web.form_token.GOOD_SECONDS", -1)
+    form = sent if token is None else sent | {"form_token": token}
     answer = place.client("uma", by_cookie=True).post(address, data=form, headers=OWN)
     assert answer.status_code == 403
     assert "orders" not in answer.text

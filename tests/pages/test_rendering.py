@@ -14,6 +14,7 @@ import pytest
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
+from tallystick.orchestration.dag_ids import KINDS
 from tallystick.web import reading, stored_reports
 from tallystick.web.acts import Acts
 from tallystick.web.answers import AskedRunPart, DryRunLine, DryRunPart, RepairsAnswer
@@ -81,7 +82,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
         ),
     )
     repairs = RepairsAnswer(feed=FEED, dag_id=BAD, is_paused=True, runs=[asked])
-    acts = Acts("grace", True, repairs, lambda address: f"proof of {address}")
+    acts = Acts("grace", True, repairs, lambda address: f"token of {address}")
     of_run = reading.run_of(ledger, FEED, Owner(BAD)).model_copy(
         update={"asked": asked, "asked_findings": reading.findings_asked_of(ledger, FEED, asked)}
     )
@@ -135,7 +136,9 @@ def pages(story: LedgerStory) -> dict[str, str]:
             {"answer": reading.finding_of_number(ledger, 1, "grace"), "acts": acts},
         ),
         "run": ("/run", {"answer": of_run, "acts": acts}),
-        "trouble": ("/feeds/x", {"what": BAD, "next_step": BAD}),
+        "no_plan": ("/dag", {"feed": BAD}),
+        "other_dag": ("/dag", {"dag_id": BAD, "kinds": KINDS}),
+        "refusal": ("/feeds/x", {"what": BAD, "next_step": BAD}),
     }
     return {
         name: rendered(f"{TEMPLATES.get(name, name)}.html", below, **given)
@@ -209,14 +212,14 @@ def test_the_files_of_a_page_ask_nobody_else(name: str) -> None:
     assert not re.search(r"https?://|//[a-z]|@import|url\(|eval|innerHTML|document\.write", text)
 
 
-def test_a_form_is_sent_by_post_to_where_its_proof_is_of(pages: dict[str, str]) -> None:
+def test_a_form_is_sent_by_post_to_where_its_token_is_of(pages: dict[str, str]) -> None:
     found = []
     for text in pages.values():
         for form in re.findall(r'<form class="act.*?</form>', text, re.DOTALL):
             assert 'method="post"' in form
             action = re.search(r'action="([./]*)([^"]+)"', form)
             assert action
-            assert f'name="proof" value="proof of /{action[2]}"' in form
+            assert f'name="form_token" value="token of /{action[2]}"' in form
             found.append(action[2])
     assert "findings/1/waiver-requests/1/approve" in found
     assert "feeds/orders/repair" in found

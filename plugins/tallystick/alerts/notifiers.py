@@ -12,7 +12,7 @@ from typing import Any, Final
 from tallystick.settings.feed import Feed, NotifierSettings
 
 _ACCEPTED: Final = "a class below airflow.sdk.BaseNotifier that can be imported, and its arguments"
-Trouble = tuple[tuple[str | int, ...], str, str]
+NotifierProblem = tuple[tuple[str | int, ...], str, str]
 """Key in the feed's file, what is wrong with it, what is accepted."""
 
 
@@ -27,7 +27,7 @@ def notifier_of(settings: NotifierSettings) -> Any:
     return _class_of(settings.notifier)(**settings.arguments)
 
 
-def notifier_troubles(feed: Feed) -> Iterator[Trouble]:
+def notifier_problems(feed: Feed) -> Iterator[NotifierProblem]:
     """What is wrong with the feed's notifiers; nothing is sent, and no connection is asked."""
     for index, each in enumerate(feed.notify):
         key = ("notify", index, "notifier")

@@ -128,9 +128,9 @@ def _listed(stage: Stage) -> Answer:
 
 
 def _checked(stage: Stage) -> Answer:
-    from tallystick.alerts.notifiers import notifier_troubles
+    from tallystick.alerts.notifiers import notifier_problems
 
-    found = read_feeds(stage.folder, notifier_troubles)
+    found = read_feeds(stage.folder, notifier_problems)
     document = FeedCheckDocument(
         folder=shown_path(stage.folder),
         feeds=list(found.feeds),

@@ -231,7 +231,7 @@ def _repaired(
         closed=[
             ClosedPart(finding_number=key, closed_by=each) for key, each in report.closed.items()
         ],
-        errors=[error_details(each) for each in report.troubles],
+        errors=[error_details(each) for each in report.failures],
     )
     return Answer(document, repair_view(document), _repair_code(report))
 

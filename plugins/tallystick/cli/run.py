@@ -202,7 +202,7 @@ def _landed(stage: Stage, name: str, window: Window | None) -> Answer:
         open_findings=[
             stored_part(each) for each in open_beside(report.findings, report.on_record)
         ],
-        errors=[error_details(each) for each in report.troubles],
+        errors=[error_details(each) for each in report.failures],
         warnings=report.plan.warnings,
     )
     return Answer(document, land_view(document), _land_exit_code(report))

@@ -13,7 +13,7 @@ from typing import Final
 
 from airflow.sdk import DAG, get_parsing_context
 
-from tallystick.alerts.notifiers import notifier_troubles
+from tallystick.alerts.notifiers import notifier_problems
 from tallystick.errors import FeedFileInvalid
 from tallystick.orchestration.dag_ids import DEADLINE, INGEST, RECONCILE, REPAIR
 from tallystick.orchestration.deadline import deadline_dag
@@ -53,13 +53,13 @@ def build_dags(folder: Path, dag_id: str | None) -> dict[str, DAG]:
         kind, _, name = dag_id.partition("_")
         dag = _KINDS[kind](feed_as_written(folder, name))
         return {dag_id: dag} if dag else {}
-    feeds = read_feeds(folder, notifier_troubles).feeds.values()
+    feeds = read_feeds(folder, notifier_problems).feeds.values()
     dags = [build(feed) for feed in feeds for build in _KINDS.values()]
     return {dag.dag_id: dag for dag in dags if dag}
 
 
 def require_valid(folder: Path) -> None:
     """Raise FeedFileInvalid with every problem of every file: file, line, key, what is accepted."""
-    problems = read_feeds(folder, notifier_troubles).problems
+    problems = read_feeds(folder, notifier_problems).problems
     if problems:
         raise FeedFileInvalid([str(each) for each in problems])

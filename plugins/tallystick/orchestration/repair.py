@@ -134,8 +134,8 @@ def settle_repair(feed: Feed, context: Context) -> None:
             len(done.quarantined),
             len(done.closed),
         )
-        for trouble in done.troubles:
-            raise trouble
+        for failure in done.failures:
+            raise failure
         batches = [BatchId(each) for each in context["ti"].xcom_pull(task_ids=_BEGIN) or ()]
         left = [] if failed_tasks(context) else list(still_unfinished(services, batches))
     if left:

@@ -67,8 +67,8 @@ def read_feeds(folder: Path, further: Further = _no_further) -> FeedFolder:
         found = _read_file(path)
         if not isinstance(found, Feed):
             problems.extend(found)
-        elif troubles := list(further(found)):
-            problems.extend(_further_problems(path, troubles))
+        elif wrong := list(further(found)):
+            problems.extend(_further_problems(path, wrong))
         elif found.name in feeds:
             words = "is not accepted: another file of this folder declares the feed already"
             problems.append(FeedProblem(shown_path(path), 1, "feed", words, repr(found.name)))
@@ -149,10 +149,10 @@ def feed_file(folder: Path, name: str) -> Path:
 
 
 def _further_problems(
-    path: Path, troubles: Iterable[tuple[KeyPath, str, str]]
+    path: Path, wrong: Iterable[tuple[KeyPath, str, str]]
 ) -> Iterator[FeedProblem]:
     document = parse(path.read_bytes(), verbatim=_VERBATIM)
-    for key, words, accepted in troubles:
+    for key, words, accepted in wrong:
         shown = document.texts.get(key)
         dotted = ".".join(map(str, key))
         line = document.line_of(key)

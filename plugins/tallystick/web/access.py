@@ -7,7 +7,7 @@ makes `airflow_rest` a token for whom this module has recognised.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
@@ -23,6 +23,8 @@ User: TypeAlias = Any
 """Of whichever auth manager Airflow has."""
 
 SIGNED_IN = Depends(get_user)
+SignedIn = Annotated[User, SIGNED_IN]
+"""Who asks a JSON route, by a token or a cookie."""
 
 
 class LoginNeeded(Exception):
@@ -42,6 +44,10 @@ async def reader(request: Request) -> User:
         page = request.url if request.method == "GET" else request.base_url
         url = get_auth_manager().get_url_login(next_url=str(page))
         raise LoginNeeded(url) from refusal
+
+
+PageReader = Annotated[User, Depends(reader)]
+"""Who asks for a page, by the browser's cookie alone."""
 
 
 async def visible_among(user: User, feeds: Iterable[FeedName]) -> Collection[FeedName]:

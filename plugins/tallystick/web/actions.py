@@ -19,13 +19,13 @@ from tallystick.domain.rules.waivers import LATEST_END, WaiverWish
 from tallystick.errors import EvidenceChanged
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.web import reading
-from tallystick.web.access import SIGNED_IN, User, name_of, require_may_change
+from tallystick.web.access import SIGNED_IN, SignedIn, User, name_of, require_may_change
 from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, FindingAnswer
 from tallystick.web.dag_runs import begin_repair
 from tallystick.web.desk import LedgerDesk
-from tallystick.web.proof import require_bearer
-from tallystick.web.routes import Airflow, Desk, Feed, Number, Reader, found_for
+from tallystick.web.form_token import require_bearer
+from tallystick.web.routes import Airflow, Desk, Feed, Number, found_for
 
 
 async def _by_token(request: Request) -> None:
@@ -106,7 +106,11 @@ class AcceptanceWish(_Asked):
 
 @actions.post("/findings/{number}/repair", status_code=201)
 async def repair_finding(
-    number: Number, wish: Annotated[RepairWish, Body()], user: Reader, desk: Desk, airflow: Airflow
+    number: Number,
+    wish: Annotated[RepairWish, Body()],
+    user: SignedIn,
+    desk: Desk,
+    airflow: Airflow,
 ) -> AskedRunPart:
     """The run that was triggered."""
     found = await changeable(user, desk, number)
@@ -115,7 +119,7 @@ async def repair_finding(
 
 @actions.post("/feeds/{feed}/repair", status_code=201)
 async def repair_feed(
-    feed: Feed, wish: Annotated[FeedRepairWish, Body()], user: Reader, airflow: Airflow
+    feed: Feed, wish: Annotated[FeedRepairWish, Body()], user: SignedIn, airflow: Airflow
 ) -> AskedRunPart:
     """The run that was triggered."""
     await require_may_change(user, feed)
@@ -124,7 +128,7 @@ async def repair_feed(
 
 @actions.post("/findings/{number}/waiver-requests", status_code=201)
 async def ask_for_waiver(
-    number: Number, wish: Annotated[AcceptanceWish, Body()], user: Reader, desk: Desk
+    number: Number, wish: Annotated[AcceptanceWish, Body()], user: SignedIn, desk: Desk
 ) -> FindingAnswer:
     """The finding, with the request."""
     await changeable(user, desk, number)
@@ -134,7 +138,7 @@ async def ask_for_waiver(
 
 @actions.post("/findings/{number}/waiver-requests/{request_number}/approve")
 async def approve_waiver(
-    number: Number, request_number: RequestNumber, user: Reader, desk: Desk
+    number: Number, request_number: RequestNumber, user: SignedIn, desk: Desk
 ) -> FindingAnswer:
     """The finding, which is accepted now."""
     await changeable(user, desk, number)
@@ -144,7 +148,7 @@ async def approve_waiver(
 
 @actions.post("/findings/{number}/waiver-requests/{request_number}/withdraw")
 async def withdraw_waiver(
-    number: Number, request_number: RequestNumber, user: Reader, desk: Desk
+    number: Number, request_number: RequestNumber, user: SignedIn, desk: Desk
 ) -> FindingAnswer:
     """The finding, of which nobody asks any more that it is accepted."""
     await changeable(user, desk, number)

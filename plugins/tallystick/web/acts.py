@@ -1,4 +1,4 @@
-"""What a page offers to who reads it: their name, their right, the repairs, the proof of a form."""
+"""What a page offers to who reads it: their name, their right, the repairs, the token of a form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Acts:
     may_change: bool
     repairs: RepairsAnswer | None
     """None where Airflow does not tell this user."""
-    proof: Callable[[str], str]
+    form_token: Callable[[str], str]
     """For each form's address, below the app's own."""
 
     @property

@@ -26,7 +26,7 @@ from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.desk import LedgerThreads
 from tallystick.web.forms import forms
 from tallystick.web.metrics_route import MetricsToken, TokenOf, metrics
-from tallystick.web.pages import pages, trouble
+from tallystick.web.pages import pages, refusal
 from tallystick.web.rendering import below
 from tallystick.web.routes import api
 
@@ -106,9 +106,9 @@ async def _no_answer(request: Request, error: IngestionError) -> Response:
     return _told(request, 503, what, next_step)
 
 
-async def _refused(request: Request, refusal: HTTPException) -> Response:
-    answer = _told(request, refusal.status_code, str(refusal.detail))
-    answer.headers.update(refusal.headers or {})
+async def _refused(request: Request, refused: HTTPException) -> Response:
+    answer = _told(request, refused.status_code, str(refused.detail))
+    answer.headers.update(refused.headers or {})
     return answer
 
 
@@ -125,4 +125,4 @@ def _told(request: Request, status: int, what: str, next_step: str = "") -> Resp
     """The same words for a program and for a person."""
     if below(request).startswith("/api/"):
         return JSONResponse({"detail": what, "next_step": next_step}, status)
-    return trouble(request, status, what, next_step)
+    return refusal(request, status, what, next_step)

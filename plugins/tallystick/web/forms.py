@@ -1,6 +1,6 @@
 """The pages' forms: what the JSON routes change, for a person with a browser.
 
-Each form proves that our own page has sent it (`proof`), then leads back to a page to look at.
+Each form bears a token of our own page (`form_token`), then leads back to a page to look at.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.errors import ConfigurationError
 from tallystick.orchestration.repair_conf import digests_of, numbers_of
 from tallystick.web import actions
-from tallystick.web.access import User, reader, require_may_change, require_visible
+from tallystick.web.access import PageReader, require_may_change, require_visible
 from tallystick.web.actions import (
     AcceptanceWish,
     Digest,
@@ -28,13 +28,12 @@ from tallystick.web.actions import (
     still_to_come,
 )
 from tallystick.web.answers import FindingAnswer
-from tallystick.web.proof import require_proof
+from tallystick.web.form_token import require_form_token
 from tallystick.web.rendering import below, up_from
 from tallystick.web.routes import Airflow, Desk, Name, Number, found_for
 
 forms = APIRouter(include_in_schema=False)
-Reader = Annotated[User, Depends(reader)]
-Proof = Annotated[str, Form(max_length=1_000)]
+FormToken = Annotated[str, Form(max_length=1_000)]
 Ticked = Annotated[bool, Form()]
 
 
@@ -47,18 +46,20 @@ LocalEnd = Annotated[datetime, AfterValidator(_in_utc), AfterValidator(still_to_
 
 
 async def _finding(
-    request: Request, number: Number, user: Reader, desk: Desk, proof: Proof = ""
+    request: Request, number: Number, user: PageReader, desk: Desk, form_token: FormToken = ""
 ) -> FindingAnswer:
     """The finding that this user may change, and by this very form."""
     found = await found_for(user, desk, number)
-    require_proof(request, user, below(request), proof)
+    require_form_token(request, user, below(request), form_token)
     await require_may_change(user, FeedName(found.finding.feed))
     return found
 
 
-async def _feed(request: Request, feed: Name, user: Reader, proof: Proof = "") -> FeedName:
+async def _feed(
+    request: Request, feed: Name, user: PageReader, form_token: FormToken = ""
+) -> FeedName:
     await require_visible(user, FeedName(feed))
-    require_proof(request, user, below(request), proof)
+    require_form_token(request, user, below(request), form_token)
     await require_may_change(user, FeedName(feed))
     return FeedName(feed)
 
@@ -72,7 +73,7 @@ async def repair_finding(
     request: Request,
     number: Number,
     found: Finding,
-    user: Reader,
+    user: PageReader,
     desk: Desk,
     airflow: Airflow,
     evidence: Annotated[Digest, Form()],
@@ -89,7 +90,7 @@ async def repair_finding(
 async def repair_feed(
     request: Request,
     feed: Feed,
-    user: Reader,
+    user: PageReader,
     airflow: Airflow,
     findings: Annotated[str, Form()] = "",
     evidence: Annotated[str, Form()] = "",
@@ -112,7 +113,7 @@ async def ask_for_waiver(
     request: Request,
     number: Number,
     found: Finding,
-    user: Reader,
+    user: PageReader,
     desk: Desk,
     reason: Annotated[Reason, Form()],
     until: Annotated[LocalEnd, Form()],
@@ -130,7 +131,7 @@ async def approve_waiver(
     number: Number,
     found: Finding,
     request_number: RequestNumber,
-    user: Reader,
+    user: PageReader,
     desk: Desk,
 ) -> Response:
     """Back to the finding, which is accepted now."""
@@ -144,7 +145,7 @@ async def withdraw_waiver(
     number: Number,
     found: Finding,
     request_number: RequestNumber,
-    user: Reader,
+    user: PageReader,
     desk: Desk,
 ) -> Response:
     """Back to the finding, of which nobody asks any more that it is accepted."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Depends, HTTPException, Request, Response, status
+from fastapi import APIRouter, HTTPException, Request, Response, status
 from fastapi.responses import HTMLResponse
 
 from tallystick.domain.identities import FeedName
@@ -19,25 +19,24 @@ from tallystick.orchestration.dag_ids import KINDS, REPAIR, feed_of
 from tallystick.ports.ledger import Ledger
 from tallystick.web import routes
 from tallystick.web.access import (
+    PageReader,
     User,
     may_change,
     name_of,
     not_found,
-    reader,
     require_visible,
 )
 from tallystick.web.acts import Acts
 from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.dag_runs import repairs_of
+from tallystick.web.form_token import form_token_for
 from tallystick.web.next_runs import is_ours
 from tallystick.web.partition_list import Search
-from tallystick.web.proof import proof_for
 from tallystick.web.rendering import ASSETS, asset_text, below, rendered
-from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Offset
+from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip
 from tallystick.web.stored_reports import newest_drawings, seen_in
 
 pages = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
-Reader = Annotated[User, Depends(reader)]
 
 _PARTITIONS: Final = 50
 _TROUBLES: Final = 20
@@ -48,7 +47,7 @@ _VERDICTS: Final = tuple(reversed(Verdict))
 
 
 @pages.get("/")
-async def all_feeds(request: Request, user: Reader, desk: Desk) -> Response:
+async def all_feeds(request: Request, user: PageReader, desk: Desk) -> Response:
     """All feeds, worst first."""
     return _page(request, "feeds.html", answer=await routes.feeds(user, desk))
 
@@ -57,13 +56,13 @@ async def all_feeds(request: Request, user: Reader, desk: Desk) -> Response:
 async def one_feed(
     request: Request,
     feed: Name,
-    user: Reader,
+    user: PageReader,
     desk: Desk,
     airflow: Airflow,
     search: Digits = "",
     verdict: str = "",
-    offset: Offset = 0,
-    findings: Offset = 0,
+    offset: Skip = 0,
+    findings: Skip = 0,
     before: Before | None = None,
 ) -> Response:
     """A feed: what stands, its coverage, its partitions, its batches."""
@@ -101,7 +100,7 @@ async def one_feed(
 
 @pages.get("/feeds/{feed}/reports")
 async def reports(
-    request: Request, feed: Name, user: Reader, desk: Desk, before: Before | None = None
+    request: Request, feed: Name, user: PageReader, desk: Desk, before: Before | None = None
 ) -> Response:
     """A feed's stored reports, to look at one or to compare two."""
     name = FeedName(feed)
@@ -115,12 +114,12 @@ async def report(
     request: Request,
     feed: Name,
     number: Number,
-    user: Reader,
+    user: PageReader,
     desk: Desk,
     search: Digits = "",
     verdict: str = "",
-    offset: Offset = 0,
-    findings: Offset = 0,
+    offset: Skip = 0,
+    findings: Skip = 0,
 ) -> Response:
     """A feed as one of its reports saw it."""
     name = FeedName(feed)
@@ -139,7 +138,7 @@ async def report(
 
 @pages.get("/feeds/{feed}/changes")
 async def changes(
-    request: Request, feed: Name, user: Reader, desk: Desk, earlier: Before, later: Before
+    request: Request, feed: Name, user: PageReader, desk: Desk, earlier: Before, later: Before
 ) -> Response:
     """What two reports of a feed say differently."""
     name = FeedName(feed)
@@ -149,7 +148,9 @@ async def changes(
 
 
 @pages.get("/dag")
-async def dag(request: Request, user: Reader, desk: Desk, airflow: Airflow, dag_id: Id) -> Response:
+async def dag(
+    request: Request, user: PageReader, desk: Desk, airflow: Airflow, dag_id: Id
+) -> Response:
     """The tab of a DAG: its feed."""
     feed = feed_of(dag_id)
     if feed is None:
@@ -166,7 +167,7 @@ async def dag(request: Request, user: Reader, desk: Desk, airflow: Airflow, dag_
 
 @pages.get("/run")
 async def run(
-    request: Request, user: Reader, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id
+    request: Request, user: PageReader, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id
 ) -> Response:
     """The tab of a run, and where its tasks link to."""
     if feed_of(dag_id) is None:
@@ -179,7 +180,7 @@ async def run(
 
 @pages.get("/findings/{number}")
 async def finding(
-    request: Request, number: Number, user: Reader, desk: Desk, airflow: Airflow
+    request: Request, number: Number, user: PageReader, desk: Desk, airflow: Airflow
 ) -> Response:
     """A finding: what, where, since when, what ends it, what to do, and the buttons that do it."""
     answer = await routes.found_for(user, desk, number)
@@ -188,7 +189,7 @@ async def finding(
 
 
 @pages.get("/assets/{name}")
-async def asset(name: str, user: Reader) -> Response:
+async def asset(name: str, user: PageReader) -> Response:
     """The style and the script, which the browser keeps."""
     if name not in ASSETS:
         raise not_found(f"file {name}")
@@ -203,13 +204,13 @@ async def _acts(
         name_of(user),
         await may_change(user, feed),
         await repairs_of(airflow, user, feed, about=about),
-        partial(proof_for, user),
+        partial(form_token_for, user),
     )
 
 
-def trouble(request: Request, code: int, what: str, next_step: str = "") -> Response:
+def refusal(request: Request, code: int, what: str, next_step: str = "") -> Response:
     """What could not be shown, and why."""
-    page = _page(request, "trouble.html", what=what, next_step=next_step)
+    page = _page(request, "refusal.html", what=what, next_step=next_step)
     page.status_code = code
     return page
 

@@ -16,6 +16,7 @@ from tallystick.orchestration.dag_ids import feed_of
 from tallystick.web import reading, stored_reports
 from tallystick.web.access import (
     SIGNED_IN,
+    SignedIn,
     User,
     name_of,
     not_found,
@@ -44,7 +45,7 @@ from tallystick.web.partition_list import Search, partitions_of
 
 api = APIRouter(prefix="/api", dependencies=[SIGNED_IN])
 
-Offset = Annotated[int, Query(ge=0, le=1_000_000)]
+Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 # No database takes a NUL, and none of our numbers is larger than one of its own.
 _TEXT: Final[dict[str, Any]] = {"max_length": 250, "pattern": r"^[^\x00]+$"}
@@ -53,7 +54,6 @@ Name = Annotated[str, Path(**_TEXT)]
 Before = Annotated[int, Query(ge=1, lt=2**63)]
 Number = Annotated[int, Path(ge=1, lt=2**63)]
 Digits = Annotated[str, Query(pattern=r"^\d{0,9}$")]
-Reader = Annotated[User, SIGNED_IN]
 
 
 def desk_of(request: Request) -> LedgerDesk:
@@ -71,7 +71,7 @@ Desk = Annotated[LedgerDesk, Depends(desk_of)]
 Airflow = Annotated[AirflowRest, Depends(airflow_of)]
 
 
-async def visible_feed(feed: Name, user: Reader) -> FeedName:
+async def visible_feed(feed: Name, user: SignedIn) -> FeedName:
     """The feed that the path names, if the user may see it."""
     await require_visible(user, FeedName(feed))
     return FeedName(feed)
@@ -81,7 +81,7 @@ Feed = Annotated[FeedName, Depends(visible_feed)]
 
 
 @api.get("/feeds")
-async def feeds(user: Reader, desk: Desk) -> FeedsAnswer:
+async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
     """All feeds that the user may see, worst first."""
     heads, now = await desk.ask(reading.heads_of_list), datetime.now(UTC)
     visible = await visible_among(user, [each.feed for each in heads])
@@ -118,7 +118,7 @@ async def partitions(
     desk: Desk,
     search: Digits = "",
     verdict: Verdict | None = None,
-    offset: Offset = 0,
+    offset: Skip = 0,
     limit: Limit = 50,
 ) -> PartitionsAnswer:
     """A page of the partitions whose numbers begin so, and that have this verdict."""
@@ -135,7 +135,7 @@ async def batches(
 
 
 @api.get("/feeds/{feed}/findings")
-async def findings(feed: Feed, desk: Desk, offset: Offset = 0, limit: Limit = 50) -> FindingsAnswer:
+async def findings(feed: Feed, desk: Desk, offset: Skip = 0, limit: Limit = 50) -> FindingsAnswer:
     """A page of the standing findings, worst first."""
     return await desk.ask(partial(reading.findings_of, feed=feed, offset=offset, limit=limit))
 
@@ -182,7 +182,7 @@ async def report(feed: Feed, number: Number, desk: Desk) -> Response:
 
 
 @api.get("/feeds/{feed}/repairs")
-async def repairs(feed: Feed, user: Reader, airflow: Airflow) -> RepairsAnswer:
+async def repairs(feed: Feed, user: SignedIn, airflow: Airflow) -> RepairsAnswer:
     """The newest runs of the feed's repair, as Airflow knows them."""
     found = await repairs_of(airflow, user, feed)
     if found is None:
@@ -191,13 +191,13 @@ async def repairs(feed: Feed, user: Reader, airflow: Airflow) -> RepairsAnswer:
 
 
 @api.get("/findings/{number}")
-async def finding(number: Number, user: Reader, desk: Desk) -> FindingAnswer:
+async def finding(number: Number, user: SignedIn, desk: Desk) -> FindingAnswer:
     """One finding, whatever became of it, with its rule."""
     return await found_for(user, desk, number)
 
 
 @api.get("/run")
-async def run(user: Reader, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id) -> RunAnswer:
+async def run(user: SignedIn, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id) -> RunAnswer:
     """What one run of one of our DAGs has planned, landed, proven and found."""
     return await run_for(user, desk, airflow, dag_id, run_id)
 

@@ -51,7 +51,7 @@ class RunReport:
     plan: PlanReport
     batches: Sequence[BatchOutcome]
     findings: Sequence[Finding]
-    troubles: Sequence[IngestionError] = ()
+    failures: Sequence[IngestionError] = ()
     """What stopped the steps around the batches: finish, sweep, check."""
     on_record: Sequence[StoredFinding] = ()
     """All findings that stand after the run, those from before it too."""
@@ -59,7 +59,7 @@ class RunReport:
     @property
     def errors(self) -> tuple[IngestionError, ...]:
         """Everything that could not be done."""
-        return (*(each.error for each in self.batches if each.error), *self.troubles)
+        return (*(each.error for each in self.batches if each.error), *self.failures)
 
 
 def land_feed(services: Services, window: Window | None, owner: Owner) -> RunReport:
@@ -68,31 +68,31 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
     Raises what `plan_feed` raises, and what finishing raises when it may pass. Whatever goes wrong
     in single batches, or after them, is in the report: what was landed must be told all the same.
     """
-    troubles: list[IngestionError] = []
-    with noted(troubles):
+    failures: list[IngestionError] = []
+    with noted(failures):
         finish(services, owner)
-    if any(error.retry for error in troubles):
-        raise troubles[0]
+    if any(error.retry for error in failures):
+        raise failures[0]
     plan = plan_feed(services, window, owner)
     outcomes = carry_out_all(services, plan.all_batches, owner)
     findings: Sequence[Finding] = ()
     on_record: Sequence[StoredFinding] = ()
-    with noted(troubles):
+    with noted(failures):
         sweep(services)
-    with noted(troubles):
+    with noted(failures):
         findings = check(services, plan.planned_at)
         on_record = services.ledger.findings(services.feed_name)
-    return RunReport(plan, outcomes, findings, troubles, on_record)
+    return RunReport(plan, outcomes, findings, failures, on_record)
 
 
 @contextmanager
-def noted(troubles: list[IngestionError]) -> Iterator[None]:
+def noted(failures: list[IngestionError]) -> Iterator[None]:
     """An error ends the block, and the story goes on."""
     try:
         yield
     except IngestionError as error:
         log.error("%s", error)
-        troubles.append(error)
+        failures.append(error)
 
 
 def carry_out_all(

@@ -32,7 +32,7 @@ class Closed:
     quarantined: Sequence[Quarantine]
     closed: Mapping[int, str]
     """Findings that ended, each with what ended it."""
-    troubles: Sequence[IngestionError]
+    failures: Sequence[IngestionError]
     """Why strays lie where they were, and manifests are still gone."""
 
 
@@ -43,13 +43,13 @@ def settle(
 
     A step that can't be done holds up none of the others: its trouble is in the answer.
     """
-    troubles: list[IngestionError] = []
-    with noted(troubles):
+    failures: list[IngestionError] = []
+    with noted(failures):
         finish(services, owner)
-    with noted(troubles):
+    with noted(failures):
         sweep(services)
     done = close_mended(services, finding_ids, steps)
-    return replace(done, troubles=(*troubles, *done.troubles))
+    return replace(done, failures=(*failures, *done.failures))
 
 
 def close_mended(services: Services, finding_ids: Collection[int], steps: StorageSteps) -> Closed:
@@ -68,7 +68,7 @@ def close_mended(services: Services, finding_ids: Collection[int], steps: Storag
         services.ledger.close_findings(services.feed_name, closed)
     for number, reason in sorted(closed.items()):
         log.info("Finding %d is closed: %s", number, reason)
-    return Closed(done.quarantined, closed, done.troubles)
+    return Closed(done.quarantined, closed, done.failures)
 
 
 def ledger_now(services: Services) -> LedgerNow:

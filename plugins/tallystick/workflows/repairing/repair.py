@@ -51,14 +51,14 @@ class RepairReport:
     quarantined: Sequence[Quarantine]
     closed: Mapping[int, str]
     """Findings that ended, each with what ended it."""
-    troubles: Sequence[IngestionError] = ()
+    failures: Sequence[IngestionError] = ()
     evidence: Sequence[str] = ()
     """Of a dry run: the digests of the findings that it was about."""
 
     @property
     def errors(self) -> tuple[IngestionError, ...]:
         """Everything that could not be done."""
-        return (*(each.error for each in self.batches if each.error), *self.troubles)
+        return (*(each.error for each in self.batches if each.error), *self.failures)
 
     @property
     def has_left_batches(self) -> bool:
@@ -135,7 +135,7 @@ def repair_feed(
         outcomes,
         done.quarantined,
         done.closed,
-        done.troubles,
+        done.failures,
     )
 
 

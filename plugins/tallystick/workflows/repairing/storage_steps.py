@@ -43,7 +43,7 @@ class StepsDone:
     """Each with the place where it is kept."""
     closed: Mapping[int, str]
     """Findings that ended, each with what ended it."""
-    troubles: Sequence[IngestionError]
+    failures: Sequence[IngestionError]
 
 
 def steps_done(
@@ -54,9 +54,9 @@ def steps_done(
     are_named: bool,
 ) -> StepsDone:
     """Perform the steps whose findings still stand. One that fails holds up no other kind."""
-    troubles: list[IngestionError] = []
+    failures: list[IngestionError] = []
     strays = [each for each in steps.quarantined if each.finding_id in standing]
-    moved = list(_strays_moved(services, strays, standing, troubles, are_named=are_named))
+    moved = list(_strays_moved(services, strays, standing, failures, are_named=are_named))
     places = {each.path: each.quarantine for each in moved}
     closed = {
         number: f"{path} was moved to {places[path]}."
@@ -66,21 +66,21 @@ def steps_done(
         if path in places
     }
     for back in steps.move_back:
-        with noted(troubles), at(services, "repair"):
+        with noted(failures), at(services, "repair"):
             if back.finding_id in standing and _is_moved_back(services, back):
                 closed[back.finding_id] = f"{back.path} was moved back to {back.target}."
     for lost in steps.write_manifests:
-        with noted(troubles), at(services, "repair"):
+        with noted(failures), at(services, "repair"):
             if lost.finding_id in standing and write_manifest_anew(services, lost.path):
                 closed[lost.finding_id] = f"{lost.path} is there again, as the ledger has it."
-    return StepsDone(moved, closed, troubles)
+    return StepsDone(moved, closed, failures)
 
 
 def _strays_moved(
     services: Services,
     strays: Sequence[Quarantine],
     standing: Mapping[int, Finding],
-    troubles: list[IngestionError],
+    failures: list[IngestionError],
     *,
     are_named: bool,
 ) -> Iterator[Quarantine]:
@@ -90,23 +90,23 @@ def _strays_moved(
     """
     # A bare directory is what the ledger is behind for, and it was named.
     bare = [each for each in strays if UnknownBatch.of(standing[each.finding_id])]
-    may_move = len(bare) == len(strays) or _may_move(services, troubles)
+    may_move = len(bare) == len(strays) or _may_move(services, failures)
     for each in strays if may_move else bare:
-        with noted(troubles), at(services, "repair"):
+        with noted(failures), at(services, "repair"):
             if not are_named and stray_at(services, each.path).may_be_only_copy:
                 log.warning("%s may be the only copy of its rows: it stays.", each.path)
                 continue
             place = quarantine_stray(services, each)
             if place:
                 yield Quarantine(each.path, place, each.finding_id)
-        if any(error.retry for error in troubles):
+        if any(error.retry for error in failures):
             return
 
 
-def _may_move(services: Services, troubles: list[IngestionError]) -> bool:
+def _may_move(services: Services, failures: list[IngestionError]) -> bool:
     """False while the ledger is behind, or nobody can tell: a stray may be a forgotten batch's."""
     may_move = False
-    with noted(troubles):
+    with noted(failures):
         behind = why_behind(services)
         may_move = behind is None
         if behind:

@@ -1,4 +1,4 @@
-"""Proof that a form was sent by our own page, by the person to whom it was shown.
+"""The token of a form: our own page has sent it, by the person to whom it was shown.
 
 A browser sends Airflow's cookie by itself, so the cookie alone proves no will. (SameSite=Lax keeps
 it from other sites' forms, not from those of another host of the same site.) A form must come from
@@ -17,18 +17,16 @@ from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 
 from tallystick.web.access import User
 
-FIELD: Final = "proof"
-"""The form's hidden field."""
 GOOD_SECONDS: Final = 3600
 _SALT: Final = "tallystick-form"
 
 
-def proof_for(user: User, address: str) -> str:
+def form_token_for(user: User, address: str) -> str:
     """The token of a form that this user may send to this address, below the app's own."""
     return str(_signer().dumps([str(user.get_id()), address]))
 
 
-def require_proof(request: Request, user: User, address: str, token: str) -> None:
+def require_form_token(request: Request, user: User, address: str, token: str) -> None:
     """Raise 403 for a form that is not of our own page, not of this user, or too old."""
     if not _is_own_origin(request):
         raise _refused("The form does not come from this page: another site may have sent it.")
