@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import EMPTY
+from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long
 from tallystick.domain.rows.scrub import (
     BoundedRuns,
     ExpectedSlice,
@@ -206,6 +207,59 @@ def test_rows_that_are_not_those_on_record_are_looked_at(
         [found] = read(spark, each)[0].slices
         assert (found.missing, found.doubled, found.foreign) == (missing, doubled, runs())
         assert found.fingerprint == fingerprint_of(now)
+
+
+HASHED_LIKE_NULL = 7997738013315500161
+"""Spark hashes null to the seed, and this offset as well."""
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_row_without_an_offset_stands_for_none(spark: SparkSession, tmp_path: Path) -> None:
+    offsets = [HASHED_LIKE_NULL + each for each in (-2, -1, 0, 1, 3)]
+    assert hash_long(HASHED_LIKE_NULL, SPARK_SEED) == SPARK_SEED
+    table = pq.read_table(write(tmp_path / "whole.parquet", [a_row(each) for each in offsets]))
+    at = table.schema.get_field_index("offset")
+    none = pa.array([*offsets[:2], None, *offsets[3:]], pa.int64())
+    pq.write_table(table.set_column(at, table.schema.field(at), none), tmp_path / "a.parquet")
+    hole = HASHED_LIKE_NULL + 2
+    slices = (0, offsets[0], offsets[-1])
+    file = a_file(tmp_path / "a.parquet", slices, holes=OffsetRuns.of([(hole, hole + 1)]))
+    [found] = read(spark, file)
+    assert "without partition or offset" in str(found.failure)
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize(
+    ("lost", "other"), [(70611, 82479), (46796, 55022)], ids=["upper half", "lower half"]
+)
+def test_an_offset_that_shares_half_a_hash_with_another_is_not_taken_for_it(
+    spark: SparkSession, tmp_path: Path, lost: int, other: int
+) -> None:
+    landed = [a_row(each) for each in (0, other, 100_000)]
+    holes = OffsetRuns.of([(1, lost), (lost + 1, 100_000)])
+    file = a_file(write(tmp_path / "a.parquet", landed), (0, 0, 100_000), holes=holes)
+    [found] = read(spark, file)[0].slices
+    assert (found.missing, found.foreign) == (runs((lost, lost + 1)), runs((other, other + 1)))
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_row_of_a_higher_partition_is_not_taken_for_one_of_the_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    landed = [a_row(each, partition=int(each == 5)) for each in range(20) if each != 9]
+    file = a_file(write(tmp_path / "a.parquet", landed), (0, 0, 19), holes=OffsetRuns.of([(9, 10)]))
+    [found] = read(spark, file)
+    assert [each.has_its_offsets for each in found.slices] == [False, False]
+
+
+def test_without_numpy_a_large_file_is_not_read_for_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1)
+    monkeypatch.setattr(slice_sums, "offset_hash_sums", lambda _: None)
+    monkeypatch.delattr(slice_sums, "_taken_first")
+    [found] = read(spark, a_file(write(tmp_path / "a.parquet", LANDED), (0, 0, 199), holes=HOLES))
+    assert found.slices[0].has_its_offsets
 
 
 @pytest.mark.parametrize(("has_numpy", "looks"), [(True, []), (False, [2])])

@@ -23,14 +23,15 @@ _LOWER_HALF: Final = (1 << 32) - 1
 def offset_hash_sums(offsets: OffsetRuns) -> tuple[int, int] | None:
     """Sums of the upper and of the lower 32 bits of each offset's XXH64, as Spark hashes it.
 
-    None where numpy is not there: a cluster's driver may lack it, and Python alone takes too long.
+    None where numpy can't be loaded: a cluster's driver may lack it, or its processor be too old
+    for it. Python alone takes too long.
 
     >>> offset_hash_sums(OffsetRuns.of([(3, 5)]))
     (836569007, 7935479662)
     """
     try:
         import numpy  # noqa: F401
-    except ImportError:
+    except (ImportError, RuntimeError):
         return None
     upper = lower = 0
     for block in _blocks(offsets):

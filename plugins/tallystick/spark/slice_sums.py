@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, is_proven_by_sums
 from tallystick.spark.functions import functions_of
@@ -82,7 +83,13 @@ _RUN_CONTENT: Final = (
 _RUN_AGGREGATES: Final = ("count(*) AS record_count", *_SHIFTS, *_HASH_SUMS)
 _KNOWN_CONTENT: Final = (f"coalesce(partition, {_NOWHERE}) AS partition", *HALVES)
 _KNOWN_AGGREGATES: Final = ("count(*) AS record_count", *_HASH_SUMS)
-_FIRST_CONTENT: Final = (*_KNOWN_CONTENT, "offset", _OFFSET_HASH)
+_FIRST_CONTENT: Final = (
+    # Spark hashes null to the seed, which one offset's hash is, too.
+    f"if(offset IS NULL, {_NOWHERE}, coalesce(partition, {_NOWHERE})) AS partition",
+    *HALVES,
+    "offset",
+    _OFFSET_HASH,
+)
 _FIRST_AGGREGATES: Final = (
     *_KNOWN_AGGREGATES,
     *_OFFSET_HASH_SUMS,
@@ -112,8 +119,9 @@ def sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     holey = [each for each in large if each.slices[0].holes]
     for some in _some([each for each in holey if each.slices[0].fingerprint]):
         found |= _taken_as_known(spark, some)
-    for some in _some([each for each in holey if not each.slices[0].fingerprint]):
-        found |= _taken_first(spark, some)
+    if offset_hash_sums(OffsetRuns()) is not None:  # else a read would prove nothing
+        for some in _some([each for each in holey if not each.slices[0].fingerprint]):
+            found |= _taken_first(spark, some)
     left = [each for each in files if each.name not in found]
     return found | _taken_by_slice(spark, left) if left else found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -33,4 +34,13 @@ def test_nothing_adds_up_to_nothing() -> None:
 
 def test_without_numpy_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)
+    assert offset_hash_sums(OffsetRuns.of([(0, 3)])) is None
+
+
+def test_a_processor_that_is_too_old_for_numpy_fails_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise RuntimeError('built with baseline optimizations')")
+    monkeypatch.delitem(sys.modules, "numpy")
+    monkeypatch.syspath_prepend(str(tmp_path))
     assert offset_hash_sums(OffsetRuns.of([(0, 3)])) is None

@@ -77,6 +77,10 @@ class ScrubPlan:
     replication: int | None
     """Of the result; None: the file system's default."""
 
+    def __post_init__(self) -> None:
+        if len({each.name for each in self.files}) < len(self.files):
+            raise ValueError("two files of a scrub have one name: one would hide the other")
+
     def to_json(self) -> str:
         """The plan as text, on one line."""
         return to_line(PLAN_FORMAT, self)

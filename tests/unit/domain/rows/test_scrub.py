@@ -55,6 +55,12 @@ def test_another_text_is_no_plan() -> None:
         ScrubPlan.from_json("{}")
 
 
+def test_no_file_hides_another_of_its_name() -> None:
+    files = tuple(ScrubFile("a", f"hdfs://{each}/a", 7, (DENSE,)) for each in "xy")
+    with pytest.raises(ValueError, match="two files of a scrub have one name"):
+        ScrubPlan("s", files, "hdfs://out", 2)
+
+
 def test_a_slice_must_hold_what_is_no_hole() -> None:
     assert list(HOLEY.offsets) == [(10, 12), (14, 20)]
     assert (HOLEY.record_count, DENSE.record_count) == (8, 10)
