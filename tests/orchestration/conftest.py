@@ -159,11 +159,16 @@ def place(story: LedgerStory) -> PagePlace:
 @pytest.fixture
 def _paused() -> Iterator[None]:
     """Each test begins with a repair that is paused, and has no run."""
+    _pause_all()
+    yield
+    _pause_all()
+
+
+def _pause_all() -> None:
     from airflow import settings
     from airflow.models import DagModel, DagRun
     from sqlalchemy import delete, update
 
-    yield
     session = settings.Session()
     session.execute(delete(DagRun))
     session.execute(update(DagModel).values(is_paused=True))

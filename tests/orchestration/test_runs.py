@@ -78,7 +78,7 @@ def test_nothing_to_land_is_a_green_run_without_an_event(stage: Stage, dags: Any
 
 
 def test_a_dry_run_changes_nothing_and_skips_all_the_rest(stage: Stage, dags: Any) -> None:
-    found = run(dags["ingest_orders"], dry_run=True)
+    found = run(dags["ingest_orders"], step=timedelta(seconds=1), dry_run=True)
     assert found.state == "success"
     skipped = dict.fromkeys(("announce", "check"), "skipped")
     assert found.tasks == {"finish": "success", "plan": "success"} | LEFT_OUT | skipped
