@@ -20,8 +20,8 @@ from sandbox.entry.layout import JARS, ROOT, VENV, connections_file, state_dir
 from sandbox.entry.system import ensure_chromium, ensure_java, java_home
 
 _KINDS: Final = ("unit", "trouble", "installed", "all")
-# Services that are killed, frozen and cut off: minutes of waiting. Only on request.
-_TROUBLE: Final = "tests/trouble"
+# Services that are killed, frozen and cut off, and every anomaly made: minutes. Only on request.
+_TROUBLE: Final = ("tests/trouble", "tests/detector")
 # An environment for each release of Airflow: minutes, and a package index. Only on request.
 _INSTALLED: Final = "tests/installed"
 # The folders whose tests need no service.
@@ -105,7 +105,7 @@ def _test(python: str, arguments: list[str]) -> int:
         case "unit":
             steps.append([python, "-m", "pytest", *UNIT_TESTS, *spread, *arguments])
         case "trouble":
-            steps.append([python, "-m", "pytest", _TROUBLE, *spread, *arguments])
+            steps.append([python, "-m", "pytest", *_TROUBLE, *spread, *arguments])
         case "installed":
             steps.append([python, "-m", "pytest", _INSTALLED, *arguments])
         case _:
@@ -115,7 +115,8 @@ def _test(python: str, arguments: list[str]) -> int:
                 [str(tool / "mypy")],
                 [str(tool / "lint-imports")],
             ]
-            chosen = arguments or [*spread, f"--ignore={_TROUBLE}", f"--ignore={_INSTALLED}"]
+            apart = [f"--ignore={each}" for each in (*_TROUBLE, _INSTALLED)]
+            chosen = arguments or [*spread, *apart]
             steps.append([python, "-m", "pytest", *chosen])
     for step in steps:
         say(f"running {Path(step[0]).name} {' '.join(step[1:])}")
