@@ -162,15 +162,19 @@ class AirflowPlace:
 
     def lose_a_file(self, feed: str) -> str:
         """The path of a landed file that was there a moment ago."""
-        directory = next(self._directories(feed))
-        name = next(each for each in self._names(directory) if each.endswith(".parquet"))
+        path = next(
+            f"{directory}/{name}"
+            for directory in self._directories(feed)
+            for name in self._names(directory)
+            if name.endswith(".parquet")
+        )
         answer = requests.delete(
-            f"{self._web}/webhdfs/v1{directory}/{name}",
+            f"{self._web}/webhdfs/v1{path}",
             params={"op": "DELETE", "user.name": "root"},
             timeout=30,
         )
         answer.raise_for_status()
-        return f"{directory}/{name}"
+        return path
 
     def _directories(self, feed: str) -> Iterator[str]:
         """The directories of published batches: gen=, dt=, hour=, batch=."""
