@@ -22,8 +22,9 @@ def test_the_wheel_holds_each_file_of_the_package_and_the_plugin_and_nothing_els
         for path in tracked_files()
         if path.parts[0] == "plugins" and path.name != ".airflowignore"
     }
+    jobs = {path.name for path in tracked_files() if path.parts[0] == "spark_jobs"}
 
-    assert names_in(wheel) == inside
+    assert names_in(wheel) == inside | {f"tallystick/spark/jobs/{each}" for each in jobs}
     assert {Path(name).suffix for name in inside} == {
         ".py",
         ".sql",
