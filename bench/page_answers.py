@@ -83,7 +83,7 @@ def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
         "batches": lambda: reading.batches_of(ledger, FEED, None, 20),
         "findings": lambda: reading.findings_of(ledger, FEED, 0, 20),
         "coverage": lambda: stored_reports.coverage_of(ledger, FEED, None),
-        "drawings": lambda: stored_reports.newest_drawings(ledger, FEED),
+        "drawings": lambda: stored_reports.NewestDrawings().of(ledger, FEED),
         "reports": lambda: stored_reports.reports_of(ledger, FEED, None, 20),
         "changes": lambda: stored_reports.changes_of(ledger, FEED, *reports),
     }

@@ -253,7 +253,25 @@ def test_a_report_is_searched_as_it_was(story: LedgerStory) -> None:
     )
     assert list(found["partitions"]) == by_lag[1:3]
     assert [each.findings for each in found["troubles"]] == [document.findings[1:]]
-    assert found["drawn"] == stored_reports.newest_drawings(story.ledger, FEED)
+    assert found["drawn"] == stored_reports.NewestDrawings().of(story.ledger, FEED)
+
+
+def test_drawings_are_made_once_for_each_report(
+    story: LedgerStory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.open({0: (0, 40)})
+    drawings = stored_reports.NewestDrawings()
+    assert drawings.of(story.ledger, FEED) is None
+
+    story.ledger.store_report(a_document(partitions=3))
+    first = drawings.of(story.ledger, FEED)
+    assert first is not None
+    with monkeypatch.context() as patch:
+        patch.delattr(stored_reports, "drawings_of")
+        assert drawings.of(story.ledger, FEED) is first
+
+    story.ledger.store_report(a_document(partitions=12))
+    assert drawings.of(story.ledger, FEED) not in (None, first)
 
 
 def test_two_reports_are_compared(story: LedgerStory) -> None:

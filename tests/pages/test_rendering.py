@@ -107,7 +107,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
                 "partitions": partitions_of(ledger, FEED, Search(limit=1)),
                 "batches": reading.batches_of(ledger, FEED, None, 1),
                 "reports": reading_reports.reports,
-                "drawn": stored_reports.newest_drawings(ledger, FEED),
+                "drawn": stored_reports.NewestDrawings().of(ledger, FEED),
                 "search": "",
                 "verdict": Verdict.UNKNOWN,
                 "verdicts": list(Verdict),

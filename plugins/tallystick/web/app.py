@@ -29,6 +29,7 @@ from tallystick.web.metrics_route import MetricsToken, TokenOf, metrics
 from tallystick.web.pages import pages, refusal
 from tallystick.web.rendering import below
 from tallystick.web.routes import api
+from tallystick.web.stored_reports import NewestDrawings
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ def tallystick_app(
     """
     app = FastAPI(title="Tallystick", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.ledger = LedgerThreads(opened)
+    app.state.drawings = NewestDrawings()
     app.state.metrics_token = MetricsToken(metrics_token)
     app.state.airflow = airflow or AirflowRest()
     for router in (api, actions, metrics, pages, forms):

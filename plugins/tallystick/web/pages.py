@@ -34,7 +34,7 @@ from tallystick.web.next_runs import is_ours
 from tallystick.web.partition_list import Search
 from tallystick.web.rendering import ASSETS, asset_text, below, rendered
 from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip
-from tallystick.web.stored_reports import newest_drawings, seen_in
+from tallystick.web.stored_reports import seen_in
 
 pages = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -77,7 +77,7 @@ async def one_feed(
             routes.partitions(name, desk, search, wanted, offset, _PARTITIONS),
             routes.batches(name, desk, before, _BATCHES),
             routes.reports(name, desk, None, _REPORTS),
-            desk.ask(lambda ledger: newest_drawings(ledger, name)),
+            desk.ask(partial(request.app.state.drawings.of, feed=name)),
         ),
     )
     return _page(

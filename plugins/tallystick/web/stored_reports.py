@@ -80,11 +80,23 @@ def drawings_of(found: Plain) -> Drawn:
     )
 
 
-def newest_drawings(ledger: Ledger, feed: FeedName) -> Drawn | None:
-    """Those of the newest report; None where there is none."""
-    number = _newest(ledger, feed)
-    found = ledger.report_value(feed, number) if number else None
-    return drawings_of(found) if found else None
+class NewestDrawings:
+    """The drawings of each feed's newest report: made once, for a stored report never changes."""
+
+    def __init__(self) -> None:
+        self._made: dict[FeedName, tuple[ReportHead, Drawn | None]] = {}
+
+    def of(self, ledger: Ledger, feed: FeedName) -> Drawn | None:
+        """Those of the newest report; None where there is none."""
+        heads = ledger.report_heads(feed, most=1)
+        if not heads:
+            return None
+        head, drawings = self._made.get(feed, (None, None))
+        if head != heads[0]:
+            found = ledger.report_value(feed, heads[0].number)
+            drawings = drawings_of(found) if found else None
+            self._made[feed] = heads[0], drawings
+        return drawings
 
 
 def seen_in(found: Plain, search: Search, offset: int, limit: int) -> dict[str, Any]:
