@@ -44,6 +44,8 @@ PARTITIONS: Final = 6
 """Of the topic that gets more and more records."""
 RECORDS: Final = 5
 """Of each partition, in the topics that have more and more partitions."""
+MOST_OF_A_BROKER: Final = 5_000
+"""Partitions: each is three open files, of which a process may often have 20,000."""
 DISK_BYTES: Final = 150
 """Of a record beside its value, in Kafka and in HDFS, with room for both to merge and compact."""
 STEEPEST, FLAT = 1.05, 1.25
@@ -92,8 +94,10 @@ class Growth:
             yield size, self._land(f"records-{size}", "records", size)
 
     def by_partitions(self, sizes: Sequence[int], size_bytes: int) -> Iterator[tuple[int, Landed]]:
-        """A topic of each width."""
+        """A topic of each width, on as many brokers as hold them."""
         for size in sizes:
+            for _ in range(1 + len(self._sandbox.kafka.added), -(-size // MOST_OF_A_BROKER)):
+                self._sandbox.kafka.add_broker()
             topic = f"partitions-{size}"
             stack.make_topic(self._servers, topic, size)
             stack.produce(self._servers, size * RECORDS, size_bytes, size, topic)

@@ -2,7 +2,7 @@
 
 Fills a ledger of its own, for each of these numbers of months, with hourly runs over many
 partitions as folding leaves them: one range for each log and a day of single ones, a row of holes
-for each log and week and two weeks of single ones. A file holds 100 slices. Proofs are left out:
+for each log and week and four days of single ones. A file holds 100 slices. Proofs are left out:
 nothing here reads one. Then it asks what a plan, a reconcile and a report ask, and prints seconds
 of CPU, of PostgreSQL too, and memory. The last line is JSON.
 """
@@ -73,12 +73,10 @@ SELECT g.generation_id, 'control', 0, range_agg(
  GROUP BY g.generation_id, b.commit_number / {week};
 INSERT INTO folded_holes (batch_id, class, hole_count)
 SELECT batch_id, 'control', {partitions} / 5 FROM batch WHERE commit_number <= {folded_holes};
-INSERT INTO file (batch_id, name, length_bytes, checksum, record_count)
-SELECT batch_id, 'part-' || number || '.parquet', 1000000, 'crc32c:0', 100 * {span}
-  FROM batch CROSS JOIN generate_series(1, greatest(1, {partitions} / 100)) number;
-INSERT INTO file_slices
-  (batch_id, name, partitions, first_offsets, span_blocks, span_rests, hole_counts)
-SELECT b.batch_id, 'part-' || 1 + log.p / 100 || '.parquet', range_agg(int4range(log.p, log.p + 1)),
+INSERT INTO file (batch_id, name, length_bytes, checksum, record_count,
+                  partitions, first_offsets, span_blocks, span_rests, hole_counts)
+SELECT b.batch_id, 'part-' || 1 + log.p / 100 || '.parquet', 1000000, 'crc32c:0',
+       count(*) * {span}, range_agg(int4range(log.p, log.p + 1)),
        array_agg(log.base + (b.commit_number - 1) * {span} ORDER BY log.p),
        array_agg(0 ORDER BY log.p), array_agg({span}::smallint ORDER BY log.p),
        array_agg(0::bigint ORDER BY log.p)
@@ -127,7 +125,7 @@ def fill_history(dsn: str, partitions: int, runs: int) -> None:
         start=start.isoformat(),
         week=WEEK,
         folded=runs - DAY,
-        folded_holes=max(0, runs - 2 * WEEK),
+        folded_holes=max(0, runs - 4 * DAY),
     )
     with psycopg.connect(dsn, autocommit=True) as admin:
         began = time.perf_counter()

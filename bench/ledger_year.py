@@ -1,10 +1,11 @@
-"""What a year of hourly runs takes in the ledger: `python bench/ledger_year.py [--partitions N]`.
+"""What a year of hourly runs takes in the ledger: `python bench/ledger_year.py [--partitions N M]`.
 
 Goes through real runs in a ledger of its own: plan, attempt, proof, commit, publication, a look at
 the broker, a look at the offsets, a report, and folding. A fifth of the partitions has a hole in
 each run, and a file holds 100 slices. No full read has taken fingerprints. Then it lets six weeks
-pass and folds again. Prints what each table takes in a year of 10,000 partitions: nine days or four
-weeks of runs as they are at first, the others as they are when they are old. The last line is JSON.
+pass and folds again. Prints what each table takes in a year of 10,000 partitions: four days or four
+weeks of runs as they are at first, the others as they are when they are old. It measures two
+widths, for a run has rows of its own however many partitions it has. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -35,14 +36,17 @@ from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, manifest_of
 
 _YEAR: Final = 24 * 365
-_YOUNG_RUNS: Final = 9 * 24
-"""At most so many have holes of their own still: those of a week, and of two days before."""
+_YOUNG_RUNS: Final = 4 * 24
+"""At most so many have holes of their own still: of two days, of the day that is not over, and of
+the hours until all logs had their turn.
+"""
 _WHOLE_RUNS: Final = 29 * 24
 """At most so many have their last hashes, looks and reports still."""
 _THINNED: Final = frozenset({"verification", "broker_snapshot", "report"})
 _WIDE: Final = 10_000
 _SLICES: Final = 100
 _GIGABYTE: Final = 1e9
+_WORTH_A_LINE: Final = 0.01
 _AIM_GIGABYTES: Final = 2.0
 # What has run in minutes has run hour by hour then: looks and reports are thinned by days.
 _SIX_WEEKS_PASS = """
@@ -67,35 +71,47 @@ def main() -> None:
     """Run, measure, print."""
     arguments = _arguments()
     print_environment()
+    narrow, wide = sorted(arguments.partitions)
     server = LedgerServer()
     server.start()
     try:
-        database = server.fresh()
-        year = _Year(LedgerStory(server.dsn(database)), arguments.partitions)
-        admin = server.admin_dsn(database)
-        year.run(arguments.runs)
-        year.grow_old(admin)
-        before = _sizes(admin)
-        year.run(arguments.runs)
-        young = _sizes(admin)
-        year.grow_old(admin)
-        old = _sizes(admin)
+        of_narrow = _gigabytes_a_year(server, narrow, arguments.runs)
+        of_wide = _gigabytes_a_year(server, wide, arguments.runs)
     finally:
         server.stop()
-    scale = _WIDE / (arguments.runs * arguments.partitions * _GIGABYTE)
     grown = {
-        name: scale * ((size - before[name]) * runs + (old[name] - before[name]) * (_YEAR - runs))
-        for name, size in young.items()
-        for runs in (_WHOLE_RUNS if name in _THINNED else _YOUNG_RUNS,)
+        name: size + (size - of_narrow[name]) * (_WIDE - wide) / (wide - narrow)
+        for name, size in of_wide.items()
     }
+    figures = {}
     for name, gigabytes in sorted(grown.items(), key=lambda each: -each[1]):
-        if gigabytes > 0.01:
+        if gigabytes > _WORTH_A_LINE:
+            figures[name] = {"gigabytes_a_year": round(gigabytes, 3)}
             print(f"{name:<20}{gigabytes:7.2f} GB in a year of {_WIDE:,} partitions")
     total = sum(grown.values())
     print(f"{'in all':<20}{total:7.2f} GB, the aim is {_AIM_GIGABYTES:.0f}")
-    figures = {f"{name}_gigabytes_a_year": round(size, 3) for name, size in grown.items()}
     ratios = {"a year": Bound(total, _AIM_GIGABYTES, unit="GB")}
     print_result("ledger_year", arguments.runs, figures, ratios)
+
+
+def _gigabytes_a_year(server: LedgerServer, partitions: int, runs: int) -> dict[str, float]:
+    """By table, of hourly runs over so many partitions, when this many were measured."""
+    database = server.fresh()
+    year, admin = _Year(LedgerStory(server.dsn(database)), partitions), server.admin_dsn(database)
+    year.run(runs)
+    year.grow_old(admin)
+    before = _sizes(admin)
+    year.run(runs)
+    young = _sizes(admin)
+    year.grow_old(admin)
+    old = _sizes(admin)
+    server.drop(database)
+    return {
+        name: ((size - before[name]) * whole + (old[name] - before[name]) * (_YEAR - whole))
+        / (runs * _GIGABYTE)
+        for name, size in young.items()
+        for whole in (_WHOLE_RUNS if name in _THINNED else _YOUNG_RUNS,)
+    }
 
 
 class _Year:
@@ -180,12 +196,12 @@ def _sizes(dsn: str) -> dict[str, int]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, default=1000)
+    parser.add_argument("--partitions", type=int, nargs=2, default=[200, 1000])
     parser.add_argument(
         "--runs",
         type=int,
         default=168,
-        help="before the measure, and in it; holes are folded by weeks",
+        help="before the measure, and in it; a folded row holds a week of holes",
     )
     return parser.parse_args()
 

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -65,6 +66,9 @@ def make_topic(servers: str, topic: str, partitions: int) -> None:
     while made < partitions:
         made = min(partitions, made + MOST_NEW_PARTITIONS)
         client.create_partitions([NewPartitions(topic, made)])[topic].result(60)
+    # A broker tells of new partitions a moment after the controller has made them.
+    while len(client.list_topics(topic, timeout=60).topics[topic].partitions) < partitions:
+        time.sleep(0.2)
 
 
 def produce(

@@ -10,6 +10,7 @@ from time import monotonic, sleep
 import psycopg
 
 from tallystick.ports.proofs import DirectoryLook
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.ledger_story import FEED, LedgerStory
 
 DAY = timedelta(days=1)
@@ -23,7 +24,7 @@ def test_two_looks_of_which_each_forgets_what_the_other_keeps_do_not_block_each_
     kept, forgotten = (story.committed((0, each, each + 5)).batch_id for each in (0, 5))
     ledger, now = story.ledger, story.ledger.clock()
     ledger.note_directory_looks({kept: ONE, forgotten: ONE}, [], compared_at=now)
-    with ThreadPoolExecutor(1) as pool, psycopg.connect(story.dsn) as other:
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(story.dsn, user=OWNER_ROLE) as other:
         lock = "UPDATE directory_look SET digest = digest WHERE batch_id = %s"
         other.execute(lock, [forgotten])
         look = pool.submit(ledger.note_directory_looks, {kept: OTHER}, [forgotten], compared_at=now)
@@ -44,7 +45,7 @@ def test_how_a_directory_is_shown_is_noted_with_the_entries_on_record_alone(
     shown = replace(ONE, shown_as=b"3" * 32)
     ledger.note_shown_directories({same: shown, other: shown, forgotten: shown})
     assert ledger.directory_looks(FEED, DAY) == {same: shown, other: OTHER}
-    with psycopg.connect(story.dsn) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as hand:
         found = hand.execute("SELECT DISTINCT compared_at FROM directory_look").fetchall()
     assert found == [(now,)]
 
@@ -70,7 +71,7 @@ def wait_until_one_waits(dsn: str) -> None:
         " WHERE datname = current_database() AND wait_event_type = 'Lock'"
     )
     until = monotonic() + 30
-    with psycopg.connect(dsn, autocommit=True) as hand:
+    with psycopg.connect(dsn, user=OWNER_ROLE, autocommit=True) as hand:
         while hand.execute(waiting).fetchone() == (0,):
             assert monotonic() < until, "the look should wait for the other one"
             sleep(0.02)

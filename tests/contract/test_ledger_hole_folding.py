@@ -133,6 +133,27 @@ def test_holes_are_folded_a_part_at_a_time(
     assert left == [12, 9, 6, 3]
 
 
+@pytest.mark.parametrize(("short", "left"), [(100, 3), (3, 4), (1, 6)])
+@pytest.mark.usefixtures("all_is_old")
+def test_the_newest_folded_row_takes_more_in_while_it_is_short(
+    story: LedgerStory, monkeypatch: pytest.MonkeyPatch, short: int, left: int
+) -> None:
+    """Of two batches each control row has two runs, and the aborted one four."""
+    batches = land(story, 2)
+    story.ledger.fold(FEED)
+    batches += [
+        land_one(story, ((0, 10 * n, 10 * n + 10), (1, 10 * n, 10 * n + 10)), holes_of(n))
+        for n in (2, 3)
+    ]
+    before = answers(story)
+    monkeypatch.setattr(hole_rows, "_RUNS_OF_SHORT", short)
+    story.ledger.fold(FEED)
+    assert answers(story) == before
+    assert rows(story) == rows(story, "batch_id IS NULL") == left
+    kept = story.ask("SELECT batch_id, class::text, hole_count FROM folded_holes")
+    assert sorted(kept) == sorted((each, *counted) for each in batches for counted in COUNTS)
+
+
 @pytest.mark.usefixtures("all_is_old")
 def test_a_folded_row_is_bounded(story: LedgerStory, monkeypatch: pytest.MonkeyPatch) -> None:
     land(story)

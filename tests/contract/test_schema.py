@@ -399,7 +399,6 @@ APPEND_ONLY = (
     "plan_batch",
     "verification",
     "file",
-    "file_slices",
     "replaced_file",
     "file_retraction",
     "commit_link",

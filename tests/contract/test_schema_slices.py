@@ -11,9 +11,8 @@ from psycopg import errors
 from tests.support.ledger_story import LedgerStory
 
 SLICES = (
-    "INSERT INTO file_slices"
-    " SELECT batch_id, 'another.parquet', {}::int4multirange,"
-    " {}::bigint[], {}::int[], {}::smallint[], {}::bigint[] FROM file LIMIT 1"
+    "INSERT INTO file SELECT batch_id, 'another.parquet', 1, 'none:00', 10, {}::int4multirange,"
+    " {}::bigint[], {}::int[], {}::smallint[], {}::bigint[] FROM file"
 )
 FINGERPRINT = (
     "INSERT INTO file_fingerprint (batch_id, name, partition, hash_version, record_count,"
@@ -23,18 +22,15 @@ FINGERPRINT = (
 
 @pytest.fixture
 def by_hand(story: LedgerStory) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """A ledger with a file of partition 0, and one whose slices are not entered yet."""
+    """A ledger with a file of partition 0."""
     story.open({0: (0, 10)})
     story.committed((0, 0, 10))
     with story.raw() as connection:
-        connection.execute(
-            "INSERT INTO file SELECT batch_id, 'another.parquet', 1, 'none:00', 10 FROM file"
-        )
         yield connection
 
 
-def slices(*columns: str) -> bytes:
-    return SLICES.format(*(f"'{each}'" for each in columns)).encode()
+def slices(*columns: str | None) -> bytes:
+    return SLICES.format(*(f"'{each}'" if each else "NULL" for each in columns)).encode()
 
 
 def test_slices_of_ascending_partitions_are_entered(
@@ -47,10 +43,19 @@ def test_slices_of_ascending_partitions_are_entered(
     ]
 
 
+def test_a_file_without_rows_holds_no_slice(
+    story: LedgerStory, by_hand: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    by_hand.execute(slices(None, None, None, None, None))
+    assert story.ask("SELECT * FROM file_slice WHERE name = 'another.parquet'") == []
+
+
 @pytest.mark.parametrize(
     "columns",
     [
         ("{}", "{}", "{}", "{}", "{}"),
+        ("{[0,1)}", None, None, None, None),
+        (None, "{0}", "{0}", "{1}", "{0}"),
         ("{[-1,0)}", "{0}", "{0}", "{1}", "{0}"),
         ("{[0,1)}", "{-1}", "{0}", "{2}", "{0}"),
         ("{[0,1)}", "{0}", "{0}", "{1}", "{1}"),
@@ -66,6 +71,8 @@ def test_slices_of_ascending_partitions_are_entered(
     ],
     ids=[
         "of nothing",
+        "only partitions",
+        "of no partitions",
         "no partition",
         "no offset",
         "no rows",
@@ -81,9 +88,9 @@ def test_slices_of_ascending_partitions_are_entered(
     ],
 )
 def test_what_is_no_slice_is_refused(
-    by_hand: psycopg.Connection[tuple[object, ...]], columns: tuple[str, ...]
+    by_hand: psycopg.Connection[tuple[object, ...]], columns: tuple[str | None, ...]
 ) -> None:
-    with pytest.raises(errors.CheckViolation, match="file_slices_are_slices"):
+    with pytest.raises(errors.CheckViolation, match="file_holds_slices"):
         by_hand.execute(slices(*columns))
 
 
@@ -92,4 +99,4 @@ def test_a_fingerprint_is_of_a_slice_that_the_file_has(
 ) -> None:
     with pytest.raises(psycopg.Error, match="holds nothing of partition 1"):
         by_hand.execute(FINGERPRINT.format(1).encode())
-    by_hand.execute((FINGERPRINT.format(0) + " WHERE name <> 'another.parquet'").encode())
+    by_hand.execute(FINGERPRINT.format(0).encode())

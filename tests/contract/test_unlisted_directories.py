@@ -20,6 +20,7 @@ from tallystick.ports.file_store import FileStore
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.local_directory import LocalFileStore
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
@@ -116,7 +117,7 @@ class Scene:
         assert self.found() == set()
 
     def make_due(self) -> None:
-        with psycopg.connect(self.story.dsn, autocommit=True) as hand:
+        with psycopg.connect(self.story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
             hand.execute("UPDATE directory_look SET compared_at = compared_at - interval '2 days'")
 
 

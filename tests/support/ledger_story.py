@@ -27,6 +27,7 @@ from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ledger.postgres import PostgresLedger
+from tests.support.ledger_server import OWNER_ROLE
 
 FEED = FeedName("orders")
 TOPIC = "orders"
@@ -246,8 +247,8 @@ class LedgerStory:
 
     @contextmanager
     def raw(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-        """The database by hand."""
-        connection = psycopg.connect(self.dsn, autocommit=True)
+        """The database by hand, as its owner."""
+        connection = psycopg.connect(self.dsn, user=OWNER_ROLE, autocommit=True)
         try:
             yield connection
         finally:

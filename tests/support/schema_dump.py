@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from sandbox.services.postgres_programs import programs_for
-from tests.support.ledger_server import LedgerServer
+from tests.support.ledger_server import OWNER_ROLE, LedgerServer
 
 SCHEMA: Final = Path(str(files("tallystick.ledger"))) / "schema.sql"
 _HEAD: Final = """\
@@ -47,6 +47,6 @@ if __name__ == "__main__":
     server = LedgerServer()
     try:
         server.start()
-        SCHEMA.write_text(schema_text(server.dsn("ledger_template")))
+        SCHEMA.write_text(schema_text(server.dsn("ledger_template", role=OWNER_ROLE)))
     finally:
         server.stop()

@@ -21,7 +21,7 @@ from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table, to_second
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.finding_part import FindingPart, WaiverState, stored_part
-from tallystick.domain.report.troubles import spans_of, troubles_of
+from tallystick.domain.report.troubles import same_trouble, spans_of, troubles_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import LATEST_END, Waiver, is_same_person
@@ -147,9 +147,7 @@ def _explained(stage: Stage, number: int) -> Answer:
     rule = found.finding.rule
     document = ExplainDocument(
         finding=stored_part(found),
-        finding_numbers=[
-            each.finding_id for each in standing if each.finding.trouble == found.finding.trouble
-        ],
+        finding_numbers=[each.finding_id for each in same_trouble(found, standing)],
         compares=rule.compares,
         not_when=rule.not_when,
         remedy=rule.remedy,

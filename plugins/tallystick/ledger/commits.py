@@ -148,6 +148,7 @@ def _commit_files(transaction: Transaction, manifest: Manifest) -> None:
     batch_id, files = manifest.plan.batch_id, manifest.files
     if not files:
         return
+    slices = [(file.name, each) for file in files for each in file.slices]
     transaction.change(
         "commit_files",
         batch_id=batch_id,
@@ -155,16 +156,11 @@ def _commit_files(transaction: Transaction, manifest: Manifest) -> None:
         lengths=[each.length_bytes for each in files],
         checksums=[each.checksum for each in files],
         record_counts=[each.record_count for each in files],
-    )
-    slices = [(file.name, each) for file in files for each in file.slices]
-    transaction.change(
-        "commit_slices",
-        batch_id=batch_id,
-        names=[name for name, _ in slices],
-        partitions=[each.partition for _, each in slices],
+        slice_names=[name for name, _ in slices],
+        slice_partitions=[each.partition for _, each in slices],
         first_offsets=[each.first_offset for _, each in slices],
-        last_offsets=[each.last_offset for _, each in slices],
-        record_counts=[each.record_count for _, each in slices],
+        spans=[each.last_offset - each.first_offset + 1 for _, each in slices],
+        row_counts=[each.record_count for _, each in slices],
     )
 
 

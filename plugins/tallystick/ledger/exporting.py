@@ -36,7 +36,6 @@ TABLES: Final = (
     "offset_range",
     "tail_anchor",
     "file",
-    "file_slices",
     "hole",
     "folded_holes",
     "replaced_file",

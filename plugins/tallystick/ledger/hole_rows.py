@@ -14,7 +14,11 @@ from tallystick.ledger.connection import Transaction
 # One row never grows beyond this, however many holes a compacted topic has.
 RUNS_PER_PIECE: Final = 10_000
 _KEPT_FOR: Final = timedelta(days=2)
-"""Then until its week is over, so that a row is folded once and not every hour."""
+"""Then until its day is over, so that rows are folded once a day and not every hour."""
+_RUNS_OF_SHORT: Final = 144
+"""A folded row with fewer takes more in: six days of one hole an hour, which is where the server
+compresses a row well, and does not move it out of its page.
+"""
 _LOGS_AT_ONCE: Final = 500
 """The feed's commits wait for as long as that takes: about a second."""
 
@@ -43,6 +47,7 @@ def fold_holes(transaction: Transaction, feed: FeedName) -> int:
         kept=_KEPT_FOR,
         most=_LOGS_AT_ONCE,
         runs_per_piece=RUNS_PER_PIECE,
+        runs_of_short=_RUNS_OF_SHORT,
     )
 
 

@@ -25,7 +25,7 @@ from tallystick.ledger.rows import (
 from tallystick.ports.batches import AttemptRecord, BatchRecord, FileRecord
 
 _BLOCK: Final = 32_768
-"""As `file_slices` counts spans."""
+"""As `file` counts spans."""
 
 
 def batch(transaction: Transaction, batch_id: BatchId) -> BatchStatus:

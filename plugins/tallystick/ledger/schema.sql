@@ -317,9 +317,9 @@ CREATE FUNCTION public.guard_fingerprint() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM file_slices s
-                  WHERE (s.batch_id, s.name) = (NEW.batch_id, NEW.name)
-                    AND s.partitions @> NEW.partition) THEN
+  IF NOT EXISTS (SELECT FROM file f
+                  WHERE (f.batch_id, f.name) = (NEW.batch_id, NEW.name)
+                    AND f.partitions @> NEW.partition) THEN
     RAISE EXCEPTION 'file % of batch % holds nothing of partition %',
       NEW.name, NEW.batch_id, NEW.partition USING ERRCODE = 'TS002';
   END IF;
@@ -1196,14 +1196,43 @@ CREATE TABLE public.file (
     length_bytes bigint NOT NULL,
     checksum text NOT NULL,
     record_count bigint NOT NULL,
+    partitions int4multirange,
+    first_offsets bigint[],
+    span_blocks integer[],
+    span_rests smallint[],
+    hole_counts bigint[],
+    CONSTRAINT file_holds_slices CHECK (((num_nonnulls(partitions, first_offsets, span_blocks, span_rests, hole_counts) = 0) OR public.are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))),
     CONSTRAINT file_length_bytes_check CHECK ((length_bytes >= 0)),
     CONSTRAINT file_name_check CHECK ((name <> ''::text)),
     CONSTRAINT file_record_count_check CHECK ((record_count >= 0))
-);
+)
+WITH (toast_tuple_target='128');
+ALTER TABLE ONLY public.file ALTER COLUMN name SET STORAGE MAIN;
+ALTER TABLE ONLY public.file ALTER COLUMN checksum SET STORAGE MAIN;
+ALTER TABLE ONLY public.file ALTER COLUMN partitions SET STORAGE MAIN;
+ALTER TABLE ONLY public.file ALTER COLUMN first_offsets SET STORAGE MAIN;
+ALTER TABLE ONLY public.file ALTER COLUMN span_blocks SET STORAGE MAIN;
+ALTER TABLE ONLY public.file ALTER COLUMN span_rests SET STORAGE MAIN;
+ALTER TABLE ONLY public.file ALTER COLUMN hole_counts SET STORAGE MAIN;
 
 -- TABLE file, COMMENT
 
-COMMENT ON TABLE public.file IS 'The files of committed batches.';
+COMMENT ON TABLE public.file IS 'The files of committed batches, and what each holds: one array element for each partition, for a row
+for each would be ten times as large. Small numbers leave little when the server compresses them, and
+neighbours among partitions nothing.';
+
+-- COLUMN file.partitions, COMMENT
+
+COMMENT ON COLUMN public.file.partitions IS 'Null, as the other columns behind it, for a file without rows.';
+
+-- COLUMN file.span_rests, COMMENT
+
+COMMENT ON COLUMN public.file.span_rests IS 'How many offsets there are from the first to the last one, both included, beside 32,768 times
+span_blocks: in one array they would take twice as much.';
+
+-- COLUMN file.hole_counts, COMMENT
+
+COMMENT ON COLUMN public.file.hole_counts IS 'How many offsets between them have no row.';
 
 -- file_fingerprint, TABLE
 
@@ -1248,39 +1277,6 @@ CREATE TABLE public.file_retraction (
 
 COMMENT ON TABLE public.file_retraction IS 'Committed files that readers read no more, since this batch holds their offsets.';
 
--- file_slices, TABLE
-
-CREATE TABLE public.file_slices (
-    batch_id text NOT NULL,
-    name text NOT NULL,
-    partitions int4multirange NOT NULL,
-    first_offsets bigint[] NOT NULL,
-    span_blocks integer[] NOT NULL,
-    span_rests smallint[] NOT NULL,
-    hole_counts bigint[] NOT NULL,
-    CONSTRAINT file_slices_are_slices CHECK (public.are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))
-)
-WITH (toast_tuple_target='128');
-ALTER TABLE ONLY public.file_slices ALTER COLUMN partitions SET STORAGE MAIN;
-ALTER TABLE ONLY public.file_slices ALTER COLUMN first_offsets SET STORAGE MAIN;
-ALTER TABLE ONLY public.file_slices ALTER COLUMN span_blocks SET STORAGE MAIN;
-ALTER TABLE ONLY public.file_slices ALTER COLUMN span_rests SET STORAGE MAIN;
-ALTER TABLE ONLY public.file_slices ALTER COLUMN hole_counts SET STORAGE MAIN;
-
--- TABLE file_slices, COMMENT
-
-COMMENT ON TABLE public.file_slices IS 'What a file holds, one array element for each partition: a row for each would be ten times as large.
-Small numbers leave little when the server compresses them, and neighbours among partitions nothing.';
-
--- COLUMN file_slices.span_rests, COMMENT
-
-COMMENT ON COLUMN public.file_slices.span_rests IS 'How many offsets there are from the first to the last one, both included, beside 32,768 times
-span_blocks: in one array they would take twice as much.';
-
--- COLUMN file_slices.hole_counts, COMMENT
-
-COMMENT ON COLUMN public.file_slices.hole_counts IS 'How many offsets between them have no row.';
-
 -- file_slice, VIEW
 
 CREATE VIEW public.file_slice AS
@@ -1290,7 +1286,7 @@ CREATE VIEW public.file_slice AS
     s.first_offset,
     ((s.first_offset + held.span) - 1) AS last_offset,
     (held.span - s.hole_count) AS record_count
-   FROM ((public.file_slices f
+   FROM ((public.file f
      CROSS JOIN LATERAL UNNEST(public.numbers_in(f.partitions), f.first_offsets, f.span_blocks, f.span_rests, f.hole_counts) s(partition, first_offset, span_block, span_rest, hole_count))
      CROSS JOIN LATERAL ( SELECT ((s.span_block * (32768)::bigint) + s.span_rest) AS span) held);
 
@@ -1874,11 +1870,6 @@ ALTER TABLE ONLY public.file
 ALTER TABLE ONLY public.file_retraction
     ADD CONSTRAINT file_retraction_pkey PRIMARY KEY (batch_id, name);
 
--- file_slices file_slices_pkey, CONSTRAINT
-
-ALTER TABLE ONLY public.file_slices
-    ADD CONSTRAINT file_slices_pkey PRIMARY KEY (batch_id, name);
-
 -- finding finding_pkey, CONSTRAINT
 
 ALTER TABLE ONLY public.finding
@@ -2155,10 +2146,6 @@ CREATE TRIGGER file_fingerprint_guard BEFORE INSERT ON public.file_fingerprint F
 
 CREATE TRIGGER file_retraction_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_retraction FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
--- file_slices file_slices_append_only, TRIGGER
-
-CREATE TRIGGER file_slices_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_slices FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
-
 -- finding finding_guard, TRIGGER
 
 CREATE TRIGGER finding_guard BEFORE UPDATE ON public.finding FOR EACH ROW EXECUTE FUNCTION public.guard_finding();
@@ -2333,7 +2320,7 @@ ALTER TABLE ONLY public.file
 -- file_fingerprint file_fingerprint_batch_id_name_fkey, FK CONSTRAINT
 
 ALTER TABLE ONLY public.file_fingerprint
-    ADD CONSTRAINT file_fingerprint_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file_slices(batch_id, name);
+    ADD CONSTRAINT file_fingerprint_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file(batch_id, name);
 
 -- file_retraction file_retraction_batch_id_name_fkey, FK CONSTRAINT
 
@@ -2344,11 +2331,6 @@ ALTER TABLE ONLY public.file_retraction
 
 ALTER TABLE ONLY public.file_retraction
     ADD CONSTRAINT file_retraction_replaced_by_fkey FOREIGN KEY (replaced_by) REFERENCES public.batch(batch_id);
-
--- file_slices file_slices_batch_id_name_fkey, FK CONSTRAINT
-
-ALTER TABLE ONLY public.file_slices
-    ADD CONSTRAINT file_slices_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file(batch_id, name);
 
 -- folded_holes folded_holes_batch_id_fkey, FK CONSTRAINT
 

@@ -9,7 +9,7 @@ from typing import Final
 from tallystick.cli.documents import window_part
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.finding_part import FindingPart, stored_part
-from tallystick.domain.report.troubles import Trouble, troubles_of
+from tallystick.domain.report.troubles import Trouble, same_trouble, troubles_of
 from tallystick.domain.rules.rule import Mending
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import WaiverRequest, is_same_person
@@ -136,8 +136,7 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     if found is None:
         return None
     rule = found.finding.rule
-    standing = ledger.findings(FeedName(found.finding.feed))
-    same = [each for each in standing if each.finding.trouble == found.finding.trouble]
+    same = same_trouble(found, ledger.findings(FeedName(found.finding.feed)))
     others = [
         each.finding_id
         for each in same

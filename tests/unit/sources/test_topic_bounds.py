@@ -12,7 +12,7 @@ from kafka import errors as kafka_errors
 
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.offsets.ranges import TopicPartition
-from tallystick.errors import BrokerUnavailable, SourceRefused, TopicUnknown
+from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused, TopicUnknown
 from tallystick.sources import leader_connections
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.leader_connections import LeaderConnections
@@ -202,13 +202,38 @@ def test_a_broker_without_topic_ids_is_too_old(topics_of: Topics) -> None:
         topics_of(client).bounds("orders")
 
 
+# Numbers of AclOperation: 3 Read, 8 Describe, 10 DescribeConfigs.
+@pytest.mark.parametrize(
+    ("operations", "missing"),
+    [
+        ({8, 10}, "Read on"),
+        ({3, 8}, "DescribeConfigs on"),
+        ({8}, "Read and DescribeConfigs on"),
+    ],
+)
+def test_a_right_that_only_spark_would_miss_is_told_before_it(
+    topics_of: Topics, operations: set[int], missing: str
+) -> None:
+    client = ScriptedClient(metadata=[led([0], operations=operations)])
+    with pytest.raises(RightMissing, match=f"one:9092: its user has no right {missing} topic"):
+        topics_of(client).bounds("orders")
+
+
+@pytest.mark.parametrize("operations", [{3, 8, 10}, set(), None])
+def test_a_broker_that_says_nothing_of_rights_is_believed(
+    topics_of: Topics, operations: set[int] | None
+) -> None:
+    client = ScriptedClient(metadata=[led(range(3), operations=operations)], offsets=[MIDDLING])
+    assert topics_of(client).bounds("orders")[1] == EVERYWHERE
+
+
 def test_a_missing_right_is_final(topics_of: Topics) -> None:
     client = ScriptedClient(
         metadata=[led([], code=DENIED), WHOLE], configs=[configs(code=DENIED), configs()]
     )
-    with pytest.raises(SourceRefused, match="Kafka refused metadata of topic 'orders'"):
+    with pytest.raises(RightMissing, match=r"metadata of topic 'orders' at .* no right Read"):
         topics_of(client).bounds("orders")
-    with pytest.raises(SourceRefused, match="Kafka refused configuration of topic 'orders'"):
+    with pytest.raises(RightMissing, match=r"of topic 'orders' at .* no right DescribeConfigs"):
         topics_of(client).policy("orders")
     assert len(client.sent) == 2
 

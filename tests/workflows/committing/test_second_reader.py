@@ -34,6 +34,7 @@ from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker, ScriptedReader
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept
@@ -98,7 +99,7 @@ def recorded(story: Story) -> list[tuple[Any, ...]]:
 
 
 def samples(story: Story) -> list[dict[str, Any]]:
-    with psycopg.connect(story.dsn) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as hand:
         rows = hand.execute(
             "SELECT sample, is_clean, is_complete FROM batch_check WHERE level = 'L4'"
             " ORDER BY check_id"

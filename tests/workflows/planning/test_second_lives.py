@@ -16,6 +16,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.scripted_broker import Kind, MinuteByMinute
 from tests.support.story import FEED, Story
 
@@ -42,7 +43,7 @@ def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
 
 
 def by_hand(story: Story, *statements: str) -> None:
-    with psycopg.connect(story.dsn) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as hand:
         for each in statements:
             hand.execute(each.encode())
 

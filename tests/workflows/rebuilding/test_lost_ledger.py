@@ -21,6 +21,7 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.effects import Countdown, Crash
 from tests.support.landed_feed import assert_same, directories, land
 from tests.support.ledger_account import account_of
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.repaired import repaired
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story
@@ -68,7 +69,7 @@ def test_a_ledger_that_gives_out_longer_ids_misses_no_manifest(
     """A ledger of many feeds: its ids are no more those of the manifests."""
     land(story)
     after = lose(story)
-    with psycopg.connect(after.dsn) as connection:
+    with psycopg.connect(after.dsn, user=OWNER_ROLE) as connection:
         connection.execute("ALTER SEQUENCE generation_generation_id_seq RESTART WITH 123456")
     assert rebuild(after.services()).is_whole
     assert reconcile(after.services()).findings == ()

@@ -20,6 +20,7 @@ from tallystick.ports.evidence import SettledRanges
 from tallystick.workflows.reconciling import reporting
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("test")
@@ -41,14 +42,14 @@ def files(story: Story) -> list[Path]:
 
 
 def committed_ranges(story: Story) -> int:
-    with psycopg.connect(story.dsn) as connection:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as connection:
         rows = connection.execute("SELECT FROM offset_range WHERE state = 'committed'")
         return len(rows.fetchall())
 
 
 def until_somebody_waits(story: Story) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
-    with psycopg.connect(story.dsn, autocommit=True) as connection:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as connection:
         while time.monotonic() < deadline:
             row = connection.execute(WAITING).fetchone()
             if row and row[0]:

@@ -17,6 +17,7 @@ from tallystick.workflows.reconciling import offsets_check
 from tallystick.workflows.reconciling.offsets_check import look_at_offsets
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.local_directory import LocalFileStore
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
@@ -42,7 +43,7 @@ def rewrite(story: Story, change: Callable[[pa.Table], pa.Table]) -> None:
     """The landed file with other rows, under the very same length as far as the ledger knows."""
     [file] = (story.directory / "landing" / FEED).rglob("*.parquet")
     pq.write_table(change(pq.read_table(file, partitioning=None)), file)
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE file DISABLE TRIGGER file_append_only")
         hand.execute("UPDATE file SET length_bytes = %s", [file.stat().st_size])
 
@@ -88,7 +89,7 @@ def test_a_clean_batch_is_read_once_until_it_is_due(
     monkeypatch.setattr(LocalFileStore, "read_back", read_back)
     assert told(story) == set()
     assert asked == []
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE batch_check DISABLE TRIGGER batch_check_append_only")
         hand.execute("UPDATE batch_check SET checked_at = checked_at - interval '8 days'")
     assert told(story) == set()

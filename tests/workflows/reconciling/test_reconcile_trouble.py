@@ -25,6 +25,7 @@ from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.local_directory import LocalFileStore
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
@@ -67,7 +68,7 @@ def told(findings: Iterable[Finding]) -> set[tuple[object, ...]]:
 def an_hour_and_more_goes_by(story: Story) -> None:
     """Everything in the ledger is 61 minutes older."""
     older = "- interval '61 minutes'"
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE batch DISABLE TRIGGER batch_guard")
         hand.execute(
             f"UPDATE batch SET planned_at = planned_at {older},"
@@ -213,7 +214,7 @@ def test_a_new_generation_ends_the_alarm_of_a_stopped_one(story: Story) -> None:
     land_feed(story.services(), None, OWNER)
     story.broker.logs[0].cut(6)
     land_feed(story.services(), None, OWNER)
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute(
             "INSERT INTO generation (feed, topic, partition, cluster_id, topic_id, ordinal,"
             " first_offset, frontier, last_seen_until, opening_reason)"
@@ -306,7 +307,7 @@ def test_a_directory_in_the_way_of_a_batch_is_no_loss_of_it(story: Story) -> Non
     target.rename(staging / "data")
     target.mkdir()
     (target / "foreign.parquet").write_bytes(b"x")
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE batch DISABLE TRIGGER USER")
         hand.execute("UPDATE batch SET state = 'committed', published_at = NULL")
         hand.execute("ALTER TABLE batch ENABLE TRIGGER USER")

@@ -22,6 +22,7 @@ from tallystick.workflows.reconciling import reporting
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
 from tests.support.effects import Countdown, Crash
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
@@ -190,7 +191,7 @@ def test_a_waived_finding_is_waived_everywhere(feed: Feed) -> None:
     for each in sorted((feed.story.directory / "landing" / FEED).rglob("batch=*")):
         shutil.rmtree(each)
     assert feed.report().complete_up_to is None
-    with psycopg.connect(feed.story.dsn, autocommit=True) as hand:
+    with psycopg.connect(feed.story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("UPDATE finding SET state = 'waived'")
         hand.execute(
             "INSERT INTO waiver (finding_id, evidence_sha256, reason, asked_by, approved_by,"
@@ -292,7 +293,7 @@ def test_a_report_without_its_ledger_is_an_error_that_names_the_step(feed: Feed)
 def test_a_range_that_somebody_has_deleted_is_missed(feed: Feed) -> None:
     feed.produce(10, 5)
     feed.land()
-    with psycopg.connect(feed.story.dsn, autocommit=True) as hand:
+    with psycopg.connect(feed.story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE offset_range DISABLE TRIGGER USER")
         hand.execute("DELETE FROM offset_range WHERE offsets @> 0::bigint")
 

@@ -24,6 +24,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.scrubbing import ScrubReport, scrub
 from tallystick.workflows.services import Services
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
@@ -101,7 +102,7 @@ class Runner:
 
 
 def a_week_goes_by(story: Story) -> None:
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE batch_check DISABLE TRIGGER batch_check_append_only")
         hand.execute("UPDATE batch_check SET checked_at = checked_at - interval '8 days'")
         hand.execute("ALTER TABLE batch_check ENABLE TRIGGER batch_check_append_only")
@@ -299,7 +300,7 @@ def test_a_file_that_a_repair_retracts_meanwhile_is_no_finding(story: Story) -> 
     rewrite(damaged, lambda table: table.take([0]))
 
     def repaired() -> None:
-        with psycopg.connect(story.dsn, autocommit=True) as hand:
+        with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
             hand.execute(
                 "INSERT INTO file_retraction (batch_id, name, replaced_by)"
                 " SELECT batch_id, name, batch_id FROM file WHERE name = %s",

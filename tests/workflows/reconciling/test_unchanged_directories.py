@@ -18,6 +18,7 @@ from tallystick.errors import StorageUnavailable
 from tallystick.ports.scrubs import TakenSample
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.local_directory import LocalFileStore
 from tests.support.meanwhile import Meanwhile
 from tests.support.repaired import repaired
@@ -62,7 +63,7 @@ def files(story: Story) -> list[Path]:
 
 
 def make_older(story: Story, by: timedelta) -> None:
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("UPDATE directory_look SET compared_at = compared_at - %s::interval", [by])
 
 
@@ -133,7 +134,7 @@ def test_a_manifest_of_other_bytes_is_found_at_once(story: Story) -> None:
 
 def test_a_changed_record_of_the_ledger_is_compared_at_once(story: Story) -> None:
     looked(story)
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE file DISABLE TRIGGER file_append_only")
         hand.execute(
             "UPDATE file SET checksum = 'sha256:00' WHERE name = %s", [files(story)[0].name]
@@ -247,7 +248,7 @@ def test_a_look_counts_from_when_it_began(story: Story) -> None:
         services.store, lambda: begun.append(services.ledger.clock()), method="checksum"
     )
     reconcile(replace(services, store=store))  # type: ignore[arg-type]
-    with psycopg.connect(story.dsn) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as hand:
         rows = hand.execute("SELECT compared_at FROM directory_look").fetchall()
     assert len(rows) == 3
     assert max(at for (at,) in rows) < begun[0]
@@ -265,7 +266,7 @@ def test_a_report_says_since_when_each_batch_was_looked_at(story: Story) -> None
     make_older(story, timedelta(hours=5))
     services = replace(story.services(), clock=Today())
     document = report_of(services, reconcile(services))
-    with psycopg.connect(story.dsn) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as hand:
         oldest = hand.execute("SELECT min(compared_at) FROM directory_look").fetchone()
     assert {each.checked_at["L2"] for each in document.partitions} == set(oldest or ())
 

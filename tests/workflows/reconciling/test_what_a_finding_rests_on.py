@@ -23,6 +23,7 @@ from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.scrubbing import scrub
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.refusals import refuse
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
@@ -71,7 +72,7 @@ def swap_values(file: Path) -> None:
 
 
 def a_week_goes_by(story: Story) -> None:
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE batch_check DISABLE TRIGGER batch_check_append_only")
         hand.execute("UPDATE batch_check SET checked_at = checked_at - interval '8 days'")
 
@@ -163,13 +164,13 @@ def test_the_sentence_on_record_is_what_the_last_look_saw(story: Story) -> None:
 
 
 def checks(story: Story) -> list[tuple[Any, ...]]:
-    with psycopg.connect(story.dsn) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as hand:
         rows = hand.execute("SELECT level::text, is_clean FROM batch_check ORDER BY check_id")
         return [row for row in rows.fetchall() if row[0] != "L4"]
 
 
 def fingerprints(story: Story) -> int:
-    with psycopg.connect(story.dsn) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as hand:
         [[count]] = hand.execute("SELECT count(*) FROM file_fingerprint").fetchall()
         return int(count)
 
@@ -199,7 +200,7 @@ def test_no_look_calls_a_batch_clean_of_which_something_stands(story: Story, lev
     accept_all(story)
     for _ in range(2):
         assert [each.level for each in look(story, level).findings] == [Level.L2]
-    with psycopg.connect(story.dsn) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as hand:
         rows = hand.execute("SELECT is_clean, sample FROM batch_check ORDER BY check_id").fetchall()
     after_the_commit = [clean for clean, sample in rows if not sample or sample["turn"] > 0]
     assert after_the_commit
@@ -232,7 +233,7 @@ def test_rows_that_differ_in_a_file_as_it_was_committed_prove_one_witness_wrong(
     story: Story,
 ) -> None:
     look(story, Level.L3)
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE file_fingerprint DISABLE TRIGGER USER")
         hand.execute("UPDATE file_fingerprint SET hash_sums = ARRAY[1, 2, 3, 4]")
     a_week_goes_by(story)

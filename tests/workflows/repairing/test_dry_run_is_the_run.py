@@ -27,6 +27,7 @@ from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import RepairReport, dry_repair, repair_feed
 from tallystick.workflows.services import Services
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.scripted_broker import Kind, MinuteByMinute, ScriptedSpark
 from tests.support.story import FEED, Story, a_landed_story
 from tests.workflows.repairing.test_repairing_overlaps import _FORGET, _REMEMBER
@@ -52,7 +53,7 @@ def files(story: Story) -> list[Path]:
 
 def share_offsets(story: Story) -> None:
     """Partition 0 is landed once more, past a schema that somebody has switched off."""
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         for each in _FORGET:
             hand.execute(each)  # type: ignore[call-overload]
         land_feed(story.services(), None, OTHER)

@@ -13,6 +13,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story
 
@@ -54,7 +55,7 @@ def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
 
 
 def by_hand(story: Story, statements: tuple[str, ...]) -> None:
-    with psycopg.connect(story.dsn, autocommit=True) as hand:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         for each in statements:
             hand.execute(each)  # type: ignore[call-overload]
 

@@ -14,6 +14,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of, store_report
 from tallystick.workflows.repairing.repair import repair_feed
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 
@@ -42,7 +43,7 @@ def fold(story: Story) -> None:
 
 
 def ranges(story: Story, state: str) -> list[tuple[int, int, int, int]]:
-    with psycopg.connect(story.dsn) as connection:
+    with psycopg.connect(story.dsn, user=OWNER_ROLE) as connection:
         return [tuple(row) for row in connection.execute(_RANGES.encode(), [state])]
 
 
@@ -101,7 +102,10 @@ def test_what_was_retracted_never_changes_afterwards(story: Story, offsets: str)
     lose(story, 10)
     repaired(story)
     before = ranges(story, "retracted")
-    with psycopg.connect(story.dsn) as connection, pytest.raises(psycopg.Error, match="retracted"):
+    with (
+        psycopg.connect(story.dsn, user=OWNER_ROLE) as connection,
+        pytest.raises(psycopg.Error, match="retracted"),
+    ):
         connection.execute(
             "UPDATE offset_range SET offsets = %s, record_count = 2, hole_count = 0"
             " WHERE state = 'retracted'",

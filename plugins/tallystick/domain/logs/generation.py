@@ -92,8 +92,8 @@ def unlisted_in(
     return frozenset(
         partition
         for partition, account in generations.items()
-        if account.state is not GenerationState.CLOSED
-        and snapshot.is_of(account)
-        and partition not in snapshot.partitions
+        if partition not in snapshot.partitions
         and partition not in snapshot.leaderless
+        and account.state is not GenerationState.CLOSED
+        and snapshot.is_of(account)
     )

@@ -96,6 +96,11 @@ def troubles_among(
     return troubles_of(finding_part(each, stored.get(each.key)) for each in found)
 
 
+def same_trouble(found: StoredFinding, standing: Iterable[StoredFinding]) -> list[StoredFinding]:
+    """Those of the standing findings that are the same trouble, itself while it stands."""
+    return [each for each in standing if each.finding.trouble == found.finding.trouble]
+
+
 def named_findings(numbers: Sequence[int]) -> str:
     """The findings of these numbers, which ascend.
 

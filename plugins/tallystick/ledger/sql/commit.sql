@@ -111,25 +111,23 @@ INSERT INTO file_retraction (batch_id, name, replaced_by)
 SELECT old_batch_id, name, batch_id FROM replaced_file WHERE batch_id = :batch_id;
 
 -- name: commit_files
--- The batch's files are the ledger's from here on.
-INSERT INTO file (batch_id, name, length_bytes, checksum, record_count)
-SELECT :batch_id, name, length_bytes, checksum, record_count
+-- The batch's files are the ledger's from here on, with what each holds of each partition.
+INSERT INTO file (batch_id, name, length_bytes, checksum, record_count,
+                  partitions, first_offsets, span_blocks, span_rests, hole_counts)
+SELECT :batch_id, name, length_bytes, checksum, record_count,
+       partitions, first_offsets, span_blocks, span_rests, hole_counts
   FROM unnest(:names::text[], :lengths::bigint[], :checksums::text[], :record_counts::bigint[])
-       AS landed(name, length_bytes, checksum, record_count);
-
--- name: commit_slices
--- What each file holds of each partition.
-INSERT INTO file_slices
-  (batch_id, name, partitions, first_offsets, span_blocks, span_rests, hole_counts)
-SELECT :batch_id, name, range_agg(int4range(partition, partition + 1)),
-       array_agg(first_offset ORDER BY partition),
-       array_agg((last_offset - first_offset + 1) / 32768 ORDER BY partition),
-       array_agg((last_offset - first_offset + 1) % 32768 ORDER BY partition),
-       array_agg(last_offset - first_offset + 1 - record_count ORDER BY partition)
-  FROM unnest(:names::text[], :partitions::integer[], :first_offsets::bigint[],
-              :last_offsets::bigint[], :record_counts::bigint[])
-       AS landed(name, partition, first_offset, last_offset, record_count)
- GROUP BY name;
+       AS landed(name, length_bytes, checksum, record_count)
+  LEFT JOIN (
+       SELECT name, range_agg(int4range(partition, partition + 1)) AS partitions,
+              array_agg(first_offset ORDER BY partition) AS first_offsets,
+              array_agg((span / 32768)::integer ORDER BY partition) AS span_blocks,
+              array_agg((span % 32768)::smallint ORDER BY partition) AS span_rests,
+              array_agg(span - row_count ORDER BY partition) AS hole_counts
+         FROM unnest(:slice_names::text[], :slice_partitions::integer[], :first_offsets::bigint[],
+                     :spans::bigint[], :row_counts::bigint[])
+              AS slice(name, partition, first_offset, span, row_count)
+        GROUP BY name) held USING (name);
 
 -- name: commit_holes
 -- Offsets without a visible record, by cause, in pieces.

@@ -64,14 +64,8 @@ SELECT row_to_json(t)::text AS line FROM tail_anchor t JOIN generation g USING (
  ORDER BY generation_id;
 
 -- name: export_file
--- Files, in the order in which their batches were committed.
+-- Files and what they hold, in the order in which their batches were committed.
 SELECT row_to_json(t)::text AS line FROM file t JOIN batch b USING (batch_id)
- WHERE :feed::text IS NULL OR b.feed = :feed
- ORDER BY b.commit_number, t.name COLLATE "C";
-
--- name: export_file_slices
--- What each file holds of each partition, in the same order.
-SELECT row_to_json(t)::text AS line FROM file_slices t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
  ORDER BY b.commit_number, t.name COLLATE "C";
 

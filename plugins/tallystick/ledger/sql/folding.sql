@@ -31,18 +31,19 @@ SELECT generation_id, run_offsets, 'committed', sum(record_count), sum(hole_coun
   FROM folded GROUP BY generation_id, run_offsets;
 
 -- name: fold_holes
--- Replace the holes of batches that were committed before this calendar week, and longer ago than
--- holes are kept, by one row for each log and class, or a few where there are many; no more than so
--- many logs and classes at once. What each batch had stands in its proof. A batch keeps those of a
--- partition of which it has no row: the second reader finds them by these. A batch of which a repair
--- has taken something keeps all: its proof names holes that are another's by now.
+-- Replace the holes of batches that were committed before today, and longer ago than holes are kept,
+-- by one row for each log and class, or a few where there are many; no more than so many logs and
+-- classes at once. The newest such row takes them in while it is short. What each batch had stands in
+-- its proof. A batch keeps those of a partition of which it has no row: the second reader finds them
+-- by these. A batch of which a repair has taken something keeps all: its proof names holes that are
+-- another's by now.
 WITH old AS (
-       SELECT h.batch_id, h.generation_id, h.class, h.position, h.runs
+       SELECT h.ctid AS place, h.generation_id, h.class, h.runs
          FROM batch b JOIN hole h USING (batch_id) JOIN generation g USING (generation_id)
         WHERE b.feed = :feed AND b.state = 'published'
-          AND EXISTS (SELECT FROM file_slices held
+          AND EXISTS (SELECT FROM file held
                        WHERE held.batch_id = b.batch_id AND held.partitions @> g.partition)
-          AND b.committed_at < date_trunc('week', clock_timestamp() - :kept::interval)
+          AND b.committed_at < date_trunc('day', clock_timestamp() - :kept::interval, 'UTC')
           AND h.retracted_by IS NULL
           AND NOT EXISTS (SELECT FROM file_retraction gone WHERE gone.batch_id = b.batch_id)
           AND NOT EXISTS (SELECT FROM hole gone
@@ -50,19 +51,28 @@ WITH old AS (
      chosen AS (
        SELECT generation_id, class FROM old GROUP BY generation_id, class HAVING count(*) > 1
         ORDER BY count(*) DESC, generation_id, class LIMIT :most),
+     short AS (
+       SELECT newest.*
+         FROM chosen
+        CROSS JOIN LATERAL (
+              SELECT h.ctid AS place, h.generation_id, h.class, h.runs FROM hole h
+               WHERE h.batch_id IS NULL AND h.generation_id = chosen.generation_id
+                 AND h.class = chosen.class AND h.retracted_by IS NULL
+               ORDER BY lower(h.reach) DESC LIMIT 1) newest
+        WHERE (SELECT count(*) FROM unnest(newest.runs)) < :runs_of_short),
      placed AS (
-       SELECT old.*, sum(n.runs) OVER (PARTITION BY generation_id, class ORDER BY lower(old.runs))
-                     / :runs_per_piece AS piece
-         FROM old JOIN chosen USING (generation_id, class)
-        CROSS JOIN LATERAL (SELECT count(*)::integer AS runs FROM unnest(old.runs)) n),
+       SELECT taken.*, sum(n.runs) OVER (PARTITION BY generation_id, class ORDER BY lower(taken.runs))
+                       / :runs_per_piece AS piece
+         FROM (SELECT old.* FROM old JOIN chosen USING (generation_id, class)
+                UNION ALL SELECT * FROM short) taken
+        CROSS JOIN LATERAL (SELECT count(*)::integer AS runs FROM unnest(taken.runs)) n),
      gone AS (
-       DELETE FROM hole h USING placed p
-        WHERE (h.batch_id, h.generation_id, h.class, h.position)
-            = (p.batch_id, p.generation_id, p.class, p.position)
+       DELETE FROM hole h USING placed p WHERE h.ctid = p.place
     RETURNING h.batch_id, h.generation_id, h.class, p.piece, h.runs, h.hole_count),
      counted AS (
        INSERT INTO folded_holes AS f (batch_id, class, hole_count)
-       SELECT batch_id, class, sum(hole_count) FROM gone GROUP BY batch_id, class
+       SELECT batch_id, class, sum(hole_count) FROM gone
+        WHERE batch_id IS NOT NULL GROUP BY batch_id, class
            ON CONFLICT (batch_id, class) DO UPDATE SET hole_count = f.hole_count + excluded.hole_count)
 INSERT INTO hole (generation_id, class, position, runs, hole_count)
 SELECT generation_id, class, 0, range_agg(runs), sum(hole_count)

@@ -35,7 +35,7 @@ SELECT gone.batch_id, gone.name, gone.replaced_by
 -- name: batches_holding
 -- Batches with a file that holds one of these offsets.
 SELECT DISTINCT b.batch_id
-  FROM batch b JOIN file_slices held USING (batch_id) JOIN file_slice s USING (batch_id, name)
+  FROM batch b JOIN file held USING (batch_id) JOIN file_slice s USING (batch_id, name)
  WHERE b.feed = :feed AND b.ordinal = :ordinal AND held.partitions @> :partition::integer
    AND s.partition = :partition AND s.first_offset < :until_offset AND s.last_offset >= :from_offset
  ORDER BY b.batch_id;

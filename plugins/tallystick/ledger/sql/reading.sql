@@ -201,9 +201,9 @@ UPDATE attempt SET swept_at = clock_timestamp()
 -- name: files
 -- All committed files of the feed but the retracted ones, in the order of commit, then by name.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, f.name, f.length_bytes, f.checksum,
-       numbers_in(held.partitions) AS partitions, held.first_offsets,
-       held.span_blocks, held.span_rests, held.hole_counts
-  FROM batch b JOIN file f USING (batch_id) LEFT JOIN file_slices held USING (batch_id, name)
+       numbers_in(f.partitions) AS partitions, f.first_offsets, f.span_blocks, f.span_rests,
+       f.hole_counts
+  FROM batch b JOIN file f USING (batch_id)
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
    AND NOT EXISTS (SELECT FROM file_retraction gone
                     WHERE gone.batch_id = f.batch_id AND gone.name = f.name)

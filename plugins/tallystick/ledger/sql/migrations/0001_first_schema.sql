@@ -783,18 +783,6 @@ CREATE CONSTRAINT TRIGGER batch_claims_settled AFTER UPDATE ON batch
 
 -- What was landed ------------------------------------------------------------------------------
 
-CREATE TABLE file (
-  batch_id     text NOT NULL REFERENCES batch,
-  name         text NOT NULL CHECK (name <> ''),
-  length_bytes bigint NOT NULL CHECK (length_bytes >= 0),
-  checksum     text NOT NULL,
-  record_count bigint NOT NULL CHECK (record_count >= 0),
-  PRIMARY KEY (batch_id, name)
-);
-COMMENT ON TABLE file IS 'The files of committed batches.';
-CREATE TRIGGER file_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file
-  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-
 CREATE FUNCTION numbers_in(ranges int4multirange) RETURNS integer[] LANGUAGE sql IMMUTABLE AS $$
   SELECT array_agg(number ORDER BY number)
     FROM unnest(ranges) AS r, generate_series(lower(r), upper(r) - 1) AS number
@@ -815,42 +803,50 @@ $$;
 COMMENT ON FUNCTION are_slices(int4multirange, bigint[], integer[], smallint[], bigint[]) IS
   'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
 
-CREATE TABLE file_slices (
-  batch_id      text NOT NULL,
-  name          text NOT NULL,
-  partitions    int4multirange NOT NULL,
-  first_offsets bigint[] NOT NULL,
-  span_blocks   integer[] NOT NULL,
-  span_rests    smallint[] NOT NULL,
-  hole_counts   bigint[] NOT NULL,
+CREATE TABLE file (
+  batch_id      text NOT NULL REFERENCES batch,
+  name          text NOT NULL CHECK (name <> ''),
+  length_bytes  bigint NOT NULL CHECK (length_bytes >= 0),
+  checksum      text NOT NULL,
+  record_count  bigint NOT NULL CHECK (record_count >= 0),
+  partitions    int4multirange,
+  first_offsets bigint[],
+  span_blocks   integer[],
+  span_rests    smallint[],
+  hole_counts   bigint[],
   PRIMARY KEY (batch_id, name),
-  FOREIGN KEY (batch_id, name) REFERENCES file (batch_id, name),
-  CONSTRAINT file_slices_are_slices
-    CHECK (are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))
+  CONSTRAINT file_holds_slices
+    CHECK (num_nonnulls(partitions, first_offsets, span_blocks, span_rests, hole_counts) = 0
+           OR are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))
 );
 -- The server compresses a row of more than two kilobytes, column by column, until it has fewer: here
--- until all columns are compressed, and none of them is moved out of the row.
-ALTER TABLE file_slices
+-- until all columns are compressed, and none of them is moved out of the row. A name or a checksum
+-- that is moved out takes twice as much.
+ALTER TABLE file
   SET (toast_tuple_target = 128),
+  ALTER name SET STORAGE MAIN,
+  ALTER checksum SET STORAGE MAIN,
   ALTER partitions SET STORAGE MAIN,
   ALTER first_offsets SET STORAGE MAIN,
   ALTER span_blocks SET STORAGE MAIN,
   ALTER span_rests SET STORAGE MAIN,
   ALTER hole_counts SET STORAGE MAIN;
-COMMENT ON TABLE file_slices IS
-  'What a file holds, one array element for each partition: a row for each would be ten times as large.
-Small numbers leave little when the server compresses them, and neighbours among partitions nothing.';
-COMMENT ON COLUMN file_slices.span_rests IS
+COMMENT ON TABLE file IS
+  'The files of committed batches, and what each holds: one array element for each partition, for a row
+for each would be ten times as large. Small numbers leave little when the server compresses them, and
+neighbours among partitions nothing.';
+COMMENT ON COLUMN file.partitions IS 'Null, as the other columns behind it, for a file without rows.';
+COMMENT ON COLUMN file.span_rests IS
   'How many offsets there are from the first to the last one, both included, beside 32,768 times
 span_blocks: in one array they would take twice as much.';
-COMMENT ON COLUMN file_slices.hole_counts IS 'How many offsets between them have no row.';
-CREATE TRIGGER file_slices_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file_slices
+COMMENT ON COLUMN file.hole_counts IS 'How many offsets between them have no row.';
+CREATE TRIGGER file_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE VIEW file_slice AS
 SELECT f.batch_id, f.name, s.partition, s.first_offset, s.first_offset + held.span - 1 AS last_offset,
        held.span - s.hole_count AS record_count
-  FROM file_slices f
+  FROM file f
  CROSS JOIN LATERAL unnest(numbers_in(f.partitions), f.first_offsets, f.span_blocks, f.span_rests,
                            f.hole_counts)
        AS s(partition, first_offset, span_block, span_rest, hole_count)
@@ -1232,7 +1228,7 @@ CREATE TABLE file_fingerprint (
   hash_sums    numeric[] NOT NULL CHECK (cardinality(hash_sums) = 4),
   taken_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (batch_id, name, partition, hash_version),
-  FOREIGN KEY (batch_id, name) REFERENCES file_slices (batch_id, name)
+  FOREIGN KEY (batch_id, name) REFERENCES file (batch_id, name)
 );
 COMMENT ON TABLE file_fingerprint IS
   'The content of one slice as the first full read found it: every later one must say the same. Of
@@ -1242,9 +1238,9 @@ COMMENT ON COLUMN file_fingerprint.hash_sums IS
   'Sums of the four 32-bit quarters of a 128-bit hash over all columns, for each row.';
 CREATE FUNCTION guard_fingerprint() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM file_slices s
-                  WHERE (s.batch_id, s.name) = (NEW.batch_id, NEW.name)
-                    AND s.partitions @> NEW.partition) THEN
+  IF NOT EXISTS (SELECT FROM file f
+                  WHERE (f.batch_id, f.name) = (NEW.batch_id, NEW.name)
+                    AND f.partitions @> NEW.partition) THEN
     RAISE EXCEPTION 'file % of batch % holds nothing of partition %',
       NEW.name, NEW.batch_id, NEW.partition USING ERRCODE = 'TS002';
   END IF;
