@@ -99,8 +99,8 @@ def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
 
 def _in_chromium(dsn: str, times: int) -> dict[str, float]:
     """Seconds until a feed's page begins to come, and until it is open: in Airflow, by a viewer."""
-    from tests.orchestration.browser_place import PASSWORDS, api_server, show_dags
-    from tests.orchestration.conftest import airflow_environment
+    from tests.orchestration.browser_place import PASSWORDS, api_server
+    from tests.orchestration.conftest import airflow_environment, show_dags
 
     with airflow_environment():
         from airflow.utils.db import initdb

@@ -9,12 +9,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sandbox.clusters.known import CLUSTER_NAMES
 from sandbox.entry.console import SetupFailed
 from sandbox.errors import SandboxError, WrongUse
 from sandbox.stack import GROUPS, Sandbox
 
 INTERRUPTED = 130
 TABLE_WIDTH = 500
+_CLUSTERS = ", ".join(CLUSTER_NAMES)
 app = typer.Typer(
     name="sandbox",
     no_args_is_help=True,
@@ -32,15 +34,20 @@ def up(
     only: Annotated[
         str | None, typer.Option(help=f"Start less: a comma-separated list of {', '.join(GROUPS)}.")
     ] = None,
+    beside: Annotated[
+        str,
+        typer.Option("--with", help=f"Start more: a comma-separated list of {_CLUSTERS}."),
+    ] = "",
 ) -> None:
     """Start everything that does not run yet, and wait until it is ready."""
     sandbox = Sandbox()
-    groups = (
-        [name.strip() for name in only.split(",") if name.strip()] if only is not None else None
-    )
     try:
         with narrator.status("starting services"):
-            sandbox.up(groups, report=narrator.print)
+            sandbox.up(
+                None if only is None else _names(only),
+                beside=_names(beside),
+                report=narrator.print,
+            )
     except KeyboardInterrupt:
         narrator.print(
             "Interrupted. What was started keeps running. Next: ./tallystick sandbox up, or down."
@@ -89,11 +96,17 @@ def main() -> None:
         raise SystemExit(failure.exit_code) from failure
 
 
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def _print_table(sandbox: Sandbox) -> bool:
     """Show every service; True if all that were asked for are ready."""
     table = Table("service", "state", "address", "memory limit", "pid", "log", box=None)
     all_ready = bool(sandbox.wanted)
     for group, services in sandbox.groups.items():
+        if group in CLUSTER_NAMES and group not in sandbox.wanted:
+            continue  # most people never ask for one
         for service in services:
             lack = service.missing() if service.is_running else "not running"
             all_ready = all_ready and (lack is None or group not in sandbox.wanted)

@@ -10,10 +10,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock
 
+from sandbox.clusters.cluster import Cluster
+from sandbox.clusters.known import CLUSTER_NAMES, CLUSTERS
 from sandbox.connections import SPARK_MASTER, airflow_connections, client_variables
 from sandbox.entry.class_archive import ensure_class_archive
 from sandbox.entry.jars import ensure_jars
@@ -65,7 +68,8 @@ class Sandbox:
         self.hdfs = Hdfs(self.home)
         self.postgres = Postgres(self.home)
         self.spark_connect = SparkConnect(self.home, SPARK_MASTER)
-        self.airflow = Airflow(self.home, self.postgres, lambda: airflow_connections(self))
+        self.clusters = {each.name: each(self.home) for each in CLUSTERS}
+        self.airflow = Airflow(self.home, self.postgres, self._connections)
 
     @property
     def groups(self) -> dict[str, Sequence[Service]]:
@@ -76,6 +80,7 @@ class Sandbox:
             "postgres": [self.postgres],
             "airflow": self.airflow.services,
             "spark-connect": [self.spark_connect],
+            **{name: cluster.services for name, cluster in self.clusters.items()},
         }
 
     @property
@@ -88,13 +93,20 @@ class Sandbox:
         """The groups that were asked for since the last ``down``."""
         return list(self.home.state.fact("wanted", []))
 
-    def up(self, only: Iterable[str] | None = None, *, report: Report = lambda text: None) -> None:
-        """Start the named groups (all by default) and return when each is really ready.
+    def up(
+        self,
+        only: Iterable[str] | None = None,
+        *,
+        beside: Iterable[str] = (),
+        report: Report = lambda text: None,
+    ) -> None:
+        """Start the named groups and return when each is really ready.
 
-        What runs already is left alone; Airflow brings PostgreSQL along. Raises SandboxError when
-        a service does not come up; the others stay up.
+        ``only`` names all that is to be started, by default the usual groups; ``beside`` names what
+        comes beside them, so clusters. What runs already is left alone; Airflow brings PostgreSQL
+        along. Raises SandboxError when a service does not come up; the others stay up.
         """
-        wanted = _checked(only)
+        wanted = _checked([*(GROUPS if only is None else only), *beside])
         with FileLock(self.directory / "lock"):
             self.home.state.replace("wanted", sorted({*self.wanted, *wanted}))
             self.home.interrupted.clear()
@@ -104,7 +116,7 @@ class Sandbox:
                     ensure_class_archive()
                 self._start_together(wanted, report)
             finally:
-                self.home.ports.release(*USUAL_PORTS)
+                self.home.ports.release(*self._port_names)
                 self._write_connections()
 
     def down(self, *, purge: bool = False) -> int:
@@ -156,12 +168,22 @@ class Sandbox:
             settings=FAST_FAILOVER if settings is None else settings,
         )
 
+    @property
+    def _wanted_clusters(self) -> list[Cluster]:
+        return [self.clusters[name] for name in self.wanted if name in self.clusters]
+
+    @property
+    def _port_names(self) -> list[str]:
+        """The ports of all that a sandbox always has, and of the clusters that were asked for."""
+        added = [name for cluster in self._wanted_clusters for name in cluster.port_names]
+        return [*USUAL_PORTS, *added]
+
     def _choose_ports(self, report: Report) -> None:
         """Choose the ports of all services before any starts: some need another's address."""
         running = {
             name for service in self.services if service.is_running for name in service.port_names
         }
-        self.home.ports.claim(*(name for name in USUAL_PORTS if name not in running))
+        self.home.ports.claim(*(name for name in self._port_names if name not in running))
         for moved in self.home.ports.moved:
             report(moved)
         self.home.ports.moved.clear()
@@ -174,6 +196,7 @@ class Sandbox:
                 report, with_airflow="airflow" in wanted
             ),
             "spark-connect": self._start_spark_connect,
+            **{name: partial(self._start_cluster, each) for name, each in self.clusters.items()},
         }
         failures = []
         with ThreadPoolExecutor() as pool:
@@ -203,6 +226,10 @@ class Sandbox:
     def _start_spark_connect(self, report: Report) -> None:
         with _timed("Spark Connect", report):
             self.spark_connect.start()
+
+    def _start_cluster(self, cluster: Cluster, report: Report) -> None:
+        with _timed(cluster.title, report):
+            cluster.start()
 
     def _start_hdfs(self, report: Report) -> None:
         with _timed("HDFS", report):
@@ -235,6 +262,13 @@ class Sandbox:
         if done.returncode != 0:
             raise ServiceFailed("the ledger", "could not be migrated", log)
 
+    def _connections(self) -> dict[str, str]:
+        """Airflow's connections to all that was asked for. Values contain passwords."""
+        found = airflow_connections(self)
+        for cluster in self._wanted_clusters:
+            found |= cluster.connections()
+        return found
+
     def _purge(self) -> None:
         """Delete what services wrote, and nothing else: other things lie beside it."""
         for service in self.services:
@@ -244,7 +278,7 @@ class Sandbox:
         (self.directory / "state.json").unlink(missing_ok=True)
 
     def _write_connections(self) -> None:
-        found = {**client_variables(self), **airflow_connections(self)}
+        found = {**client_variables(self), **self._connections()}
         write_private(connections_file(self.directory), json.dumps(found, indent=1, sort_keys=True))
 
 
@@ -263,15 +297,13 @@ def _timed(what: str, report: Report) -> Iterator[None]:
     report(f"{what} is ready ({time.monotonic() - began:.1f} s)")
 
 
-def _checked(only: Iterable[str] | None) -> list[str]:
-    if only is None:
-        return list(GROUPS)
-    wanted = list(only)
-    unknown = [name for name in wanted if name not in GROUPS]
+def _checked(wanted: list[str]) -> list[str]:
+    known = (*GROUPS, *CLUSTER_NAMES)
+    unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         raise WrongUse(
-            f"no such service: {', '.join(unknown) or '(none named)'}. Known: {', '.join(GROUPS)}"
+            f"no such service: {', '.join(unknown) or '(none named)'}. Known: {', '.join(known)}"
         )
     if "airflow" in wanted:
         wanted.append("postgres")
-    return [name for name in GROUPS if name in wanted]
+    return [name for name in known if name in wanted]

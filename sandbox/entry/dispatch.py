@@ -17,11 +17,20 @@ from sandbox.entry.console import SetupFailed, say
 from sandbox.entry.environment import ensure_environment
 from sandbox.entry.jars import SERVICES, ensure_jars
 from sandbox.entry.layout import JARS, ROOT, VENV, connections_file, state_dir
-from sandbox.entry.system import ensure_chromium, ensure_java, java_home
+from sandbox.entry.system import (
+    ensure_chromium,
+    ensure_java,
+    ensure_kerberos,
+    ensure_pooler,
+    ensure_postgres,
+    java_home,
+)
 
-_KINDS: Final = ("unit", "trouble", "installed", "all")
+_KINDS: Final = ("unit", "trouble", "clusters", "installed", "all")
 # Services that are killed, frozen and cut off, and every anomaly made: minutes. Only on request.
 _TROUBLE: Final = ("tests/trouble", "tests/detector")
+# TLS, Kerberos, YARN, a standby: services that a sandbox has on request. Only on request, too.
+_CLUSTERS: Final = "tests/clusters"
 # An environment for each release of Airflow: minutes, and a package index. Only on request.
 _INSTALLED: Final = "tests/installed"
 # The folders whose tests need no service.
@@ -82,7 +91,7 @@ def _require_tests(arguments: Sequence[str]) -> None:
     if first in _KINDS or first.startswith("-") or (ROOT / first.partition("::")[0]).exists():
         return
     raise SetupFailed(
-        f"there are no tests {first!r}; accepted: unit, trouble, installed, all, a path such as"
+        f"there are no tests {first!r}; accepted: {', '.join(_KINDS)}, a path such as"
         " tests/unit/cli, and options of pytest. Next: ./tallystick test unit"
     )
 
@@ -101,11 +110,17 @@ def _test(python: str, arguments: list[str]) -> int:
         ensure_chromium()
         for service in SERVICES:
             ensure_jars(service)
+    if which == "clusters":  # once, and not by each worker
+        ensure_kerberos()
+        ensure_postgres()
+        ensure_pooler()
     match which:
         case "unit":
             steps.append([python, "-m", "pytest", *UNIT_TESTS, *spread, *arguments])
         case "trouble":
             steps.append([python, "-m", "pytest", *_TROUBLE, *spread, *arguments])
+        case "clusters":
+            steps.append([python, "-m", "pytest", _CLUSTERS, *spread, *arguments])
         case "installed":
             steps.append([python, "-m", "pytest", _INSTALLED, *arguments])
         case _:
@@ -115,7 +130,7 @@ def _test(python: str, arguments: list[str]) -> int:
                 [str(tool / "mypy")],
                 [str(tool / "lint-imports")],
             ]
-            apart = [f"--ignore={each}" for each in (*_TROUBLE, _INSTALLED)]
+            apart = [f"--ignore={each}" for each in (*_TROUBLE, _CLUSTERS, _INSTALLED)]
             chosen = arguments or [*spread, *apart]
             steps.append([python, "-m", "pytest", *chosen])
     for step in steps:

@@ -6,6 +6,7 @@ is repeated.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import shutil
@@ -13,8 +14,14 @@ import sys
 from pathlib import Path
 
 from sandbox.entry.console import SetupFailed, only_one, run, say, tail_of
-from sandbox.entry.layout import REQUIREMENTS, SETUP_LOCK, SETUP_LOG, VENV
-from sandbox.entry.system import install_venv_module
+from sandbox.entry.layout import (
+    KERBEROS_REQUIREMENTS,
+    REQUIREMENTS,
+    SETUP_LOCK,
+    SETUP_LOG,
+    VENV,
+)
+from sandbox.entry.system import ensure_kerberos, install_venv_module
 
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "tallystick-stamp.txt"
@@ -28,6 +35,25 @@ def ensure_environment() -> Path:
             if not _is_current(wanted):
                 _make(wanted)
     return PYTHON
+
+
+def ensure_kerberos_library() -> None:
+    """Return when this environment can speak Kerberos: it is compiled the first time, in a minute.
+
+    Not part of requirements.txt, for it needs Kerberos' headers and a compiler.
+    """
+    ensure_kerberos()
+    with only_one(SETUP_LOCK, meanwhile="waiting for another tallystick that sets up here"):
+        if importlib.util.find_spec("requests_gssapi") is not None:
+            return
+        say("compiling Python's Kerberos library (about a minute)")
+        argv = [sys.executable, "-m", "uv", "pip", "install", "-q", "--require-hashes"]
+        argv += ["--python", sys.executable, "-r", str(KERBEROS_REQUIREMENTS)]
+        if not run(argv, log=SETUP_LOG, env=registry_environment()):
+            raise SetupFailed(
+                f"Python's Kerberos library could not be compiled:\n{tail_of(SETUP_LOG)}"
+            )
+        importlib.invalidate_caches()
 
 
 def _stamp() -> str:

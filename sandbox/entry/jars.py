@@ -17,7 +17,7 @@ from sandbox.entry.console import SetupFailed, only_one, run, say, tail_of
 from sandbox.entry.layout import FETCHED, JARS, POMS, SETUP_LOG
 from sandbox.entry.system import ensure_java, ensure_maven
 
-SERVICES = ("kafka", "hdfs", "spark-kafka")
+SERVICES = ("kafka", "hdfs", "spark-kafka", "yarn")
 POM_NAMESPACE = "{http://maven.apache.org/POM/4.0.0}"
 STAMP = "pom.sha256"
 

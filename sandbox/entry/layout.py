@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 REQUIREMENTS = ROOT / "requirements.txt"
+KERBEROS_REQUIREMENTS = ROOT / "requirements-kerberos.txt"
 POMS = ROOT / "sandbox" / "poms"
 SPARK_LOGGING = ROOT / "sandbox" / "spark" / "log4j2.properties"
 

@@ -1,17 +1,26 @@
-"""Java 17, Maven, Chromium: found, or installed where that is allowed, or asked for in words."""
+"""Programs of the system: found, or installed where that is allowed, or asked for in words."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from sandbox.entry.console import SetupFailed, run, say, tail_of
 from sandbox.entry.layout import SETUP_LOG
 
 JAVA_MAJOR = "17"
+POSTGRES_MAJOR = 15
+POSTGRES_HOME = Path("/usr/lib/postgresql")
+POSTGRES_SETTINGS = Path("/etc/postgresql-common/createcluster.conf")
+_KERBEROS_PROGRAMS = ("krb5kdc", "kadmin.local", "kinit", "krb5-config", "gcc")
+KERBEROS_PACKAGES = (
+    "krb5-kdc", "krb5-admin-server", "krb5-user", "libkrb5-dev", "gcc", "python3-dev",
+)  # fmt: skip
 JAVA_PACKAGE = f"openjdk-{JAVA_MAJOR}-jre-headless"
+_Found = TypeVar("_Found")
 
 
 def java_home() -> Path | None:
@@ -21,43 +30,69 @@ def java_home() -> Path | None:
 
 def ensure_java() -> Path:
     """The home of a Java 17, installed by apt if it was missing and may be installed."""
-    home = java_home()
-    if home is None:
-        _install([JAVA_PACKAGE], what=f"Java {JAVA_MAJOR}")
-        home = java_home()
-    if home is None:
-        raise SetupFailed(
-            f"Java {JAVA_MAJOR} is missing. Next: install it "
-            f"(Debian, Ubuntu: apt-get install {JAVA_PACKAGE}) or set JAVA_HOME to one."
-        )
-    return home
+    return _ensured(
+        java_home, [JAVA_PACKAGE], what=f"Java {JAVA_MAJOR}", otherwise=" or set JAVA_HOME to one"
+    )
 
 
 def ensure_maven() -> str:
     """The path of ``mvn``, installed by apt if it was missing and may be installed."""
-    found = shutil.which("mvn")
-    if found is None:
-        _install(["maven"], what="Maven")
-        found = shutil.which("mvn")
-    if found is None:
-        raise SetupFailed(
-            "Maven (mvn) is missing. Next: install it (Debian, Ubuntu: apt-get install maven)."
-        )
-    return found
+    return _ensured(lambda: shutil.which("mvn"), ["maven"], what="Maven")
 
 
 def ensure_chromium() -> str:
     """The path of a Chromium, installed by apt if it was missing and may be installed."""
-    found = _chromium()
+    return _ensured(
+        _chromium,
+        ["chromium"],
+        what="Chromium, for the tests in a browser",
+        otherwise=", so that `chromium` is on PATH",
+    )
+
+
+def ensure_postgres() -> Path:
+    """The directory of a PostgreSQL's programs with TLS, installed by apt if it was missing.
+
+    No server is made or started by the installation.
+    """
+    if _postgres() is None and os.geteuid() == 0 and not POSTGRES_SETTINGS.exists():
+        POSTGRES_SETTINGS.parent.mkdir(exist_ok=True)
+        POSTGRES_SETTINGS.write_text("create_main_cluster = false\n")
+    return _ensured(_postgres, ["postgresql"], what=f"PostgreSQL {POSTGRES_MAJOR} or newer")
+
+
+def ensure_pooler() -> str:
+    """The path of ``pgbouncer``, installed by apt if it was missing and may be installed."""
+    what = "PgBouncer, for the tests of the ledger"
+    return _ensured(lambda: shutil.which("pgbouncer"), ["pgbouncer"], what=what)
+
+
+def ensure_kerberos() -> None:
+    """Return with Kerberos' servers, clients and headers, installed by apt where that may be."""
+    _ensured(_kerberos, KERBEROS_PACKAGES, what=f"Kerberos ({', '.join(_KERBEROS_PROGRAMS)})")
+
+
+def _ensured(
+    find: Callable[[], _Found | None], packages: Sequence[str], *, what: str, otherwise: str = ""
+) -> _Found:
+    """What is found, once the packages are installed if need be; raises SetupFailed."""
+    found = find()
     if found is None:
-        _install(["chromium"], what="Chromium, for the tests in a browser")
-        found = _chromium()
+        _install(packages, what=what)
+        found = find()
     if found is None:
+        by_apt = f"apt-get install {' '.join(packages)}"
         raise SetupFailed(
-            "Chromium is missing: tests open pages in it. Next: install it "
-            "(Debian: apt-get install chromium), so that `chromium` is on PATH."
+            f"{what} is missing. Next: install it (Debian, Ubuntu: {by_apt}){otherwise}."
         )
     return found
+
+
+def _kerberos() -> str | None:
+    """Where its KDC lies; None while one of the programs is missing."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
+    found = [shutil.which(name, path=path) for name in _KERBEROS_PROGRAMS]
+    return found[0] if all(found) else None
 
 
 def _chromium() -> str | None:
@@ -93,7 +128,16 @@ def _major_of(home: Path) -> str | None:
     return None
 
 
-def _install(packages: list[str], *, what: str) -> None:
+def _postgres() -> Path | None:
+    """The newest that the distribution has installed, unless it is too old."""
+    homes = [each for each in POSTGRES_HOME.glob("*/bin/postgres") if each.parts[-3].isdecimal()]
+    newest = max(homes, key=lambda each: int(each.parts[-3]), default=None)
+    if newest is None or int(newest.parts[-3]) < POSTGRES_MAJOR:
+        return None
+    return newest.parent
+
+
+def _install(packages: Sequence[str], *, what: str) -> None:
     apt = shutil.which("apt-get")
     by_hand = f"Next: apt-get install {' '.join(packages)} (Debian, Ubuntu), or the like of it."
     if apt is None or os.geteuid() != 0:
@@ -104,7 +148,8 @@ def _install(packages: list[str], *, what: str) -> None:
     say(f"installing {what} by apt-get ({', '.join(packages)})")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     run([apt, "update", "-q"], log=SETUP_LOG, env=env)  # a stale index may still serve
-    if not run(
-        [apt, "install", "-y", "-q", "--no-install-recommends", *packages], log=SETUP_LOG, env=env
-    ):
+    argv = [apt, "install", "-y", "-q", "--no-install-recommends"]
+    argv += ["-o", "Dpkg::Options::=--force-confold"]  # a setting that is there stays
+    argv += ["-o", "DPkg::Lock::Timeout=600"]  # somebody else may be installing
+    if not run([*argv, *packages], log=SETUP_LOG, env=env):
         raise SetupFailed(f"apt-get could not install {what}. {by_hand}\n{tail_of(SETUP_LOG)}")

@@ -1,4 +1,7 @@
-"""HDFS: one NameNode, one DataNode, WebHDFS on."""
+"""HDFS: one NameNode, one DataNode, WebHDFS on.
+
+A sandbox may have several: each a family of these daemons, with a name and settings of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -40,10 +44,79 @@ log4j.logger.BlockStateChange=WARN
 """
 
 
+def _plain_send(method: str, url: str, query: Mapping[str, str]) -> httpx.Response:
+    return httpx.request(
+        method,
+        url,
+        params=query,
+        timeout=ANSWER_SECONDS,
+        trust_env=False,
+        follow_redirects=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The daemons of one HDFS: what they are called, where they lie, how they are secured."""
+
+    home: Home
+    name: str = "hdfs"
+    """Also their folder's, below the state directory."""
+    host: str = HOST
+    scheme: str = "http"
+    core_site: Callable[[], Mapping[str, str]] = dict
+    """What their settings have beside the usual ones, or in their place."""
+    hdfs_site: Callable[[], Mapping[str, str]] = dict
+    prepare: Callable[[Path], None] = lambda conf: None
+    """Makes what the settings name, in the folder of the configuration or elsewhere."""
+    java_options: Sequence[str] = ()
+    send: Callable[[str, str, Mapping[str, str]], httpx.Response] = _plain_send
+    """Makes a request of a daemon (method, URL, query) as its superuser."""
+
+    def named(self, name: str) -> str:
+        """What a service or port of this name is called in the sandbox."""
+        return name if self.name == "hdfs" else f"{self.name}-{name}"
+
+    def at(self, name: str) -> str:
+        """Host and port."""
+        return f"{self.host}:{self.home.ports[self.named(name)]}"
+
+    @property
+    def conf(self) -> Path:
+        """The folder of the configuration, for daemons and clients."""
+        return self.home.folder(self.name, "conf")
+
+    @property
+    def storage(self) -> Path:
+        """Where the daemons keep their data.
+
+        A DataNode takes its directory's URL for a format string: a space, a percent sign or an
+        umlaut kills it. Such state directories get their HDFS data elsewhere.
+        """
+        if re.fullmatch(r"[A-Za-z0-9._/-]+", str(self.home.directory)):
+            return self.home.directory / self.name / "storage"
+        return self.home.outside(self.name)
+
+    def bean(self, at: str, name: str) -> dict[str, Any] | None:
+        """A bean of a daemon's JMX page; None if it does not answer or has none such."""
+        try:
+            url = f"{self.scheme}://{at}/jmx"
+            answer = self.send("GET", url, {"qry": f"Hadoop:service={name}"})
+            beans = answer.raise_for_status().json()["beans"]
+        except (httpx.HTTPError, ValueError, KeyError):
+            return None
+        return beans[0] if beans else None
+
+
 class HdfsDaemon(Service):
-    """A NameNode or DataNode: a JVM on the configuration that both share."""
+    """A NameNode or DataNode: a JVM on the configuration that its family shares."""
 
     main: str
+
+    def __init__(self, family: Family, name: str, *, port_names: Sequence[str]) -> None:
+        names = [family.named(each) for each in port_names]
+        super().__init__(family.home, family.named(name), port_names=names)
+        self.family = family
 
     @property
     @override
@@ -56,35 +129,38 @@ class HdfsDaemon(Service):
 
     @override
     def prepare(self) -> None:
-        conf = self.home.folder("hdfs", "conf")
-        (conf / "core-site.xml").write_text(_xml(self._core_site()))
-        (conf / "hdfs-site.xml").write_text(_xml(self._hdfs_site()))
+        conf = self.family.conf
+        (conf / "core-site.xml").write_text(site_xml(self._core_site()))
+        (conf / "hdfs-site.xml").write_text(site_xml(self._hdfs_site()))
         (conf / "log4j.properties").write_text(LOGGING)
-        for application in ("hdfs", "datanode"):  # the web pages, which the jars lack
-            self.home.folder("hdfs", "www", "webapps", application)
+        for application in ("hdfs", "datanode", "journal"):  # the web pages, which the jars lack
+            self.home.folder(self.family.name, "www", "webapps", application)
+        self.family.prepare(conf)
 
     def _java(self, *arguments: str) -> list[str]:
-        root = self.home.folder("hdfs")
-        classpath = [root / "www", root / "conf", ensure_jars("hdfs") / "*"]
-        return java(HEAP, *OPENS, classpath=classpath, main=self.main, arguments=arguments)
+        www = self.home.folder(self.family.name, "www")
+        classpath = [www, self.family.conf, ensure_jars("hdfs") / "*"]
+        options = (HEAP, *OPENS, *self.family.java_options)
+        return java(*options, classpath=classpath, main=self.main, arguments=arguments)
 
     def _core_site(self) -> dict[str, str]:
         return {
-            "fs.defaultFS": f"hdfs://{HOST}:{self.home.ports['namenode']}",
-            "hadoop.tmp.dir": str(storage_of(self.home) / "tmp"),
+            "fs.defaultFS": f"hdfs://{self.family.at('namenode')}",
+            "hadoop.tmp.dir": str(self.family.storage / "tmp"),
+            **self.family.core_site(),
         }
 
     def _hdfs_site(self) -> dict[str, str]:
-        ports = self.home.ports
+        family = self.family
         return {
             "dfs.replication": "1",
-            "dfs.namenode.name.dir": (storage_of(self.home) / "name").as_uri(),
-            "dfs.datanode.data.dir": (storage_of(self.home) / "data").as_uri(),
-            "dfs.namenode.http-address": f"{HOST}:{ports['namenode-http']}",
-            "dfs.datanode.address": f"{HOST}:{ports['datanode']}",
-            "dfs.datanode.http.address": f"{HOST}:{ports['datanode-http']}",
-            "dfs.datanode.ipc.address": f"{HOST}:{ports['datanode-ipc']}",
-            "dfs.datanode.hostname": HOST,
+            "dfs.namenode.name.dir": (family.storage / "name").as_uri(),
+            "dfs.datanode.data.dir": (family.storage / "data").as_uri(),
+            f"dfs.namenode.{family.scheme}-address": family.at("namenode-http"),
+            "dfs.datanode.address": family.at("datanode"),
+            f"dfs.datanode.{family.scheme}.address": family.at("datanode-http"),
+            "dfs.datanode.ipc.address": family.at("datanode-ipc"),
+            "dfs.datanode.hostname": family.host,
             "dfs.permissions.superusergroup": grp.getgrgid(os.getgid()).gr_name,
             "dfs.namenode.safemode.extension": "0",
             "dfs.namenode.safemode.min.datanodes": "1",
@@ -96,6 +172,7 @@ class HdfsDaemon(Service):
             # Read by the DataNode when it writes for WebHDFS: closing a small file waits this long
             # if the block's report isn't in yet, by default 400 ms in every second case.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
+            **family.hdfs_site(),
         }
 
 
@@ -104,34 +181,53 @@ class NameNode(HdfsDaemon):
 
     main = f"{SERVER}.namenode.NameNode"
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, family: Family, own_name: str = "namenode") -> None:
         # The DataNode's ports belong to the configuration that both share: whoever comes first
         # chooses them.
-        super().__init__(home, "namenode", port_names=("namenode", "namenode-http"))
+        super().__init__(family, own_name, port_names=(own_name, f"{own_name}-http"))
+        self._own_name = own_name
+        self.metadata = family.storage / own_name.replace("namenode", "name")
 
     @property
     @override
     def address(self) -> str:
-        return f"hdfs://{HOST}:{self.home.ports['namenode']}"
+        return f"hdfs://{self.family.at('namenode')}"
+
+    @override
+    def command(self) -> list[str]:
+        return self._java(*self._who())
+
+    def _who(self) -> Sequence[str]:
+        """What tells it from another NameNode with the same configuration."""
+        return ()
 
     @property
     def web_url(self) -> str:
         """WebHDFS and JMX."""
-        return f"http://{HOST}:{self.home.ports['namenode-http']}"
+        return f"{self.family.scheme}://{self.web_at}"
+
+    @property
+    def web_at(self) -> str:
+        """Host and port of its pages."""
+        return self.family.at(f"{self._own_name}-http")
 
     @override
     def prepare(self) -> None:
         super().prepare()
-        storage = storage_of(self.home)
-        formatted = storage / "formatted"
+        make_private(self.family.storage)
+        formatted = self.family.storage / self._own_name.replace("namenode", "formatted")
         if formatted.exists():
             return
-        make_private(storage)
-        for leftover in ("name", "data"):  # of a format that was killed
-            shutil.rmtree(storage / leftover, ignore_errors=True)
+        for leftover in (self.metadata, self.family.storage / "data"):  # of one that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
+        self.format()
+        formatted.touch()
+
+    def format(self) -> None:
+        """Make its metadata, of a file system without files."""
         with self.log.open("ab") as out:
             done = subprocess.run(
-                self._java("-format", "-nonInteractive"),
+                self._java(*self._who(), "-format", "-nonInteractive"),
                 cwd=self.folder,
                 stdout=out,
                 stderr=out,
@@ -139,12 +235,12 @@ class NameNode(HdfsDaemon):
             )
         if done.returncode != 0:
             raise ServiceFailed(self.name, "could not format its storage", self.log)
-        formatted.touch()
 
     @override
     def purge(self) -> None:
         super().purge()
-        shutil.rmtree(storage_of(self.home), ignore_errors=True)
+        shutil.rmtree(self.family.storage, ignore_errors=True)
+        shutil.rmtree(self.home.directory / self.family.name, ignore_errors=True)
 
     @override
     def missing(self) -> str | None:
@@ -163,7 +259,7 @@ class NameNode(HdfsDaemon):
 
     def jmx(self, bean: str) -> dict[str, Any] | None:
         """A bean of its JMX page; None if it does not answer or has none such."""
-        return _jmx(self.web_url, f"Hadoop:service=NameNode,name={bean}")
+        return self.family.bean(self.web_at, f"NameNode,name={bean}")
 
 
 class DataNode(HdfsDaemon):
@@ -171,39 +267,29 @@ class DataNode(HdfsDaemon):
 
     main = f"{SERVER}.datanode.DataNode"
 
-    def __init__(self, home: Home, namenode: NameNode) -> None:
-        super().__init__(home, "datanode", port_names=("datanode", "datanode-http", "datanode-ipc"))
+    def __init__(self, family: Family, namenode: Callable[[], NameNode]) -> None:
+        """`namenode`: the one to ask, at the time when it is asked."""
+        names = ("datanode", "datanode-http", "datanode-ipc")
+        super().__init__(family, "datanode", port_names=names)
         self._namenode = namenode
 
     @property
     @override
     def address(self) -> str:
-        return f"{HOST}:{self.home.ports['datanode']}"
+        return self.family.at("datanode")
 
     @override
     def missing(self) -> str | None:
-        url = f"http://{HOST}:{self.home.ports['datanode-http']}"
-        mine = _jmx(url, "Hadoop:service=DataNode,name=DataNodeInfo")
+        mine = self.family.bean(self.family.at("datanode-http"), "DataNode,name=DataNodeInfo")
         if mine is None:
             return "it does not answer"
         # The attribute appears only when the DataNode has begun to look for its NameNode.
         actors = json.loads(mine.get("BPServiceActorInfo", "[]"))
         if not actors or any(actor["ActorState"] != "RUNNING" for actor in actors):
             return "it is not registered with the NameNode"
-        if not self._namenode.live_datanodes():
+        if not self._namenode().live_datanodes():
             return "the NameNode counts no live DataNode"
-        return "the NameNode is in safe mode" if self._namenode.in_safe_mode() else None
-
-
-def storage_of(home: Home) -> Path:
-    """Where both daemons keep their data.
-
-    A DataNode takes its directory's URL for a format string: a space, a percent sign or an umlaut
-    kills it. Such state directories get their HDFS data elsewhere.
-    """
-    if re.fullmatch(r"[A-Za-z0-9._/-]+", str(home.directory)):
-        return home.directory / "hdfs" / "storage"
-    return home.outside("hdfs")
+        return "the NameNode is in safe mode" if self._namenode().in_safe_mode() else None
 
 
 class Hdfs:
@@ -211,8 +297,9 @@ class Hdfs:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.namenode = NameNode(home)
-        self.datanode = DataNode(home, self.namenode)
+        family = Family(home)
+        self.namenode = NameNode(family)
+        self.datanode = DataNode(family, lambda: self.namenode)
         self.services: Sequence[Service] = (self.namenode, self.datanode)
 
     def start(self) -> None:
@@ -235,18 +322,8 @@ class Hdfs:
         self.namenode.kill()
 
 
-def _jmx(url: str, bean: str) -> dict[str, Any] | None:
-    try:
-        answer = httpx.get(
-            f"{url}/jmx", params={"qry": bean}, timeout=ANSWER_SECONDS, trust_env=False
-        )
-        beans = answer.raise_for_status().json()["beans"]
-    except (httpx.HTTPError, ValueError, KeyError):
-        return None
-    return beans[0] if beans else None
-
-
-def _xml(properties: dict[str, str]) -> str:
+def site_xml(properties: Mapping[str, str]) -> str:
+    """Hadoop's configuration file of these properties."""
     lines = [
         f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
         for name, value in properties.items()

@@ -72,6 +72,9 @@ appender.console.layout.pattern = %d %p %c{1}: %m%n
 class KafkaNode(Service):
     """One Kafka process: broker, controller or both."""
 
+    cluster_id_fact = "kafka_cluster_id"
+    """Under what the state remembers the id; a second cluster of one sandbox has its own."""
+
     def __init__(
         self,
         home: Home,
@@ -100,6 +103,11 @@ class KafkaNode(Service):
     def memory(self) -> str:
         return HEAP
 
+    @property
+    def cluster_id(self) -> str:
+        """16 random bytes in URL-safe base 64, as Kafka's own tool makes them."""
+        return str(self.home.state.once(self.cluster_id_fact, _random_id()))
+
     @override
     def prepare(self) -> None:
         (self.folder / "server.properties").write_text(
@@ -125,7 +133,7 @@ class KafkaNode(Service):
             found = client.list_topics(timeout=ANSWER_SECONDS)
         except KafkaException as failure:
             return f"it gives no metadata ({failure.args[0]})"
-        if found.cluster_id != cluster_id(self.home):
+        if found.cluster_id != self.cluster_id:
             return "another cluster answers on its port"
         return None if self.node_id in found.brokers else "it is not registered with the controller"
 
@@ -155,7 +163,7 @@ class KafkaNode(Service):
             [
                 "format",
                 "-t",
-                cluster_id(self.home),
+                self.cluster_id,
                 "-c",
                 "server.properties",
                 "--ignore-formatted",
@@ -248,11 +256,6 @@ class KafkaCluster:
         """Stop the brokers, then the controller."""
         for node in reversed(self.nodes):
             node.stop()
-
-
-def cluster_id(home: Home) -> str:
-    """The cluster id: 16 random bytes in URL-safe base 64, as Kafka's own tool makes them."""
-    return str(home.state.once("kafka_cluster_id", _random_id()))
 
 
 def _random_id() -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -49,13 +50,13 @@ class Postgres(Service):
 
     stop_signal = signal.SIGINT  # fast shutdown: disconnects clients
 
-    def __init__(self, home: Home) -> None:
-        super().__init__(home, "postgres", port_names=("postgres",))
+    def __init__(self, home: Home, name: str = "postgres") -> None:
+        super().__init__(home, name, port_names=(name,))
 
     @property
     @override
     def address(self) -> str:
-        return f"{HOST}:{self.home.ports['postgres']}"
+        return f"{HOST}:{self.home.ports[self.name]}"
 
     @property
     @override
@@ -70,7 +71,7 @@ class Postgres(Service):
     @property
     @override
     def folder(self) -> Path:
-        return self._area
+        return self.area
 
     def password(self, role: str) -> str:
         """The password of a role."""
@@ -90,38 +91,44 @@ class Postgres(Service):
     def prepare(self) -> None:
         if self.run_as is not None:
             ensure_user(self.run_as)
-        make_private(self._area)
-        self._give(self._area)
-        if not (self._data / "PG_VERSION").exists():
-            self._initialise()
+        make_private(self.area)
+        self.give(self.area)
+        if not (self.data / "PG_VERSION").exists():
+            self.initialise()
         self._clear_stale_lock()
 
     @override
     def command(self) -> list[str]:
-        settings = {**SETTINGS, "port": str(self.home.ports["postgres"])}
+        settings = {**self.settings, "port": str(self.home.ports[self.name])}
         options = [
             option for name, value in settings.items() for option in ("-c", f"{name}={value}")
         ]
-        return [self._program("postgres"), "-D", str(self._data), *options]
+        return [self.program("postgres"), "-D", str(self.data), *options]
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What the server is told beside its port."""
+        return SETTINGS
 
     @override
     def missing(self) -> str | None:
         try:
-            self._connect().close()
+            self.connect().close()
         except psycopg.OperationalError as failure:
             return f"it does not answer ({str(failure).strip()})"
         return None
 
     @override
     def provision(self) -> None:
-        with self._connect() as admin:
+        with self.connect() as admin:
             for name in DATABASES:
-                self._provide(admin, name)
+                self.provide(admin, name)
 
-    def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
+    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        """A session of the superuser."""
         return psycopg.connect(self.admin_dsn, connect_timeout=CONNECT_SECONDS, autocommit=True)
 
-    def _provide(self, admin: psycopg.Connection[tuple[object, ...]], name: str) -> None:
+    def provide(self, admin: psycopg.Connection[tuple[object, ...]], name: str) -> None:
         """See that the role and its database exist, closed to other roles."""
         identifier = sql.Identifier(name)
         role = admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone()
@@ -134,15 +141,15 @@ class Postgres(Service):
         # PUBLIC may connect to every database, so each role could enter the other's.
         admin.execute(sql.SQL("REVOKE CONNECT ON DATABASE {} FROM PUBLIC").format(identifier))
 
-    def _initialise(self) -> None:
+    def initialise(self) -> None:
         """Make the data directory beside its place and rename it, so that it is whole or absent."""
-        fresh, password_file = self._area / "fresh", self._area / "password"
+        fresh, password_file = self.area / "fresh", self.area / "password"
         shutil.rmtree(fresh, ignore_errors=True)
         password_file.touch(mode=0o600)
-        self._give(password_file)
+        self.give(password_file)
         password_file.write_text(self.password(SUPERUSER))
         argv = [
-            self._program("initdb"),
+            self.program("initdb"),
             "-D",
             str(fresh),
             "-U",
@@ -154,7 +161,7 @@ class Postgres(Service):
             with self.log.open("ab") as out:
                 done = subprocess.run(
                     argv,
-                    cwd=self._area,
+                    cwd=self.area,
                     stdout=out,
                     stderr=out,
                     check=False,
@@ -166,7 +173,7 @@ class Postgres(Service):
             password_file.unlink()
         if done.returncode != 0:
             raise ServiceFailed(self.name, "could not initialise its data directory", self.log)
-        fresh.rename(self._data)
+        fresh.rename(self.data)
 
     def _clear_stale_lock(self) -> None:
         """Remove the lock file of a server that is gone.
@@ -174,29 +181,32 @@ class Postgres(Service):
         After a reboot its process number may be somebody else's, and PostgreSQL would refuse to
         start.
         """
-        lock = self._data / "postmaster.pid"
+        lock = self.data / "postmaster.pid"
         if not lock.exists():
             return
         for process in psutil.process_iter(["cwd"]):
-            if process.info["cwd"] == str(self._data):
+            if process.info["cwd"] == str(self.data):
                 return
         lock.unlink(missing_ok=True)
 
     @property
-    def _data(self) -> Path:
-        return self._area / "data"
+    def data(self) -> Path:
+        """The directory of its data."""
+        return self.area / "data"
 
     @cached_property
-    def _area(self) -> Path:
+    def area(self) -> Path:
         """The directory of the data, where the user that the server runs as can reach it."""
         inside = self.home.directory / self.name
         if self.run_as is None or may_be_entered(self.home.directory):
             return inside
         return self.home.outside(self.name)
 
-    def _give(self, path: Path) -> None:
+    def give(self, path: Path) -> None:
+        """Make it the server's own."""
         if self.run_as is not None:
             shutil.chown(path, self.run_as, self.run_as)
 
-    def _program(self, name: str) -> str:
-        return str(programs_for(self.run_as, copies=self._area) / name)
+    def program(self, name: str) -> str:
+        """The path of one of PostgreSQL's programs."""
+        return str(programs_for(self.run_as, copies=self.area) / name)

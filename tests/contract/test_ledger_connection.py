@@ -6,11 +6,13 @@ import pickle
 import socket
 import threading
 import traceback
+from datetime import timedelta
 
 import pytest
 
 from tallystick.errors import (
     ConfigurationError,
+    LedgerAccessRefused,
     LedgerError,
     LedgerRefused,
     LedgerUnavailable,
@@ -54,8 +56,10 @@ def test_a_ledger_that_does_not_answer_is_unavailable(closed_port: int) -> None:
 
 def test_a_wrong_password_is_not_shown(ledger_server: LedgerServer, ledger_database: str) -> None:
     dsn = f"postgresql://tallystick:{SECRET}@127.0.0.1:{ledger_server.port}/{ledger_database}"
-    with pytest.raises(LedgerUnavailable, match="password authentication failed") as caught:
+    with pytest.raises(LedgerAccessRefused, match="password authentication failed") as caught:
         PostgresLedger(dsn).accounts(FEED)
+    assert not caught.value.retry
+    assert "connection ledger_default" in str(caught.value)
     assert SECRET not in everything_said(caught.value)
 
 
@@ -169,6 +173,27 @@ def lock_soon(connection: LedgerConnection, batch_id: str) -> None:
     with connection.writing() as transaction:
         transaction.script("impatience", b"SET LOCAL lock_timeout = '10ms'")
         transaction.row("lock_batch", batch_id=batch_id)
+
+
+@pytest.mark.parametrize("patience", [None, timedelta(seconds=7)])
+def test_a_session_keeps_nothing_from_one_transaction_to_the_next(
+    story: LedgerStory, patience: timedelta | None
+) -> None:
+    """So a pooler may hand it to anybody between two."""
+    names = ("TimeZone", "jit", "lock_timeout", "statement_timeout")
+    settings = "SELECT " + ", ".join(f"current_setting('{each}') AS {each}" for each in names)
+    with story.raw() as hand:
+        before = hand.execute(settings.encode()).fetchone()
+    connection = LedgerConnection(ledger_address(story.dsn), patience=patience)
+    with connection.writing() as transaction:
+        inside = transaction._connection.execute(settings.encode()).fetchone()
+    assert inside is not None
+    assert inside[:2] == ("UTC", "off")
+    assert inside[2:] == (("2min", "0") if patience is None else ("7s", "7s"))
+    opened = connection._open.connection
+    assert opened is not None
+    assert opened.execute(settings.encode()).fetchone() == before
+    connection.close()
 
 
 def test_a_closed_ledger_opens_again_when_it_is_used(story: LedgerStory) -> None:

@@ -16,7 +16,7 @@ from tallystick.errors import LedgerRefused, SchemaOutOfDate
 from tallystick.ledger.exporting import TABLES
 from tallystick.ledger.migrations import migrate, status
 from tallystick.ledger.statements import migrations, statements
-from tests.support.ledger_server import LedgerServer
+from tests.support.ledger_server import OWNER_ROLE, LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
 
 WANTED = len(migrations())
@@ -31,7 +31,7 @@ def empty(ledger_server: LedgerServer) -> Iterator[str]:
 
 
 def test_a_new_database_is_migrated_once(ledger_server: LedgerServer, empty: str) -> None:
-    dsn = ledger_server.dsn(empty)
+    dsn = ledger_server.dsn(empty, role=OWNER_ROLE)
     assert status(dsn) == (0, WANTED)
     assert migrate(dsn) == tuple(each.name for each in migrations())
     assert status(dsn) == (WANTED, WANTED)
@@ -48,7 +48,7 @@ def test_two_migrators_do_the_work_once(ledger_server: LedgerServer, empty: str)
 
     def run() -> None:
         gate.wait(20)
-        applied.extend(migrate(ledger_server.dsn(empty)))
+        applied.extend(migrate(ledger_server.dsn(empty, role=OWNER_ROLE)))
 
     threads = [threading.Thread(target=run) for _ in range(3)]
     for thread in threads:
@@ -70,22 +70,22 @@ def test_a_newer_schema_is_left_alone(story: LedgerStory) -> None:
 def test_a_migration_that_fails_leaves_nothing(ledger_server: LedgerServer, empty: str) -> None:
     ledger_server.execute(empty, "CREATE TABLE finding (in_the_way integer)")
     with pytest.raises(LedgerRefused, match="finding"):
-        migrate(ledger_server.dsn(empty))
-    assert status(ledger_server.dsn(empty)) == (0, WANTED)
+        migrate(ledger_server.dsn(empty, role=OWNER_ROLE))
+    assert status(ledger_server.dsn(empty, role=OWNER_ROLE)) == (0, WANTED)
     ledger_server.execute(empty, "DROP TABLE finding")
-    assert migrate(ledger_server.dsn(empty))
+    assert migrate(ledger_server.dsn(empty, role=OWNER_ROLE))
 
 
 def test_a_role_without_the_right_is_told_what_an_administrator_does(
     ledger_server: LedgerServer, empty: str
 ) -> None:
-    ledger_server.execute(empty, f"REVOKE CREATE ON DATABASE {empty} FROM tallystick")
+    ledger_server.execute(empty, f"REVOKE CREATE ON DATABASE {empty} FROM {OWNER_ROLE}")
     ledger_server.execute("postgres", f"ALTER DATABASE {empty} OWNER TO postgres")
-    ledger_server.execute(empty, "GRANT ALL ON SCHEMA public TO tallystick")
+    ledger_server.execute(empty, f"GRANT ALL ON SCHEMA public TO {OWNER_ROLE}")
     with pytest.raises(LedgerRefused, match="CREATE EXTENSION btree_gist"):
-        migrate(ledger_server.dsn(empty))
+        migrate(ledger_server.dsn(empty, role=OWNER_ROLE))
     ledger_server.execute(empty, "CREATE EXTENSION btree_gist")
-    assert migrate(ledger_server.dsn(empty))
+    assert migrate(ledger_server.dsn(empty, role=OWNER_ROLE))
 
 
 # Statements ---------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pytest
 from tests.installed.conftest import PINS, Installed
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic
-from tests.support.ledger_server import LedgerServer
+from tests.support.ledger_server import OWNER_ROLE, LedgerServer
 from tests.support.repository import DOCS, blocks_in, commands_in
 from tests.support.sandbox_fixtures import HdfsPlace
 
@@ -53,6 +53,7 @@ def installed(
     web, spark = urlsplit(hdfs.webhdfs_url), urlsplit(spark_connect)
     database = f"installed_{bare.release.replace('.', '_')}"
     ledger_server.create(database)
+    dsn = ledger_server.dsn(database, role=OWNER_ROLE)
     connections = {
         "kafka_default": {"conn_type": "kafka", "extra": {"bootstrap.servers": topic}},
         "webhdfs_default": {
@@ -63,7 +64,7 @@ def installed(
             "extra": {"fs": hdfs.hdfs_url},
         },
         "spark_default": {"conn_type": "spark_connect", "host": spark.hostname, "port": spark.port},
-        "ledger_default": {"conn_type": "postgres", "extra": {"dsn": ledger_server.dsn(database)}},
+        "ledger_default": {"conn_type": "postgres", "extra": {"dsn": dsn}},
     }
     files = {
         "dags/feeds.py": block_with("airflow_dags()"),

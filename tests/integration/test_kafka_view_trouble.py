@@ -17,7 +17,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.errors import BrokerUnavailable, SourceError, SourceRefused
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.broker_view import KafkaBrokerView
-from tests.support.kafka_guarded import GUEST, PASSWORDS, READER, GuardedKafka, guarded_kafka
+from tests.support.kafka_guarded import GUEST, READER, GuardedKafka, guarded_kafka
 from tests.support.kafka_producers import TransactionalProducer, messages
 from tests.support.kafka_topics import create_topic
 
@@ -144,7 +144,7 @@ def test_no_log_shows_the_password(guarded: GuardedKafka, caplog: pytest.LogCapt
     with caplog.at_level(logging.DEBUG), view_of(guarded.properties(READER, "PLAIN")) as view:
         for question in QUESTIONS.values():
             question(view)
-    assert PASSWORDS[READER] not in caplog.text
+    assert guarded.password(READER) not in caplog.text
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)

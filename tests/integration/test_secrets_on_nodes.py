@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import random
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from sandbox.ports import answers, is_free
+from sandbox import Sandbox
+from sandbox.clusters.standalone import Standalone
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.spark.kafka_access import SECRETS_FILE, access_from, kafka_access, secrets_text
-from tallystick.spark.parent_death import die_with_parent
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.submit_runner import SubmitRunner
 from tests.spark_local.planner import Planner, packed
-from tests.support.kafka_topics import create_topic, wait_until
+from tests.support.kafka_topics import create_topic
 from tests.support.landed_files import put, rows_in
 from tests.support.sasl_kafka import SaslKafka
 from tests.support.spark_place import APPLICATION, JARS, PLACE
 
-DEPLOY = "org.apache.spark.deploy"
 CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -38,44 +30,23 @@ CONF = {
 }
 
 
-def free_port() -> int:
-    return next(p for p in iter(lambda: random.randrange(20_000, 32_000), 0) if is_free(p))
-
-
 @pytest.fixture
-def standalone(tmp_path: Path) -> Iterator[str]:
-    """The URL of a master with one worker, which works in `worker`."""
-    port, worker_port, pages = free_port(), free_port(), free_port()
-    url = f"spark://127.0.0.1:{port}"
-    here = ("--host", "127.0.0.1")
-    master = (f"{DEPLOY}.master.Master", *here, "--port", str(port), "--webui-port", str(pages))
-    worker = (f"{DEPLOY}.worker.Worker", *here, "--port", str(worker_port))
-    worker += ("--webui-port", str(free_port()), "--cores", "1", "--memory", "1g")
-    worker += ("--work-dir", str(tmp_path / "worker"), url)
-    settings = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
-    with ExitStack() as stack:
-        for arguments, answers_at in ((master, port), (worker, worker_port)):
-            process = subprocess.Popen(
-                [str(Path(sys.prefix) / "bin" / "spark-class"), *arguments],
-                env=os.environ | settings,
-                stdout=stack.enter_context((tmp_path / f"{answers_at}.log").open("wb")),
-                stderr=subprocess.STDOUT,
-                preexec_fn=partial(die_with_parent, os.getpid()),
-            )
-            stack.enter_context(process)
-            stack.callback(process.kill)
-            wait_until(partial(answers, answers_at), arguments[0], seconds=60)
-        yield url
+def standalone(sandbox: Sandbox) -> Standalone:
+    """A master with one worker."""
+    sandbox.up(only=["hdfs"], beside=["standalone"])
+    found = sandbox.clusters["standalone"]
+    assert isinstance(found, Standalone)
+    return found
 
 
 def test_secrets_that_lie_on_the_nodes_let_a_standalone_cluster_land(
-    kafka: str, hdfs: Any, secured: SaslKafka, standalone: str, tmp_path: Path
+    kafka: str, hdfs: Any, secured: SaslKafka, standalone: Standalone, tmp_path: Path
 ) -> None:
     file = tmp_path / "kafka-secrets.properties"
     file.touch(mode=0o600)
     file.write_text(secrets_text(kafka_access(secured.properties).secrets), encoding="utf-8")
     place = SparkPlace(
-        standalone,
+        standalone.master.address,
         jars=JARS,
         conf=CONF,
         spark_submit=PLACE.spark_submit,
@@ -99,7 +70,7 @@ def test_secrets_that_lie_on_the_nodes_let_a_standalone_cluster_land(
 
     [row] = rows_in(planner.webhdfs_url, planner.directory(plan))
     assert row.value == b"let in"
-    shipped = {each.name for each in (tmp_path / "worker").rglob("*")}
+    shipped = {each.name for each in standalone.worker.folder.rglob("*")}
     assert any(name.endswith(".jar") for name in shipped)
     assert SECRETS_FILE not in shipped
     assert str(file) in json.dumps(dict(access.options))

@@ -16,7 +16,7 @@ from typing import Final
 
 import httpx
 
-from tests.orchestration.conftest import HOME, ROOT, SETTINGS
+from tests.orchestration.conftest import HOME, SETTINGS
 
 START_SECONDS: Final = 180.0
 PASSWORDS: Final = {"ada": "a password of ada", "vera": "a password of vera"}
@@ -37,20 +37,6 @@ class ApiServer:
             client.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
             asked = {"dag_run_id": run_id, "logical_date": None}
             client.post(f"/api/v2/dags/{dag_id}/dagRuns", json=asked).raise_for_status()
-
-
-def show_dags() -> None:
-    """Make the DAGs of the tests' feeds known, as the DAG processor would."""
-    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
-    from airflow.models.dagbundle import DagBundleModel
-    from airflow.utils.session import create_session
-
-    with create_session() as session:
-        session.merge(DagBundleModel(name="dags-folder"))
-    bag = DagBag(
-        ROOT / "dags", known_pools={"default_pool", "spark_local"}, bundle_name="dags-folder"
-    )
-    sync_bag_to_db(bag, "dags-folder", None)
 
 
 @contextmanager

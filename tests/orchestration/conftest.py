@@ -89,7 +89,12 @@ def airflow_database() -> None:
 
 @pytest.fixture(scope="package")
 def known_dags(airflow_database: None) -> None:
-    """The DAGs of the tests' feeds, as the DAG processor would make them known."""
+    """The DAGs of the tests' feeds are known."""
+    show_dags()
+
+
+def show_dags() -> None:
+    """Make the DAGs of the tests' feeds known, as the DAG processor would."""
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from tests.orchestration.browser_place import PASSWORDS, ApiServer, api_server, show_dags
+from tests.orchestration.browser_place import PASSWORDS, ApiServer, api_server
+from tests.orchestration.conftest import show_dags
 from tests.support.chromium import Person, at, chromium
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of

@@ -15,6 +15,7 @@ import pytest
 
 from tallystick.domain.identities import Owner
 from tallystick.workflows.landing.run import land_feed
+from tests.support.ledger_server import OWNER_ROLE
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import Story, a_landed_story
 
@@ -129,7 +130,7 @@ def test_a_ledger_that_never_answers_is_asked_by_one_thread_alone(
         return really(*args)
 
     monkeypatch.setattr(complete_trigger, "patient_ledger", counted)
-    with psycopg.connect(landed.dsn) as hand:
+    with psycopg.connect(landed.dsn, user=OWNER_ROLE) as hand:
         hand.execute("LOCK TABLE finding")
         with pytest.raises(TimeoutError):
             _fired(_trigger(BEFORE), seconds=3)
@@ -142,7 +143,7 @@ def test_what_no_further_question_mends_fails_the_sensor(
 ) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    with psycopg.connect(landed.dsn) as hand:
+    with psycopg.connect(landed.dsn, user=OWNER_ROLE) as hand:
         hand.execute("INSERT INTO schema_version VALUES (99, 'of the future')")
     told = _fired(_trigger(BEFORE))
     assert "schema 99" in told["error"]

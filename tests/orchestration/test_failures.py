@@ -32,6 +32,7 @@ FAILED_FOR_GOOD = [
     errors.SourceRefused("topic orders", "not authorised"),
     errors.SourceChanged("b1", "topic orders was re-created"),
     errors.StorageRefused("/data", "quota exceeded"),
+    errors.StorageLoginFailed("/data", "the certificate of nn:9871 is not trusted"),
     errors.TargetOccupied("/staging", "/target"),
     errors.VerificationFailed("b1", ["orders-0 [0, 5): 2 offsets are not landed"]),
     errors.SchemaOutOfDate(1, 2),

@@ -18,10 +18,13 @@ FILES = {
     "CONTRIBUTING.md",
     "Dockerfile",
     "LICENSE",
+    "SECURITY.md",
     "README.md",
     "docker-compose.yml",
     "pyproject.toml",
     "recheck.py",
+    "requirements-kerberos.in",
+    "requirements-kerberos.txt",
     "requirements.in",
     "requirements.txt",
     "tallystick",
@@ -53,7 +56,7 @@ def test_no_tracked_file_names_this_machine() -> None:
 
 
 def test_no_tracked_file_names_a_private_index() -> None:
-    files = ("requirements.", "sandbox/poms/", "Dockerfile", "pyproject.toml")
+    files = ("requirements.", "requirements-", "sandbox/poms/", "Dockerfile", "pyproject.toml")
     places = [
         place for place, line in tracked_lines() if place.startswith(files) and INDEXES.search(line)
     ]

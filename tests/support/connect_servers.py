@@ -57,11 +57,14 @@ class ColdServer(SparkConnect):
 
 @contextmanager
 def server_of_its_own(
-    directory: Path, kind: type[SparkConnect] = ColdServer, **settings: str
+    directory: Path,
+    kind: type[SparkConnect] = ColdServer,
+    master: str = "local[2]",
+    **settings: str,
 ) -> Iterator[SparkConnect]:
     """A running server beside the test run's, gone after the block."""
     home = Home(directory, state := State(directory), Ports(state, {}))
-    own = kind(home, "local[2]", settings=settings)
+    own = kind(home, master, settings=settings)
     try:
         own.start()
         yield own

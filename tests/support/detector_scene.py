@@ -17,7 +17,7 @@ from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.kafka_topics import admin, create_topic, wait_until
-from tests.support.ledger_server import LedgerServer
+from tests.support.ledger_server import OWNER_ROLE, LedgerServer
 from tests.support.whole_way import Way
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Scene:
 
     def by_hand(self, way: Way, *statements: str) -> None:
         """Write past the ledger's schema."""
-        with psycopg.connect(way.environ["LEDGER_DSN"], autocommit=True) as hand:
+        with psycopg.connect(way.environ["LEDGER_DSN"], user=OWNER_ROLE, autocommit=True) as hand:
             for each in statements:
                 hand.execute(each.encode())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -25,14 +25,23 @@ _KINDS = {
 
 
 def metadata(
-    leaders: Mapping[int, tuple[int, int]], *, code: int = 0, topic_id: UUID | None = TOPIC_ID
+    leaders: Mapping[int, tuple[int, int]],
+    *,
+    code: int = 0,
+    topic_id: UUID | None = TOPIC_ID,
+    operations: Collection[int] | None = None,
 ) -> Any:
-    """A topic's partitions with the node and the epoch of each one's leader; node -1 is none."""
+    """A topic's partitions with the node and the epoch of each one's leader; node -1 is none.
+
+    `operations`: what its reader may do with it, by the numbers of AclOperation.
+    """
     partitions = [
         SimpleNamespace(partition_index=each, leader_id=node, leader_epoch=epoch, error_code=0)
         for each, (node, epoch) in leaders.items()
     ]
     topic = SimpleNamespace(error_code=code, partitions=partitions, topic_id=topic_id)
+    if operations is not None:
+        topic.authorized_operations = operations
     return SimpleNamespace(topics=[topic], cluster_id="cluster")
 
 

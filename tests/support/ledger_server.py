@@ -23,9 +23,12 @@ from sandbox.services.postgres_programs import (
     programs_for,
     server_user,
 )
+from tallystick.ledger.grants import Purpose, grant
 from tallystick.ledger.migrations import migrate
 from tests.support.clearing_up import LEDGER, Watcher
 
+OWNER_ROLE: Final = "tallystick_owner"
+RUNNER_ROLE: Final = "tallystick"
 _START_SECONDS: Final = 30
 _ROOM_BYTES: Final = 2_000_000_000
 # Nothing of a test outlives the machine: durability is only slow here.
@@ -44,7 +47,11 @@ _SETTINGS: Final = {
 
 
 class LedgerServer:
-    """A PostgreSQL server of its own on a free port; the role `tallystick` is no superuser."""
+    """A PostgreSQL server of its own on a free port, and two roles with one password.
+
+    Neither is a superuser. `tallystick_owner` owns each database, `tallystick` has what the ledger
+    grants to a role that runs: all tests run as that.
+    """
 
     def __init__(self) -> None:
         self.admin_password, self.password = token_hex(12), token_hex(12)
@@ -85,9 +92,17 @@ class LedgerServer:
             )
         self._wait_until_ready()
         self.execute("postgres", f"ALTER ROLE postgres PASSWORD '{self.admin_password}'")
-        self.execute("postgres", f"CREATE ROLE tallystick LOGIN PASSWORD '{self.password}'")
+        for role in (OWNER_ROLE, RUNNER_ROLE):
+            self.execute("postgres", f"CREATE ROLE {role} LOGIN PASSWORD '{self.password}'")
+        # So that a test sees by the owner's eyes who waits for whom.
+        self.execute("postgres", f"GRANT pg_read_all_stats TO {OWNER_ROLE}")
         self.create("ledger_template")
-        migrate(self.dsn("ledger_template"))
+        self.migrate("ledger_template")
+
+    def migrate(self, database: str) -> None:
+        """Make the ledger's schema as its owner, and let the other role run."""
+        migrate(self.dsn(database, role=OWNER_ROLE))
+        grant(self.dsn(database, role=OWNER_ROLE), RUNNER_ROLE, Purpose.RUN)
 
     def stop(self) -> None:
         """Stop at once, and leave nothing behind."""
@@ -101,9 +116,9 @@ class LedgerServer:
         shutil.rmtree(self.area, ignore_errors=True)
         self._watcher.call_off()
 
-    def dsn(self, database: str, *, port: int | None = None) -> str:
-        """The URL of a database for its owner; another port for a proxy in between."""
-        return f"postgresql://tallystick:{self.password}@127.0.0.1:{port or self.port}/{database}"
+    def dsn(self, database: str, *, port: int | None = None, role: str = RUNNER_ROLE) -> str:
+        """The URL of a database; another port for a proxy in between."""
+        return f"postgresql://{role}:{self.password}@127.0.0.1:{port or self.port}/{database}"
 
     def admin_dsn(self, database: str) -> str:
         """The URL of a database for the superuser."""
@@ -115,10 +130,11 @@ class LedgerServer:
             admin.execute(statement.encode())
 
     def create(self, database: str, *, template: str = "template0") -> None:
-        """A database owned by `tallystick`."""
-        statement = sql.SQL("CREATE DATABASE {} OWNER tallystick TEMPLATE {} STRATEGY file_copy")
+        """A database owned by `tallystick_owner`."""
+        statement = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} STRATEGY file_copy")
+        names = map(sql.Identifier, (database, OWNER_ROLE, template))
         with psycopg.connect(self.admin_dsn("postgres"), autocommit=True) as admin:
-            admin.execute(statement.format(sql.Identifier(database), sql.Identifier(template)))
+            admin.execute(statement.format(*names))
 
     def fresh(self, *, template: str = "ledger_template") -> str:
         """The name of a new database, a copy of the template."""

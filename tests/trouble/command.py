@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tallystick.settings.feed import Feed
+from tallystick.spark.parent_death import die_with_parent
 from tests.support.repository import ROOT
 
 BOUND_SECONDS = 150
@@ -50,6 +52,8 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # A test that fails leaves no landing behind.
+            preexec_fn=partial(die_with_parent, os.getpid()),
         )
         self.out, self.err, self.code = "", "", -1
 

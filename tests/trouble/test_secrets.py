@@ -9,25 +9,22 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
-import psycopg
 import pytest
-import requests
 
-from tallystick.errors import IngestionError, LedgerUnavailable, SourceRefused
+from tallystick.errors import IngestionError, LedgerAccessRefused, SourceRefused
 from tallystick.settings.connections import connection_in
 from tallystick.spark.kafka_access import SECRETS_FILE
 from tallystick.wiring import open_services
 from tallystick.workflows.planning.plan import dry_run
 from tallystick.workflows.services import Services
 from tests.support.ledger_server import LedgerServer
+from tests.support.secret_search import assert_hidden, hdfs_texts, ledger_texts, watched
 from tests.support.spark_place import JARS, PLACE
 from tests.trouble.command import Command, Folder
 from tests.trouble.place import KAFKA_PASSWORD, KAFKA_USER
@@ -64,76 +61,6 @@ def environ_of(
     return {**found, "LEDGER_DSN": ledger or scene.environ["LEDGER_DSN"]}
 
 
-class Watch(threading.Thread):
-    """Looks at all processes' arguments, and at the plans that lie in HDFS, until it is stopped."""
-
-    def __init__(self, webhdfs_url: str, staging: str) -> None:
-        super().__init__(daemon=True)
-        self._staging = f"{webhdfs_url}/webhdfs/v1{staging}"
-        self._ended = threading.Event()
-        self.arguments: set[str] = set()
-        self.plans: set[str] = set()
-
-    def run(self) -> None:
-        while not self._ended.wait(0.5):
-            for process in psutil.process_iter(["cmdline"]):
-                self.arguments.add(" ".join(process.info["cmdline"] or ()))
-            for batch in self._names(self._staging):
-                for attempt in self._names(f"{self._staging}/{batch}"):
-                    path = f"{self._staging}/{batch}/{attempt}/plan.json"
-                    answer = requests.get(path, {"op": "OPEN"}, timeout=10)
-                    if answer.ok:
-                        self.plans.add(answer.text)
-
-    def _names(self, url: str) -> list[str]:
-        answer = requests.get(url, {"op": "LISTSTATUS"}, timeout=10)
-        if not answer.ok:
-            return []
-        return [each["pathSuffix"] for each in answer.json()["FileStatuses"]["FileStatus"]]
-
-    def stop(self) -> None:
-        self._ended.set()
-        self.join()
-
-
-@contextmanager
-def watched(scene: Scene) -> Iterator[Watch]:
-    watch = Watch(scene.environ["WEBHDFS_URL"], f"{scene.root}/_staging")
-    watch.start()
-    try:
-        yield watch
-    finally:
-        watch.stop()
-
-
-def hdfs_texts(scene: Scene, path: str) -> Iterator[str]:
-    """Every file below the path."""
-    url = f"{scene.environ['WEBHDFS_URL']}/webhdfs/v1{path}"
-    listed = requests.get(url, {"op": "LISTSTATUS"}, timeout=10).json()["FileStatuses"]
-    for each in listed["FileStatus"]:
-        below = f"{path}/{each['pathSuffix']}"
-        if each["type"] == "DIRECTORY":
-            yield from hdfs_texts(scene, below)
-        else:
-            answer = requests.get(f"{url}/{each['pathSuffix']}", {"op": "OPEN"}, timeout=10)
-            yield answer.content.decode("latin-1")
-
-
-def ledger_texts(dsn: str) -> Iterator[str]:
-    """Every row of every table."""
-    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-    with psycopg.connect(dsn) as ledger:
-        for (table,) in ledger.execute(tables).fetchall():
-            yield str(ledger.execute(f'SELECT * FROM "{table}"').fetchall())
-
-
-def assert_hidden(texts: Mapping[str, str], *secrets: str) -> None:
-    for place, text in texts.items():
-        for number, secret in enumerate(secrets):
-            at = text.find(secret)
-            assert at < 0, f"secret {number} is in {place}: ...{text[max(0, at - 200) : at]}"
-
-
 def test_a_landing_shows_no_secret(
     scene: Scene, ledger_server: LedgerServer, tmp_path: Path
 ) -> None:
@@ -145,7 +72,7 @@ def test_a_landing_shows_no_secret(
     conf = {f"spark.eventLog.{name}": value for name, value in conf.items()}
     folder.write(scene.feed(spark={"conf": conf}))
     environ = {**environ_of(scene), "TMPDIR": str(temporary)}
-    with watched(scene) as watch:
+    with watched(scene.environ["WEBHDFS_URL"], scene.root) as watch:
         command = Command(folder, environ, "land", scene.name, "--json")
         try:
             command.ended()
@@ -158,12 +85,14 @@ def test_a_landing_shows_no_secret(
         "standard output": command.out,
         "standard error": command.err,
         "an argument list": "\n".join(watch.arguments),
+        "an environment of Spark's": "\n".join(watch.environments),
         "plan.json": "\n".join(watch.plans),
         "Spark's event log": event_log,
-        "HDFS": "\n".join(hdfs_texts(scene, scene.root)),
+        "HDFS": "\n".join(hdfs_texts(scene.environ["WEBHDFS_URL"], scene.root)),
         "the ledger": "\n".join(ledger_texts(scene.environ["LEDGER_DSN"])),
     }
     assert "org.apache.spark.deploy.SparkSubmit" in texts["an argument list"]
+    assert "SPARK_" in texts["an environment of Spark's"]
     assert SECRETS_FILE in texts["plan.json"], "it names the place of the secret"
     assert scene.topic in event_log
     basic = base64.b64encode(f"root:{WEBHDFS_PASSWORD}".encode()).decode()
@@ -191,12 +120,13 @@ def test_wrong_passwords_are_told_without_them(
         with opened(scene, environ) as services, pytest.raises(IngestionError) as caught:
             dry_run(services, None)
         errors.append(caught.value)
-    refused, unavailable = errors
+    refused, shut_out = errors
     assert isinstance(refused, SourceRefused)
     assert not refused.retry
     scene.tells(refused, "at plan", "uthentication failed", "Check the connection's user")
-    assert isinstance(unavailable, LedgerUnavailable)
-    scene.tells(unavailable, "at plan", 'password authentication failed for user "tallystick"')
+    assert isinstance(shut_out, LedgerAccessRefused)
+    assert not shut_out.retry
+    scene.tells(shut_out, "at plan", 'password authentication failed for user "tallystick"')
     texts = {
         "the log": caplog.text,
         "an error": "".join("".join(traceback.format_exception(each)) for each in errors),

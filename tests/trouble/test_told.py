@@ -58,7 +58,8 @@ def test_a_service_is_down(scene: Scene, folder: Folder, start: Start) -> None:
             start(no_ledger, "batches", name, "--json"),
         ]
         plan, reconcile, land, unledgered, batches = (each.ended() for each in running)
-    said(plan, 3, f"error: feed {name}, at plan: Kafka at {dead} did not answer", "next: Check the")
+    silent = f"Kafka at {dead} (connection kafka_default) did not answer"
+    said(plan, 3, f"error: feed {name}, at plan: {silent}", "next: Check the")
     assert plan.out == ""
     said(reconcile, 3)
     [finding] = reconcile.document["findings"]

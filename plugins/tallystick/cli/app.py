@@ -26,7 +26,7 @@ EPILOG = (
     "  demo                         the whole thing on this machine, through Airflow\n"
     "  sandbox up|down|status|env   Kafka, HDFS, PostgreSQL and Airflow on this machine\n"
     "  airflow ...                  the command line of that sandbox's Airflow\n"
-    "  test [KIND]                  the tests: unit, trouble, installed, or all but these two\n"
+    "  test [KIND]                  the tests: unit, trouble, clusters, installed, or the rest\n"
 )
 
 _COMMANDS: Final = {

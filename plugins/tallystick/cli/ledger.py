@@ -40,6 +40,15 @@ class LedgerStatusDocument(Document):
     is_current: bool
 
 
+class GrantedPart(Part):
+    """What a role may do in the ledger."""
+
+    role: str
+    purpose: Literal["run", "read"]
+    given: Sequence[str]
+    """What it lacked, such as `INSERT on table batch`."""
+
+
 class LedgerMigrateDocument(Document):
     """`ledger migrate`."""
 
@@ -47,6 +56,7 @@ class LedgerMigrateDocument(Document):
     ledger: str
     applied: Sequence[str]
     schema_now: int
+    granted: Sequence[GrantedPart]
 
 
 class RebuiltBatchPart(Part):
@@ -111,9 +121,22 @@ class LedgerExportDocument(Document):
 
 
 @app.command("migrate")
-def migrate(context: typer.Context, as_json: JsonOption = False) -> None:
+def migrate(
+    context: typer.Context,
+    grant_to: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="Give a role all that running needs; repeat it."),
+    ] = None,
+    grant_read_to: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="Let a role read everything; repeat it."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Bring the ledger's schema to the number that this code needs; can be run again."""
-    deliver(lambda: _migrated(stage_of(context)), as_json=as_json)
+    deliver(
+        lambda: _migrated(stage_of(context), grant_to or (), grant_read_to or ()), as_json=as_json
+    )
 
 
 @app.command("status")
@@ -178,18 +201,28 @@ def export(
     deliver(lambda: _exported(stage_of(context), feed, out), as_json=as_json and out is not None)
 
 
-def _migrated(stage: Stage) -> Answer:
+def _migrated(stage: Stage, to_run: Sequence[str], to_read: Sequence[str]) -> Answer:
     from tallystick.ledger import migrations
     from tallystick.ledger.dsn import ledger_address
+    from tallystick.ledger.grants import Purpose, grant
 
     dsn = stage.ledger_dsn()
     applied = migrations.migrate(dsn)
     found, _ = migrations.status(dsn)
+    wanted = [(each, Purpose.RUN) for each in to_run] + [(each, Purpose.READ) for each in to_read]
+    granted = [
+        GrantedPart(role=role, purpose=purpose.value, given=grant(dsn, role, purpose))
+        for role, purpose in wanted
+    ]
     document = LedgerMigrateDocument(
-        ledger=str(ledger_address(dsn)), applied=applied, schema_now=found
+        ledger=str(ledger_address(dsn)), applied=applied, schema_now=found, granted=granted
     )
     steps = [f"applied {each}" for each in applied]
-    return Answer(document, [*steps, f"{document.ledger}: schema {found}, up to date."])
+    rights = [
+        f"role {each.role} may {each.purpose}: {counted('grant', len(each.given))} made just now."
+        for each in granted
+    ]
+    return Answer(document, [*steps, f"{document.ledger}: schema {found}, up to date.", *rights])
 
 
 def _status(stage: Stage) -> Answer:

@@ -25,6 +25,22 @@ class LedgerUnavailable(LedgerError):
         return f"the ledger can't be reached: {self.args[0]}."
 
 
+class LedgerAccessRefused(LedgerError):
+    """No session of the ledger can be opened: certificate, key, password, role or name is wrong."""
+
+    next_step = (
+        "Nothing changed. Correct connection ledger_default, or the server's certificate and rules"
+        " of access (docs/install.md, The ledger's server), then run again."
+    )
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+
+    def sentence(self) -> str:
+        """What the database client or the server said; never the password."""
+        return f"connection ledger_default was refused: {self.args[0]}."
+
+
 class LedgerRefused(LedgerError):
     """The ledger's schema or its rights refused a statement."""
 
@@ -37,6 +53,15 @@ class LedgerRefused(LedgerError):
         """The statement's name and the database's words."""
         statement, reason = self.args
         return f"the ledger refused {statement}: {reason}."
+
+
+class LedgerRightMissing(LedgerRefused):
+    """The role of connection ledger_default lacks a right in the ledger."""
+
+    next_step = (
+        "Nothing changed. As the ledger's owner run: ./tallystick ledger migrate --grant-to ROLE"
+        " (--grant-read-to ROLE for a role that only reads)."
+    )
 
 
 class ClaimConflict(LedgerError):

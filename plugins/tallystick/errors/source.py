@@ -58,6 +58,17 @@ class SourceRefused(SourceError):
         return f"Kafka refused {place}: {reason}."
 
 
+class RightMissing(SourceRefused):
+    """The broker knows the user, who lacks a right that reading the topic takes."""
+
+    next_step = "Give it: docs/install.md, Kafka with passwords and keys, has the command."
+
+    def sentence(self) -> str:
+        """What was asked, and the right that is missing."""
+        place, right = self.args
+        return f"Kafka refused {place}: its user has no right {right} (authorization failed)."
+
+
 class LogUnreadable(SourceRefused):
     """The broker sent records that nobody can read: they are damaged, or of no known version."""
 

@@ -18,7 +18,10 @@ class ApplicationFailed(SparkError):
     """A Spark application ended with an error."""
 
     work = "batch"
-    next_step = "Read the Spark log above. Nothing was committed; the next attempt starts anew."
+    next_step = (
+        "Read Spark's log: above, or by the command that is named here. Nothing was committed; the"
+        " next attempt starts anew."
+    )
     retry = True
 
     def __init__(self, batch: str, application: str, reason: str) -> None:
@@ -125,4 +128,7 @@ class ScrubFailed(ApplicationFailed):
     """The Spark application that reads landed files in full ended with an error."""
 
     work = "scrub"
-    next_step = "Read the Spark log above. Nothing was changed; what was not read is still due."
+    next_step = (
+        "Read Spark's log: above, or by the command that is named here. Nothing was changed; what"
+        " was not read is still due."
+    )

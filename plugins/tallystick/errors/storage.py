@@ -55,6 +55,17 @@ class StorageRefused(StorageError):
         return f"HDFS refused {path}: {reason}."
 
 
+class StorageLoginFailed(StorageRefused):
+    """HDFS and we don't trust each other: a certificate, a ticket, a token, or a password."""
+
+    next_step = "Correct the connection, then run again. What is committed stays."
+
+    def sentence(self) -> str:
+        """The path, and who did not trust whom."""
+        path, reason = self.args
+        return f"no trusted connection to HDFS for {path}: {reason}."
+
+
 class AttemptNotAsked(StorageError):
     """Another attempt, which could not be asked, may hold rows that would be given up."""
 

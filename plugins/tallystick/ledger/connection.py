@@ -1,5 +1,8 @@
 """One connection to the ledger, and transactions on it. Decides no content.
 
+A session keeps nothing from one transaction to the next, so a pooler between us and the server may
+give each transaction another one.
+
 Opened when first used, and again when it broke, but never in the middle of a transaction: what a
 broken transaction had done is undone by the server. One thread at a time has a transaction; others
 wait for it to end.
@@ -23,7 +26,7 @@ from psycopg.rows import namedtuple_row
 from tallystick.errors import LedgerError, LedgerRefused, LedgerUnavailable, SchemaOutOfDate
 from tallystick.ledger.dsn import LedgerAddress
 from tallystick.ledger.statements import migrations, statement
-from tallystick.ledger.translation import facts_in, reason_of, translated
+from tallystick.ledger.translation import not_connected, reason_of, translated
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +167,7 @@ class LedgerConnection:
         if connection is not None and not connection.closed:
             transaction = Transaction(connection)
             try:
-                transaction.change(begin)
+                self._enter(transaction, begin)
             except LedgerUnavailable as error:
                 log.info("The ledger's connection was lost, opening another: %s", error.describe())
             else:
@@ -172,8 +175,20 @@ class LedgerConnection:
         self._open.drop()
         connection = self._open.connection = self._opened()
         transaction = Transaction(connection)
-        transaction.change(begin)
+        try:
+            transaction.row("keep_alive")
+            self._enter(transaction, begin)
+            self._check(transaction)
+        except BaseException:
+            self._open.drop()
+            raise
         return connection, transaction
+
+    def _enter(self, transaction: Transaction, begin: str) -> None:
+        transaction.change(begin)
+        if self._patience is not None:
+            milliseconds = int(self._patience.total_seconds() * 1000)
+            transaction.row("hurry", milliseconds=str(milliseconds))
 
     def _commit(
         self, connection: psycopg.Connection[Any], lost_commit: Callable[[str], LedgerError]
@@ -207,33 +222,22 @@ class LedgerConnection:
 
     def _opened(self) -> psycopg.Connection[Any]:
         try:
-            connection = psycopg.connect(
+            return psycopg.connect(
                 **self._address.parameters,  # type: ignore[arg-type]  # libpq's own names
                 autocommit=True,
-                prepare_threshold=None,  # a pooler between us may change the server's session
+                prepare_threshold=None,  # a pooler may give each transaction another session
                 row_factory=namedtuple_row,
             )
         except psycopg.Error as error:
-            text = self._address.without_secrets(facts_in(str(error)))
-            raise LedgerUnavailable(text) from error
-        try:
-            self._prepare(Transaction(connection))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+            raise not_connected(self._address.without_secrets(str(error))) from error
 
-    def _prepare(self, session: Transaction) -> None:
-        session.row("prepare_session")
-        if self._patience is not None:
-            milliseconds = int(self._patience.total_seconds() * 1000)
-            session.row("hurry_session", milliseconds=str(milliseconds))
-        version = session.one("server_version").server_version
+    def _check(self, transaction: Transaction) -> None:
+        version = transaction.one("server_version").server_version
         if version < _OLDEST_SERVER:
             reason = f"the server is PostgreSQL {version // 10000}; 15 or newer is needed"
             raise LedgerRefused("connect", reason)
         if self._checks_schema:
-            found, wanted = schema_found(session), len(migrations())
+            found, wanted = schema_found(transaction), len(migrations())
             if found != wanted:
                 raise SchemaOutOfDate(found, wanted)
 

@@ -67,7 +67,9 @@ def ledger_address(dsn: str, patience: timedelta | None = None) -> LedgerAddress
     if "@" in found.get("host", "") or not re.fullmatch(r"[0-9,]*", ports):
         raise _not_understood()
     hurry = {} if patience is None else _hurried(patience)
-    return LedgerAddress(_DEFAULTS | found | hurry)
+    # Of several hosts one is to be written to; libpq would take the first that answers.
+    several = {"target_session_attrs": "read-write"} if "," in found.get("host", "") else {}
+    return LedgerAddress(_DEFAULTS | several | found | hurry)
 
 
 def _hurried(patience: timedelta) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tallystick.errors import LedgerRefused, SchemaOutOfDate
+from tallystick.errors import LedgerRefused, LedgerRightMissing, SchemaOutOfDate
 from tallystick.ledger.connection import LedgerConnection, Transaction, schema_found
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.statements import Migration, migrations
@@ -11,6 +11,9 @@ _EXTENSION_HELP = (
     "The ledger needs the extension btree_gist. Have an administrator run, in the ledger's"
     " database: CREATE EXTENSION btree_gist; (package postgresql-contrib), and migrate again."
 )
+
+
+_OWNER_HELP = "Only the ledger's owner migrates: connect as that role"
 
 
 def status(dsn: str) -> tuple[int, int]:
@@ -33,8 +36,7 @@ def migrate(dsn: str) -> tuple[str, ...]:
     try:
         applied: list[str] = []
         while True:
-            with connection.writing() as transaction:
-                name = _step(transaction)
+            name = _migrated(connection)
             if name is None:
                 return tuple(applied)
             applied.append(name)
@@ -44,6 +46,15 @@ def migrate(dsn: str) -> tuple[str, ...]:
 
 def _unchecked(dsn: str) -> LedgerConnection:
     return LedgerConnection(ledger_address(dsn), checks_schema=False)
+
+
+def _migrated(connection: LedgerConnection) -> str | None:
+    try:
+        with connection.writing() as transaction:
+            return _step(transaction)
+    except LedgerRightMissing as error:
+        statement, reason = error.args
+        raise LedgerRefused(statement, f"{reason}. {_OWNER_HELP}") from error
 
 
 def _step(transaction: Transaction) -> str | None:

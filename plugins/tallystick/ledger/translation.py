@@ -9,7 +9,14 @@ from typing import Final
 import psycopg
 from psycopg import errors
 
-from tallystick.errors import ClaimConflict, LedgerError, LedgerRefused, LedgerUnavailable
+from tallystick.errors import (
+    ClaimConflict,
+    LedgerAccessRefused,
+    LedgerError,
+    LedgerRefused,
+    LedgerRightMissing,
+    LedgerUnavailable,
+)
 
 # The server can't serve now, or chose this transaction as the victim: the same again may succeed.
 _PASSING: Final = (
@@ -17,10 +24,24 @@ _PASSING: Final = (
     psycopg.InterfaceError,
     errors.ReadOnlySqlTransaction,  # a standby, after or before its promotion
 )
+# What no try mends: certificates, keys, passwords, names and the server's rules of access. The
+# client library gives no code for them. A peer that goes away in the middle is no such thing.
+_LASTING: Final = re.compile(
+    r"SSL error: (?!unexpected eof)|certificate|private key|sslmode|SSL support|support SSL"
+    r"|pg_hba\.conf|authentication failed|no password supplied|channel binding"
+    r"|authentication method requirement|not permitted to log in|startup parameter"
+    r"|permission denied for database"
+    r"|(role|database) \".*\" does not exist|no such (database|user)"
+)
+# psycopg tells of several hosts in one text, each behind this.
+_EACH_HOST: Final = "\n- host: "
 _CONFLICT: Final = re.compile(
     r"=\((\d+), \[(\d+),(\d+)\)\).*=\((\d+), \[(\d+),(\d+)\)\)", re.DOTALL
 )
 _LONGEST_TEXT: Final = 600
+_POOLER_HELP: Final = (
+    "A pooler between here and the server must pool sessions or transactions, not statements"
+)
 
 
 def translated(
@@ -32,9 +53,25 @@ def translated(
     """
     if isinstance(error, errors.ExclusionViolation):
         return ClaimConflict(feed, _overlap(error, partitions))
+    if isinstance(error, errors.ProtocolViolation):
+        return LedgerRefused(statement, f"{reason_of(error)}. {_POOLER_HELP}")
     if isinstance(error, _PASSING):
         return LedgerUnavailable(reason_of(error))
+    if isinstance(error, errors.InsufficientPrivilege):
+        return LedgerRightMissing(statement, reason_of(error))
     return LedgerRefused(statement, reason_of(error))
+
+
+def not_connected(said: str) -> LedgerError:
+    """What it means that no session could be opened; `said` is the client library's text.
+
+    A refusal only if each host's answer is one: the others may be back in a moment.
+    """
+    _, *each_host = said.split(_EACH_HOST)
+    facts = [facts_in(each) for each in each_host or [said]]
+    is_lasting = all(_LASTING.search(each) for each in facts)
+    kind = LedgerAccessRefused if is_lasting else LedgerUnavailable
+    return kind("; ".join(each.rstrip(".") for each in facts))
 
 
 def reason_of(error: psycopg.Error) -> str:

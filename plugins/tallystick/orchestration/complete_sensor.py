@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
-from tallystick.errors import ConfigurationError, IngestionError
+from tallystick.errors import IngestionError
 from tallystick.orchestration.airflow_releases import AirflowFailException, AirflowSensorTimeout
 from tallystick.orchestration.asked_completeness import ask, in_words
 from tallystick.orchestration.connections import open_ledger
 from tallystick.orchestration.failures import in_airflow_terms
-from tallystick.orchestration.run_context import Context
+from tallystick.orchestration.run_context import Context, instant_of
 from tallystick.settings.feeds import feed_file, feeds_folder
-
-_ACCEPTED: Final = "an instant with its time zone, such as 2026-11-01T06:00:00Z"
 
 
 class FeedCompleteSensor(BaseSensorOperator):
@@ -50,7 +48,7 @@ class FeedCompleteSensor(BaseSensorOperator):
         """The instant up to which the feed is complete, as ISO 8601."""
         with in_airflow_terms():
             feed_file(feeds_folder(os.environ), self.feed)  # a mistyped name would wait for ever
-            self._shorten(_instant(self.feed, self.at), context)
+            self._shorten(instant_of(self.feed, "at", self.at), context)
         if not self.deferrable:
             return super().execute(context)
         found = self.poke(context)
@@ -58,7 +56,7 @@ class FeedCompleteSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """If the feed is complete by now; no, where the ledger does not answer."""
-        instant = _instant(self.feed, self.at)
+        instant = instant_of(self.feed, "at", self.at)
         try:
             with open_ledger() as ledger:
                 answer = ask(ledger, self.feed, instant)
@@ -86,7 +84,7 @@ class FeedCompleteSensor(BaseSensorOperator):
 
         self.defer(
             trigger=FeedCompleteTrigger(
-                self.feed, _instant(self.feed, self.at).isoformat(), self.poke_interval
+                self.feed, instant_of(self.feed, "at", self.at).isoformat(), self.poke_interval
             ),
             method_name="execute_complete",
             timeout=timedelta(seconds=self.timeout),
@@ -101,15 +99,3 @@ class FeedCompleteSensor(BaseSensorOperator):
             # Airflow counts the timeout of a sensor that comes again from its first reschedule.
             counted_from = context["ti"].get_first_reschedule_date(context) or counted_from
         self.timeout = max(0.0, (instant + self.within - counted_from).total_seconds())
-
-
-def _instant(feed: str, value: datetime | str) -> datetime:
-    """The instant in UTC; raises ConfigurationError for what is none."""
-    try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise ConfigurationError("at", str(value), _ACCEPTED, where=f"feed {feed}")
-    # Python's own type: what Airflow gives calculates in pendulum's way.
-    return datetime.fromisoformat(found.astimezone(UTC).isoformat())

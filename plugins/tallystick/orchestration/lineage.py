@@ -16,8 +16,9 @@ from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import BatchId
 from tallystick.orchestration.announcement import landed_extra
 from tallystick.orchestration.connections import airflow_connection, open_ledger
-from tallystick.settings.connection_kinds import KafkaConnection, WebHdfsConnection
 from tallystick.settings.feed import Feed
+from tallystick.settings.hdfs_connection import WebHdfsConnection
+from tallystick.settings.kafka_connection import KafkaConnection
 
 FACET: Final = "tallystick_batch"
 

@@ -58,7 +58,7 @@ def window_of(feed: str, context: Context) -> Window | None:
     Raises WindowIncomplete for half a window, ConfigurationError for an empty one.
     """
     params = context["params"]
-    start, end = _instant(feed, params, "window_start"), _instant(feed, params, "window_end")
+    start, end = _param(feed, params, "window_start"), _param(feed, params, "window_end")
     if (start is None) != (end is None):
         missing = "window_start" if start is None else "window_end"
         raise WindowIncomplete(
@@ -66,9 +66,11 @@ def window_of(feed: str, context: Context) -> Window | None:
         )
     if start is None or end is None:
         # A run by hand without a logical date has no interval: then these keys are missing.
-        start, end = context.get("data_interval_start"), context.get("data_interval_end")
-    if start is None or end is None:
-        return None
+        begun, over = context.get("data_interval_start"), context.get("data_interval_end")
+        if begun is None or over is None:
+            return None
+        start = instant_of(feed, "data_interval_start", begun)
+        end = instant_of(feed, "data_interval_end", over)
     if start >= end:
         raise ConfigurationError(
             "window_end",
@@ -76,7 +78,7 @@ def window_of(feed: str, context: Context) -> Window | None:
             f"an instant after {start.isoformat()}",
             where=f"feed {feed}",
         )
-    return Window(_plain(start), _plain(end))
+    return Window(start, end)
 
 
 def failed_tasks(context: Context) -> list[str]:
@@ -107,19 +109,19 @@ def _states(context: Context) -> Mapping[str, str | None]:
     return found.get(ti.run_id, {})
 
 
-def _plain(instant: datetime) -> datetime:
-    """The instant in UTC, in Python's own type: what Airflow gives calculates in pendulum's way."""
-    return datetime.fromisoformat(instant.astimezone(UTC).isoformat())
+def instant_of(feed: str, name: str, value: datetime | str) -> datetime:
+    """The instant in UTC, in Python's own type: what Airflow gives calculates in pendulum's way.
 
-
-def _instant(feed: str, params: Mapping[str, Any], name: str) -> datetime | None:
-    text = params.get(name)
-    if not text:
-        return None
+    Raises ConfigurationError, which calls it by this name, for what is no instant.
+    """
     try:
-        found = datetime.fromisoformat(text)
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise ConfigurationError(name, text, _INSTANT, where=f"feed {feed}")
-    return found
+        raise ConfigurationError(name, str(value), _INSTANT, where=f"feed {feed}")
+    return datetime.fromisoformat(found.astimezone(UTC).isoformat())
+
+
+def _param(feed: str, params: Mapping[str, Any], name: str) -> datetime | None:
+    return instant_of(feed, name, params[name]) if params.get(name) else None

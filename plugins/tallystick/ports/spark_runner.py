@@ -62,8 +62,9 @@ class SparkRunner(Protocol):
         """End whatever an attempt still does, whoever started it; nothing where nothing runs.
 
         False: a server that is shared does not answer, and may take as long for the next attempt.
-        An application of spark-submit is not asked: in client mode it has died with the process
-        that started it, and in cluster mode `longest_orphan` alone says when it has ended, whatever
+        Of spark-submit's applications, YARN kills those of cluster mode. In client mode one has
+        died with the process that started it; in Kubernetes' cluster mode `longest_orphan` alone
+        says when it has ended, whatever
         is answered here. Raises nothing: an attempt that can't be interrupted can commit nothing.
         """
         ...

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from tallystick.settings.connection_kinds import node_file
 from tallystick.settings.connections import HIDDEN, Connection
+from tallystick.settings.extras import flag, node_file, require_type, with_known_extras
 
 CONN_TYPE: Final = "spark_connect"
 _DEFAULT_PORT: Final = 15002
@@ -59,17 +59,11 @@ class SparkConnectConnection:
 
         PySpark sends a token by TLS only, whether `use_ssl` says so or not; to `localhost`, not.
         """
-        if connection.conn_type != CONN_TYPE:
-            raise connection.wrong("conn_type", connection.conn_type, CONN_TYPE)
+        require_type(connection, CONN_TYPE)
         found = _HOST.fullmatch(connection.host or "")
         if not found:
             raise connection.wrong("host", connection.host, _SERVER)
-        unknown = next((key for key in connection.extra if key not in _EXTRAS), None)
-        if unknown is not None:
-            raise connection.wrong(f"extra {unknown}", HIDDEN, f"only these: {', '.join(_EXTRAS)}")
-        use_ssl = str(connection.extra.get("use_ssl", False)).lower()
-        if use_ssl not in ("true", "false"):
-            raise connection.wrong("extra use_ssl", use_ssl, "true or false")
+        connection = with_known_extras(connection, _EXTRAS)
         token = connection.password
         if token is not None and not _TOKEN.fullmatch(token.get_secret_value()):
             raise connection.wrong("password", HIDDEN, "a token of ASCII, without blanks")
@@ -78,6 +72,6 @@ class SparkConnectConnection:
             port=int(found["port"] or connection.port or _DEFAULT_PORT),
             user=connection.login,
             token=token,
-            use_ssl=use_ssl == "true",
+            use_ssl=flag(connection, "use_ssl"),
             kafka_secrets=node_file(connection, "kafka-secrets"),
         )

@@ -14,6 +14,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 
 from tallystick.errors import (
     BrokerUnavailable,
+    RightMissing,
     SourceError,
     SourceRefused,
     TimesUnknown,
@@ -28,7 +29,8 @@ OFFSET_OUT_OF_RANGE: Final = 1
 OFFSET_NOT_AVAILABLE: Final = 78  # a new leader has not caught up with its high watermark
 UNKNOWN_TOPIC: Final = frozenset({3, 100})  # by name, by id
 NO_TIMES: Final = 43  # UNSUPPORTED_FOR_MESSAGE_FORMAT: asked for an offset by its time
-NOT_ALLOWED: Final = frozenset({29, 31})  # to see the topic, to see the cluster
+NO_TOPIC_RIGHT: Final = 29
+NOT_ALLOWED: Final = frozenset({NO_TOPIC_RIGHT, 31})  # to see the topic, to see the cluster
 # A leader moves, a broker starts, metadata is on its way, or a quota says wait.
 PASSING: Final = frozenset(
     {
@@ -61,8 +63,13 @@ class AskAgain(Exception):
         self.becomes = becomes
 
 
-def raise_for_code(code: int, text: str, *, topic: str, servers: str, asked: str) -> None:
-    """Return on success; AskAgain for what may pass, SourceRefused for everything else."""
+def raise_for_code(
+    code: int, text: str, *, topic: str, servers: str, asked: str, right: str = "Read"
+) -> None:
+    """Return on success; AskAgain for what may pass, SourceRefused for everything else.
+
+    `right` is what the question takes on the topic. Describe comes with Read.
+    """
     if code == NO_ERROR:
         return
     if code in UNKNOWN_TOPIC:
@@ -71,7 +78,9 @@ def raise_for_code(code: int, text: str, *, topic: str, servers: str, asked: str
         raise AskAgain(BrokerUnavailable(servers, f"{asked}: {text}"))
     if code == NO_TIMES:
         raise TimesUnknown(asked, text)
-    raise SourceRefused(asked, text)
+    if code == NO_TOPIC_RIGHT:
+        raise RightMissing(f"{asked} at {servers}", f"{right} on topic {topic!r}")
+    raise SourceRefused(f"{asked} at {servers}", text)
 
 
 def patiently(question: Callable[[SecondsLeft], T], *, seconds: float = PATIENCE_SECONDS) -> T:

@@ -43,12 +43,14 @@ class KafkaBrokerView:
         *,
         now: Callable[[], datetime],
         patience_seconds: float = PATIENCE_SECONDS,
+        connection: str | None = None,
     ) -> None:
         """Properties bear librdkafka's names; raises ConfigurationError for one that can't be used.
 
-        No question takes much longer than `patience_seconds` when the brokers are silent.
+        Errors name the connection. No question takes much longer than `patience_seconds` when the
+        brokers are silent.
         """
-        known = client_properties(properties)
+        known = client_properties(properties, connection)
         self._servers = known.servers
         self._now = now
         self._connections = LeaderConnections(known, request_seconds=patience_seconds)

@@ -19,6 +19,9 @@ _PARTITION: Final = Struct(">hiii")
 _ARRAYS_OF_REPLICAS: Final = 3
 _WITH_RIGHTS: Final = 10
 """The version whose answer ends with what we may do with the cluster."""
+# Numbers of operations, as in AclOperation.
+_DESCRIBE: Final = 8
+_NEEDED: Final = {"Read": 3, "DescribeConfigs": 10}
 _MOST_LENGTH: Final = 0x7F
 """Of an array whose length, and one more, is a single byte."""
 _NO_ID: Final = UUID(int=0)
@@ -44,6 +47,17 @@ class DescribedTopic:
     leader_ids: Sequence[int]
     """-1 where there is none."""
     leader_epochs: Sequence[int]
+    operations: int = 0
+    """What our user may do with it: a bit for each operation (KIP-430)."""
+
+    def missing_rights(self) -> Sequence[str]:
+        """Which of the rights that reading takes are not ours.
+
+        Who sees the topic may describe it: a broker that does not even say so says nothing.
+        """
+        if not self.operations & 1 << _DESCRIBE or self.operations < 0:
+            return ()
+        return [name for name, bit in _NEEDED.items() if not self.operations & 1 << bit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +90,7 @@ class DescribeTopic(BulkRequest):
             version=self.API_VERSION,
             topics=[MetadataRequest.MetadataRequestTopic(name=self._topic)],
             allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
+            include_topic_authorized_operations=True,
         )
         return bytes(asked.encode())
 
@@ -113,10 +127,10 @@ def _topic(reader: Reader) -> DescribedTopic:
     reader.fields(_BYTE)
     rows = _partitions(reader, reader.count())
     codes, partitions, leaders, epochs = zip(*rows, strict=True) if rows else ((), (), (), ())
-    reader.fields(_INT32)
+    (operations,) = reader.fields(_INT32)
     reader.skip_tags()
     known_id = None if topic_id == _NO_ID else topic_id
-    return DescribedTopic(error_code, known_id, partitions, codes, leaders, epochs)
+    return DescribedTopic(error_code, known_id, partitions, codes, leaders, epochs, operations)
 
 
 def _partitions(reader: Reader, count: int) -> list[tuple[int, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from struct import Struct
 from typing import Final
 
@@ -58,7 +59,7 @@ class ListOffsets(BulkRequest):
 
     def body(self) -> bytes:
         """The request behind its header."""
-        asked = ((each, epoch, self._timestamp, 0) for each, epoch in self._epochs.items())
+        asked = zip(self._epochs, self._epochs.values(), repeat(self._timestamp), repeat(0))
         return b"".join(
             (
                 _HEAD.pack(NO_REPLICA, self._isolation_level),

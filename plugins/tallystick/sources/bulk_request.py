@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from itertools import starmap
 from struct import Struct
 from typing import Any, ClassVar, Final
 
@@ -200,5 +201,4 @@ def varint(number: int) -> bytes:
 
 def packed(layout: Struct, rows: Iterable[tuple[Any, ...]]) -> bytes:
     """The rows, one behind the other."""
-    pack = layout.pack
-    return b"".join([pack(*each) for each in rows])
+    return b"".join(starmap(layout.pack, rows))

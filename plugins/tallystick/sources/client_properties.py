@@ -1,53 +1,39 @@
-"""One connection's properties: librdkafka's names, which connections bear, and kafka-python's.
+"""One connection's properties for the two clients of this process: kafka-python and librdkafka.
 
-What can't be translated is refused: a property that is silently left out could be the secure one.
+The checked form bears librdkafka's names, and librdkafka takes it as it is.
 """
 
 from __future__ import annotations
 
+import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from tallystick.errors import ConfigurationError
-
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-HOSTNAME_CHECKS: Final = ("https", "none")
+from tallystick.settings.kafka_properties import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    OAUTHBEARER,
+    SCOPE,
+    TOKEN_CA,
+    TOKEN_URL,
+    checked_properties,
+)
+from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY
+from tallystick.sources.oauth_token import ClientCredentials
 
 # librdkafka's name -> kafka-python's name.
 TRANSLATED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "bootstrap.servers": "bootstrap_servers",
         "client.id": "client_id",
         "security.protocol": "security_protocol",
         "sasl.mechanism": "sasl_mechanism",
         "sasl.username": "sasl_plain_username",
         "sasl.password": "sasl_plain_password",
-        "ssl.ca.location": "ssl_cafile",
-        "ssl.certificate.location": "ssl_certfile",
-        "ssl.key.location": "ssl_keyfile",
-        "ssl.key.password": "ssl_password",
-        "ssl.crl.location": "ssl_crlfile",
-        "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
     }
 )
-_ALIASES: Final = {"sasl.mechanisms": "sasl.mechanism"}
-_CHOICES: Final = {
-    "security.protocol": PROTOCOLS,
-    "sasl.mechanism": MECHANISMS,
-    "ssl.endpoint.identification.algorithm": HOSTNAME_CHECKS,
-}
-_SECRETS: Final = frozenset({"sasl.password", "ssl.key.password"})
-_NEEDED_FOR_SASL: Final = ("sasl.mechanism", "sasl.username", "sasl.password")
-_FILES: Final = frozenset(key for key in TRANSLATED if key.endswith(".location"))
-_DEFAULTS: Final = {
-    "client.id": "tallystick",
-    "security.protocol": "PLAINTEXT",
-    "ssl.endpoint.identification.algorithm": "https",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,53 +41,51 @@ class ClientProperties:
     """What each client library is told. The repr shows the servers and nothing else."""
 
     servers: str
+    """For errors: the bootstrap servers, and which connection named them."""
     kafka_python: Mapping[str, object] = field(repr=False)
     librdkafka: Mapping[str, str] = field(repr=False)
 
 
-def client_properties(properties: Mapping[str, str]) -> ClientProperties:
-    """The properties under both libraries' names.
+def client_properties(
+    properties: Mapping[str, str], connection: str | None = None
+) -> ClientProperties:
+    """The properties under both libraries' names; the connection's id is for errors.
 
-    Raises ConfigurationError for an unknown property, a value outside the accepted ones, a file
-    that isn't there, or a missing property; the error never holds a secret.
+    Raises ConfigurationError, as `checked_properties` does.
     """
-    known = _DEFAULTS | {_known_name(key): value for key, value in properties.items()}
-    known = {key: _checked(key, value) for key, value in known.items()}
-    servers = [each.strip() for each in known.get("bootstrap.servers", "").split(",")]
-    if not all(servers):
-        raise ConfigurationError(
-            "bootstrap.servers", known.get("bootstrap.servers"), "host:port, more after commas"
+    known = checked_properties(properties)
+    servers = known["bootstrap.servers"]
+    translated: dict[str, object] = {
+        TRANSLATED[key]: value for key, value in known.items() if key in TRANSLATED
+    }
+    translated["bootstrap_servers"] = servers.split(",")
+    if known["security.protocol"].endswith("SSL"):
+        translated["ssl_context"] = _ssl_context(known)
+    if known.get("sasl.mechanism") == OAUTHBEARER:
+        translated["sasl_oauth_token_provider"] = ClientCredentials(
+            known[TOKEN_URL],
+            known[CLIENT_ID],
+            known[CLIENT_SECRET],
+            scope=known.get(SCOPE, ""),
+            ca=known.get(TOKEN_CA),
         )
-    if known["security.protocol"].startswith("SASL"):
-        for key in _NEEDED_FOR_SASL:
-            if not known.get(key):
-                raise ConfigurationError(key, None, f"a value, for {known['security.protocol']}")
-    translated: dict[str, object] = {TRANSLATED[key]: value for key, value in known.items()}
-    translated["bootstrap_servers"] = servers
-    translated["ssl_check_hostname"] = known["ssl.endpoint.identification.algorithm"] == "https"
-    return ClientProperties(
-        ",".join(servers), MappingProxyType(translated), MappingProxyType(known)
-    )
+    shown = f"{servers} (connection {connection})" if connection else servers
+    return ClientProperties(shown, MappingProxyType(translated), MappingProxyType(known))
 
 
-def _known_name(key: str) -> str:
-    name = _ALIASES.get(key, key)
-    if name not in TRANSLATED:
-        raise ConfigurationError(key, "(not shown)", f"only these: {', '.join(sorted(TRANSLATED))}")
-    return name
-
-
-def _checked(key: str, value: object) -> str:
-    """The value as kafka-python spells it."""
-    if not isinstance(value, str):
-        shown = "(not shown)" if key in _SECRETS else value
-        raise ConfigurationError(key, shown, "a text")
-    if key in _FILES and not Path(value).is_file():
-        raise ConfigurationError(key, value, "the path of a PEM file that exists")
-    choices = _CHOICES.get(key)
-    if choices is None:
-        return value
-    for choice in choices:
-        if value.upper() == choice.upper():
-            return choice
-    raise ConfigurationError(key, value, ", ".join(choices))
+def _ssl_context(known: Mapping[str, str]) -> ssl.SSLContext:
+    """What kafka-python makes of files, from texts: whom to trust, and who we are."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = known["ssl.endpoint.identification.algorithm"] == "https"
+    if CA in known:
+        context.load_verify_locations(cadata=known[CA])
+    else:
+        context.load_default_certs()
+    if CERTIFICATE in known:
+        # OpenSSL takes a key from a file alone; this one has no name and lies on no disk.
+        with os.fdopen(os.memfd_create("kafka-client"), "w") as file:
+            file.write(known[CERTIFICATE] + known[KEY])
+            file.flush()
+            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+    return context

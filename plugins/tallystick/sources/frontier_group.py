@@ -14,7 +14,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from tallystick.errors import BrokerUnavailable, SourceRefused
+from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused
 from tallystick.sources.client_properties import client_properties
 
 _SECONDS: Final = 10.0
@@ -33,9 +33,14 @@ _NO_GROUP: Final = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.INVALID_
 class KafkaFrontierGroup:
     """Fulfils `FrontierGroup`; connects when it is first told something."""
 
-    def __init__(self, properties: Mapping[str, str], group: str) -> None:
-        """Properties bear librdkafka's names; raises ConfigurationError for a wrong one."""
-        known = client_properties(properties)
+    def __init__(
+        self, properties: Mapping[str, str], group: str, *, connection: str | None = None
+    ) -> None:
+        """Properties bear librdkafka's names; raises ConfigurationError for a wrong one.
+
+        Errors name the connection.
+        """
+        known = client_properties(properties, connection)
         self._group, self._servers = group, known.servers
         self._settings = {**known.librdkafka, "log_level": 0, "enable.metrics.push": False}
 
@@ -85,14 +90,17 @@ class KafkaFrontierGroup:
                 )
 
     def _refuse(self, reason: str) -> None:
-        raise SourceRefused(f"group {self._group}", reason)
+        raise SourceRefused(f"group {self._group} at {self._servers}", reason)
 
     def _translate(self, error: KafkaError, cause: Exception) -> None:
         words = error.str().strip(": ") or error.name()
         is_silent = error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
         if is_silent or error.retriable() or error.code() in _PASSING:
             raise BrokerUnavailable(self._servers, words) from cause
-        raise SourceRefused(f"group {self._group}", words) from cause
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            asked = f"offsets of group {self._group} at {self._servers}"
+            raise RightMissing(asked, f"Read on group {self._group!r}") from cause
+        raise SourceRefused(f"group {self._group} at {self._servers}", words) from cause
 
 
 def _tries() -> Retrying:

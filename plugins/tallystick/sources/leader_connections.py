@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from kafka import errors as kafka_errors
 from kafka.protocol.metadata import MetadataRequest
 
-from tallystick.errors import BrokerUnavailable, SourceRefused
+from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused
 from tallystick.sources.broker_answers import NO_ERROR, AskAgain, SecondsLeft, raise_for_code
 from tallystick.sources.bulk_metadata import DescribeTopic
 from tallystick.sources.client_properties import ClientProperties
@@ -81,7 +81,8 @@ class LeaderConnections:
     ) -> TopicMetadata:
         """The topic as one broker describes it now; by another than the given one if there is one.
 
-        Never makes the topic. AskAgain where the broker doesn't know it.
+        Never makes the topic. AskAgain where the broker doesn't know it, RightMissing where our
+        user may see it and no more.
         """
         node_id = self._node(rather_not_by)
         told_by = self._address(node_id)
@@ -97,9 +98,14 @@ class LeaderConnections:
         }
         self._opened().cluster.update_metadata(answer)  # makes the brokers' addresses known
         self.check(found.error_code, topic, f"metadata of topic {topic!r}")
+        missing = found.missing_rights()
+        if missing:
+            # Spark would be the first to ask for records, and tell it as a landing that failed.
+            asked = f"topic {topic!r} at {self.servers}"
+            raise RightMissing(asked, f"{' and '.join(missing)} on topic {topic!r}")
         if found.topic_id is None:
             reason = f"{told_by} gives it no id; Kafka 2.8 or newer is needed"
-            raise SourceRefused(f"the identity of topic {topic!r}", reason)
+            raise SourceRefused(f"the identity of topic {topic!r} at {self.servers}", reason)
         known = self._known[topic] = TopicMetadata(
             cluster_id=answer.cluster_id,
             topic_id=urlsafe_b64encode(found.topic_id.bytes).decode().rstrip("="),
@@ -148,19 +154,19 @@ class LeaderConnections:
             raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
         except (kafka_errors.KafkaError, OSError) as failure:
             self.close()
-            if isinstance(failure.__cause__, ssl.SSLCertVerificationError):
+            if _is_about_certificates(failure):
                 raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
             raise self.again(str(failure) or type(failure).__name__) from failure
         self._answered.add(node_id)
         return future.value
 
-    def check(self, code: int, topic: str, asked: str) -> None:
+    def check(self, code: int, topic: str, asked: str, *, right: str = "Read") -> None:
         """Return for success; else forget the topic's leaders and raise what the code means."""
         if code == NO_ERROR:
             return
         self._known.pop(topic, None)
         text = kafka_errors.for_code(code).__name__
-        raise_for_code(code, text, topic=topic, servers=self.servers, asked=asked)
+        raise_for_code(code, text, topic=topic, servers=self.servers, asked=asked, right=right)
 
     def again(self, reason: str) -> AskAgain:
         """What to raise when the answer may come later."""
@@ -192,3 +198,16 @@ class LeaderConnections:
                 }
             )
         return self._client
+
+
+def _is_about_certificates(failure: Exception) -> bool:
+    """True where we don't trust the broker's certificate, or the broker ours, or asks for one.
+
+    A broker says so at the first read behind a handshake that seemed to end well (TLS 1.3).
+    """
+    reasons = [
+        each.reason or ""
+        for each in (failure.__cause__, *failure.args)
+        if isinstance(each, ssl.SSLError)
+    ]
+    return any("CERTIFICATE" in each or "UNKNOWN_CA" in each for each in reasons)

@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.second_read import NO_TIMESTAMP, SeenRecord, SliceRead
-from tallystick.errors import BrokerUnavailable, SourceRefused, TopicUnknown
+from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused, TopicUnknown
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
 
@@ -86,6 +86,7 @@ _UNREADABLE: Final = frozenset(
 # Of a header name that is not UTF-8 the library returns with an error that it has not raised; this
 # way of calling raises it at once, and not at the next call of whatever function.
 _HEADERS_OF: Final = methodcaller("headers")
+_WHO: Final = "the second reader (librdkafka)"
 _POLL_SECONDS: Final = 0.5
 # Whatever trickles in: the reader may not hold its caller for long.
 _LONGEST_READ_OVER_PATIENCE: Final = 4
@@ -141,13 +142,18 @@ class LibrdkafkaReader:
     """
 
     def __init__(
-        self, properties: Mapping[str, str], *, patience_seconds: float = PATIENCE_SECONDS
+        self,
+        properties: Mapping[str, str],
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+        connection: str | None = None,
     ) -> None:
         """Properties bear librdkafka's names; raises ConfigurationError for one that can't be used.
 
-        A question is given up after `patience_seconds` without any answer.
+        A question is given up after `patience_seconds` without any answer. Errors name the
+        connection.
         """
-        known = client_properties(properties)
+        known = client_properties(properties, connection)
         self._servers = known.servers
         self._properties = known.librdkafka
         self._patience = patience_seconds
@@ -176,9 +182,8 @@ class LibrdkafkaReader:
             finally:
                 consumer.unassign()
         except KafkaException as failure:
-            raise SourceRefused(
-                f"{slices[0].partition.topic} by librdkafka", _words(failure)
-            ) from (failure)
+            asked = f"{slices[0].partition.topic} by librdkafka at {self._servers}"
+            raise SourceRefused(asked, _words(failure)) from failure
         if all(each.until_offset is None and not each.records for each in readings):
             self._require_readable(consumer, slices[0].partition.topic)
             reason = self._last_trouble or f"no answer within {self._patience:.0f} s"
@@ -204,8 +209,10 @@ class LibrdkafkaReader:
 
     def _require_allowed(self, error: Any, topic: str) -> None:
         """Return for what may pass; raises SourceRefused, TopicUnknown."""
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise RightMissing(f"{_WHO} at {self._servers}", f"Read on topic {topic!r}")
         if error.code() in _REFUSALS:
-            raise SourceRefused("the second reader (librdkafka)", error.str())
+            raise SourceRefused(f"{_WHO} at {self._servers}", error.str())
         if error.code() in _UNKNOWN:
             raise TopicUnknown(topic, self._servers)
 
@@ -247,7 +254,7 @@ class LibrdkafkaReader:
             message = consumer.poll(min(_POLL_SECONDS, self._patience))
             if self._refusal is not None:
                 refusal, self._refusal = self._refusal, None
-                self._require_allowed(refusal, "?")
+                self._require_allowed(refusal, readings[0].asked.partition.topic)
             if message is not None and self._is_taken(consumer, message, waiting):
                 heard_at = now
 

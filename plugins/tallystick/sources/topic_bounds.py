@@ -264,7 +264,8 @@ class TopicBounds:
     def _policy(self, topic: str, left: SecondsLeft) -> TopicPolicy:
         request = _configs_of(_TOPIC_RESOURCE, topic, *_POLICY)
         (answer,) = self._connections.send(self._connections.any_node(), request, left).results
-        self._connections.check(answer.error_code, topic, f"configuration of topic {topic!r}")
+        asked = f"configuration of topic {topic!r}"
+        self._connections.check(answer.error_code, topic, asked, right="DescribeConfigs")
         values = {each.name: each.value for each in answer.configs}
         policies = {each.strip() for each in values["cleanup.policy"].split(",")}
         is_deleted = "delete" in policies

@@ -15,6 +15,7 @@ from tallystick.spark.application import LONGEST_SECONDS
 from tallystick.spark.cluster_zip import ARCHIVE_NAME
 from tallystick.spark.kafka_access import SECRETS_FILE
 from tallystick.spark.place import SparkPlace
+from tallystick.spark.yarn_applications import tag_of
 
 JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
@@ -54,34 +55,43 @@ JAVA_TIME_ZONE: Final = "-Duser.timezone=UTC"
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What an application is for; whoever looks for it later finds it by the id."""
+
+    feed: str
+    what: str
+    """Such as `batch 1c0d`."""
+    work_id: str
+    """Of the attempt, or of the scrub."""
+
+    @property
+    def name(self) -> str:
+        """As the application is called."""
+        return f"tallystick {self.feed} {self.what} {self.work_id}"
+
+
+@dataclass(frozen=True, slots=True)
 class SubmitCommand:
     """One application as spark-submit is told it; file names as in its working directory."""
 
     place: SparkPlace
     application: str
     """Path of one of spark_jobs/."""
-    name: str
+    work: Work
     plan_uri: str
     conf: Mapping[str, str]
     py_files: str
     files: str | None
     """Shipped to every container, into its working directory."""
 
-    def environment(self) -> dict[str, str]:
-        """Variables that the process needs beside those it inherits."""
-        # Without it the driver's ports are open to the network.
-        found = {"SPARK_LOCAL_IP": "127.0.0.1"} if self.place.is_local else {}
-        if self.place.hadoop_user:
-            found["HADOOP_USER_NAME"] = self.place.hadoop_user
-        return found
-
     def argv(self) -> list[str]:
         """The whole command line of spark-submit; no part of it is secret."""
         place = self.place
         argv = [place.spark_submit, "--master", place.master, "--deploy-mode", place.deploy_mode]
-        argv += ["--name", self.name, "--py-files", self.py_files]
+        argv += ["--name", self.work.name, "--py-files", self.py_files]
         if place.jars:
             argv += ["--jars", ",".join(place.jars)]
+        argv += place.login()
         if self.files:
             argv += ["--files", self.files]
         for key, value in self.conf.items():
@@ -93,19 +103,20 @@ def submit_command(
     place: SparkPlace,
     *,
     application: str,
-    name: str,
+    work: Work,
     plan_uri: str,
     feed_conf: Mapping[str, str],
     has_secrets: bool,
     longest: timedelta,
 ) -> SubmitCommand:
     """The command that carries out the plan at this URI, and may take so long."""
+    conf = landing_conf(place, feed_conf)
     return SubmitCommand(
         place=place,
         application=application,
-        name=name,
+        work=work,
         plan_uri=plan_uri,
-        conf=landing_conf(place, feed_conf) | _bounds(place, longest),
+        conf=conf | _tags(place, conf, work) | _bounds(place, longest),
         py_files=ARCHIVE_NAME,
         # In local mode, driver and tasks already run where the file lies.
         files=SECRETS_FILE if has_secrets and not place.is_local else None,
@@ -123,6 +134,14 @@ def landing_conf(place: SparkPlace, feed_conf: Mapping[str, str]) -> dict[str, s
         given = (JAVA_TIME_ZONE, place.conf.get(key), feed_conf.get(key))
         conf[key] = " ".join(each for each in given if each)
     return conf
+
+
+def _tags(place: SparkPlace, conf: Mapping[str, str], work: Work) -> dict[str, str]:
+    """By what YARN finds the application, beside the tags that somebody has given it."""
+    if place.master != "yarn":
+        return {}
+    given = conf.get("spark.yarn.tags")
+    return {"spark.yarn.tags": ",".join(each for each in (given, tag_of(work.work_id)) if each)}
 
 
 def _bounds(place: SparkPlace, longest: timedelta) -> dict[str, str]:

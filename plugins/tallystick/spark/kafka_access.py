@@ -14,7 +14,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from tallystick.errors import ConfigurationError, SecretsExposed
+from tallystick.errors import SecretsExposed
+from tallystick.settings.kafka_properties import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    OAUTHBEARER,
+    PASSWORD,
+    SCOPE,
+    TOKEN_CA,
+    TOKEN_URL,
+    USER,
+    checked_properties,
+)
+from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY
 
 SECRETS_FILE: Final = "tallystick-kafka.properties"
 _PROVIDER: Final = "org.apache.kafka.common.config.provider.FileConfigProvider"
@@ -22,12 +34,18 @@ _LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
-# The other keys of the file are certificates, which anybody may read.
-_SECRET_KEYS: Final = {"sasl.jaas.config", "ssl.keystore.key", "ssl.key.password"}
-_PKCS8: Final = ("-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----")
-_CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
-_ALIASES: Final = {"sasl.mechanisms": "sasl.mechanism"}
+_TOKEN_FETCHER: Final = (
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler"
+)
+# Certificates travel with the keys: they are no secrets, but one file is simpler than two.
+_JAVA_NAMES: Final = {
+    CA: "ssl.truststore.certificates",
+    CERTIFICATE: "ssl.keystore.certificate.chain",
+    KEY: "ssl.keystore.key",
+}
+_SECRET_KEYS: Final = {"sasl.jaas.config", "ssl.keystore.key"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +97,21 @@ def access_from(place: KafkaReader, properties: Mapping[str, str], *, where: str
 def kafka_access(properties: Mapping[str, str], secrets_file: str = SECRETS_FILE) -> KafkaAccess:
     """The same access for Spark, from a connection's properties under librdkafka's names.
 
-    Certificates and keys are read here: the secrets file is the only one that Spark needs.
-    Raises ConfigurationError for what Java's client cannot do; the error never holds a secret.
+    Certificates and keys are texts by then: the secrets file is the only one that Spark needs.
+    Raises ConfigurationError, as `checked_properties` does.
     """
-    given = {_ALIASES.get(key, key): value for key, value in properties.items()}
-    protocol = given.get("security.protocol", "PLAINTEXT").upper()
-    options = {"kafka.bootstrap.servers": _needed(given, "bootstrap.servers")}
+    known = checked_properties(properties)
+    protocol = known["security.protocol"]
+    options = {"kafka.bootstrap.servers": known["bootstrap.servers"]}
     secrets: dict[str, str] = {}
     if protocol != "PLAINTEXT":
         options["kafka.security.protocol"] = protocol
     if protocol.startswith("SASL"):
-        mechanism = _needed(given, "sasl.mechanism").upper()
-        options["kafka.sasl.mechanism"] = mechanism
-        secrets["sasl.jaas.config"] = _login(
-            mechanism, _needed(given, "sasl.username"), _needed(given, "sasl.password")
-        )
+        options |= _sasl_options(known)
+        secrets["sasl.jaas.config"] = _login(known)
     if protocol.endswith("SSL"):
-        options |= _ssl_options(given)
-        secrets |= _ssl_secrets(given)
+        options |= _ssl_options(known)
+        secrets |= {java: known[key] for key, java in _JAVA_NAMES.items() if key in known}
     for key in secrets:
         options[f"kafka.{key}"] = f"${{file:{secrets_file}:{key}}}"
     if secrets:
@@ -110,70 +125,45 @@ def secrets_text(secrets: Mapping[str, str]) -> str:
     return "".join(f"{key}={_escaped(value)}\n" for key, value in secrets.items())
 
 
-def _needed(given: Mapping[str, str], key: str) -> str:
-    if not given.get(key):
-        raise ConfigurationError(key, None, "a value")
-    return given[key]
+def _sasl_options(known: Mapping[str, str]) -> dict[str, str]:
+    options = {"kafka.sasl.mechanism": known["sasl.mechanism"]}
+    if known["sasl.mechanism"] == OAUTHBEARER:
+        options["kafka.sasl.login.callback.handler.class"] = _TOKEN_FETCHER
+        options[f"kafka.{TOKEN_URL}"] = known[TOKEN_URL]
+    return options
 
 
-def _login(mechanism: str, user: str, password: str) -> str:
-    if mechanism not in _LOGIN_MODULES:
-        raise ConfigurationError("sasl.mechanism", mechanism, ", ".join(_LOGIN_MODULES))
-    login = f"username={_quoted(user)} password={_quoted(password)}"
-    return f"{_LOGIN_MODULES[mechanism]} required {login};"
+def _login(known: Mapping[str, str]) -> str:
+    """The line of JAAS, with the password or the client's secret in it."""
+    mechanism = known["sasl.mechanism"]
+    told = {"username": known.get(USER), "password": known.get(PASSWORD)}
+    if mechanism == OAUTHBEARER:
+        told = {
+            "clientId": known[CLIENT_ID],
+            "clientSecret": known[CLIENT_SECRET],
+            "scope": known.get(SCOPE),
+        }
+        if TOKEN_CA in known:
+            told["ssl.truststore.type"] = "PEM"
+            told["ssl.truststore.certificates"] = Path(known[TOKEN_CA]).read_text("ascii")
+    pairs = " ".join(f"{name}={_quoted(value)}" for name, value in told.items() if value)
+    return f"{_LOGIN_MODULES[mechanism]} required {pairs};"
 
 
-def _ssl_options(given: Mapping[str, str]) -> dict[str, str]:
-    if "ssl.crl.location" in given:
-        raise ConfigurationError(
-            "ssl.crl.location",
-            given["ssl.crl.location"],
-            "nothing: Spark's client has no revocation list",
-        )
+def _ssl_options(known: Mapping[str, str]) -> dict[str, str]:
     options = {}
-    if given.get("ssl.endpoint.identification.algorithm", "https").lower() == "none":
+    if known["ssl.endpoint.identification.algorithm"] == "none":
         options["kafka.ssl.endpoint.identification.algorithm"] = ""
-    if "ssl.ca.location" in given:
+    if CA in known:
         options["kafka.ssl.truststore.type"] = "PEM"
-    if "ssl.certificate.location" in given:
+    if CERTIFICATE in known:
         options["kafka.ssl.keystore.type"] = "PEM"
     return options
 
 
-def _ssl_secrets(given: Mapping[str, str]) -> dict[str, str]:
-    """Certificates travel with the keys: they are no secrets, but one file is simpler than two."""
-    secrets = {}
-    if "ssl.ca.location" in given:
-        secrets["ssl.truststore.certificates"] = _pem(given, "ssl.ca.location", (_CERTIFICATE,))
-    if ("ssl.certificate.location" in given) != ("ssl.key.location" in given):
-        raise ConfigurationError(
-            "ssl.key.location", None, "both, a certificate and its key, or neither"
-        )
-    if "ssl.certificate.location" in given:
-        secrets["ssl.keystore.certificate.chain"] = _pem(
-            given, "ssl.certificate.location", (_CERTIFICATE,)
-        )
-        secrets["ssl.keystore.key"] = _pem(given, "ssl.key.location", _PKCS8)
-    if "ssl.key.password" in given:
-        secrets["ssl.key.password"] = given["ssl.key.password"]
-    return secrets
-
-
-def _pem(given: Mapping[str, str], setting: str, markers: tuple[str, ...]) -> str:
-    """The text of a PEM file; Java's client takes keys in PKCS #8 only."""
-    accepted = f"a readable PEM file with {' or '.join(markers)}"
-    try:
-        text = Path(given[setting]).read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(setting, given[setting], accepted) from error
-    if not any(marker in text for marker in markers):
-        raise ConfigurationError(setting, given[setting], accepted)
-    return text
-
-
 def _quoted(value: str) -> str:
     """The value as a string of a JAAS line, whose tokenizer knows backslashes."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 

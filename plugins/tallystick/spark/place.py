@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+_PRIVATE: Final = ("AIRFLOW_", "_AIRFLOW_", "LEDGER_DSN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,53 @@ class SparkPlace:
     kafka_secrets: str | None = None
     """Absolute path of the file with Kafka's secrets that lies on every node; None: there is none,
     so the file is shipped with each application."""
+    hadoop_conf: str | None = None
+    """The directory of the cluster's Hadoop configuration; None: the environment names it, if
+    anybody does."""
+
+    principal: str | None = None
+    """As whom Spark logs in to Kerberos, by its keytab; None: by the ticket cache, or not."""
+    keytab: str | None = None
+    """Absolute path, where spark-submit runs."""
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The variables of Spark's programs here: what they need, and what they may inherit.
+
+        Connections and Airflow's settings hold passwords. Spark needs none of them, and shows its
+        environment to who may ask.
+        """
+        found = {name: each for name, each in inherited.items() if not name.startswith(_PRIVATE)}
+        if self.is_local:
+            found["SPARK_LOCAL_IP"] = "127.0.0.1"  # or the driver's ports are open to the network
+        if self.hadoop_user:
+            found["HADOOP_USER_NAME"] = self.hadoop_user
+        if self.hadoop_conf:
+            found["HADOOP_CONF_DIR"] = self.hadoop_conf
+        return found
+
+    def login(self) -> list[str]:
+        """Options by which Spark's programs log in to Kerberos; none where they need not."""
+        if self.principal and self.keytab:
+            return ["--principal", self.principal, "--keytab", self.keytab]
+        return []
 
     @property
     def is_local(self) -> bool:
         """True when driver and executors are one process on this machine."""
         return self.master.startswith("local")
+
+    @property
+    def is_yarn_cluster(self) -> bool:
+        """True when a container of YARN runs the driver, which nobody here can end by a signal."""
+        return self.master == "yarn" and self.deploy_mode == "cluster"
+
+    def log_command(self, application_id: str) -> str | None:
+        """What prints a driver's log; None where the driver has written it into our own."""
+        if self.deploy_mode == "client":
+            return None
+        if self.is_yarn_cluster:
+            return f"yarn logs -applicationId {application_id}"
+        return f"kubectl logs -l spark-app-selector={application_id},spark-role=driver"
 
     @property
     def needs_placed_secrets(self) -> bool:

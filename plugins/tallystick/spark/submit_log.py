@@ -27,6 +27,8 @@ _LEVELS: Final = {
 _APPLICATION: Final = re.compile(
     r"^tallystick: application (\S+)|\b(application_\d+_\d+)\b|\b(spark-[0-9a-f]{32})\b"
 )
+# Of YARN's client, about an application whose driver ran elsewhere.
+_DIAGNOSED: Final = re.compile(r"Client: Application diagnostics message: (.+)")
 _OURS: Final = "tallystick: "
 _NOTE: Final = f"{_OURS}note "
 _FAILED: Final = re.compile(f"^{_OURS}(?:landing|scrub|search) failed: (.*)", re.DOTALL)
@@ -47,6 +49,7 @@ class SubmitLog:
         self.application_id: str | None = None
         self._level = logging.INFO
         self._told: str | None = None
+        self._diagnosed: str | None = None
         self._last: deque[str] = deque(maxlen=_KEPT_LINES)
 
     def add(self, line: str) -> int:
@@ -58,6 +61,9 @@ class SubmitLog:
             self._told, self._level = failed[1], logging.ERROR
         elif line.startswith(_OURS):
             self._level = logging.INFO
+        diagnosed = _DIAGNOSED.search(line)
+        if diagnosed:
+            self._diagnosed = diagnosed[1].strip()
         application = _APPLICATION.search(line)
         if application and self.application_id is None:
             self.application_id = next(each for each in application.groups() if each)
@@ -65,9 +71,13 @@ class SubmitLog:
         return self._level
 
     def reason(self, exit_code: int) -> str:
-        """Why the run failed: its own last word, else the last error, else the last line."""
+        """Why the run failed: its own last word, else what YARN says of it, else the last error,
+        else the last line.
+        """
         if self._told:
             return self._told
+        if self._diagnosed:
+            return self._diagnosed[:LIMIT]
         ended = f"killed by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
         spoken = [line.strip() for line in self._last if line.strip()]
         errors = [line for line in spoken if _ERROR_LINE.match(line)]

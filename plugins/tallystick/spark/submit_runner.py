@@ -1,5 +1,6 @@
 """Runs Spark applications by spark-submit. In client mode each of them dies with this process; in
-cluster mode spark-submit does, and the driver may live on.
+cluster mode spark-submit does, and the driver may live on: YARN kills it where somebody is left to
+ask for that, and else it ends itself.
 
 It decides nothing about them: exit code 0 is success; what was written is for others to look at.
 """
@@ -25,13 +26,14 @@ from tallystick.errors import (
     ScrubFailed,
 )
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
-from tallystick.spark.command import SubmitCommand, submit_command
+from tallystick.spark.command import SubmitCommand, Work, submit_command
 from tallystick.spark.connector_jars import require_jars
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 from tallystick.spark.parent_death import die_with_parent
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.submit_log import SubmitLog, note_in
 from tallystick.spark.work_directory import work_directory
+from tallystick.spark.yarn_applications import end_application, end_tagged
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +82,7 @@ class SubmitRunner:
         self._feed_conf = feed_conf
         self._kafka_secrets = kafka_secrets
         self._longest = longest
+        self._running: tuple[str, SubmitLog] | None = None
 
     @property
     def longest_orphan(self) -> timedelta:
@@ -87,10 +90,17 @@ class SubmitRunner:
         return longest_orphan(self._place, self._longest)
 
     def interrupt(self, attempt_id: str) -> bool:
-        """Nothing: in client mode an application has died with the process that started it, and in
+        """Kill what the attempt has left on YARN, in cluster mode; False if YARN does not answer.
+
+        In client mode an application has died with the process that started it; in Kubernetes'
         cluster mode it ends itself.
         """
-        return True
+        if not self._place.is_yarn_cluster:
+            return True
+        ours = self._running
+        if ours and ours[0] == attempt_id and ours[1].application_id:
+            return end_application(self._place, ours[1].application_id)
+        return end_tagged(self._place, attempt_id)
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the application has ended well; raises ApplicationFailed with its cause.
@@ -110,7 +120,7 @@ class SubmitRunner:
         command = submit_command(
             self._place,
             application=str(application),
-            name=f"tallystick {order.feed} {order.batch_id}",
+            work=Work(order.feed, order.batch_id, order.attempt_id),
             plan_uri=order.plan_uri,
             feed_conf=self._feed_conf,
             has_secrets=bool(self._kafka_secrets),
@@ -119,7 +129,7 @@ class SubmitRunner:
         log, exit_code = self._ended(command, self._kafka_secrets, heard, f"batch {order.batch_id}")
         if exit_code != 0:
             raise ApplicationFailed(
-                order.batch_id, log.application_id or NO_APPLICATION, log.reason(exit_code)
+                order.batch_id, log.application_id or NO_APPLICATION, self._reason(log, exit_code)
             )
 
     def scrub(self, order: ScrubOrder) -> None:
@@ -128,7 +138,7 @@ class SubmitRunner:
             # Nothing is asked of Kafka: neither its connector is needed nor its secrets.
             replace(self._place, jars=()),
             application=str(self._application.with_name(SCRUB_APPLICATION)),
-            name=f"tallystick {order.feed} scrub {order.scrub_id}",
+            work=Work(order.feed, "scrub", order.scrub_id),
             plan_uri=order.plan_uri,
             feed_conf=self._feed_conf,
             has_secrets=False,
@@ -137,8 +147,14 @@ class SubmitRunner:
         log, exit_code = self._ended(command, {}, _Heard(), f"scrub {order.scrub_id}")
         if exit_code != 0:
             raise ScrubFailed(
-                order.scrub_id, log.application_id or NO_APPLICATION, log.reason(exit_code)
+                order.scrub_id, log.application_id or NO_APPLICATION, self._reason(log, exit_code)
             )
+
+    def _reason(self, log: SubmitLog, exit_code: int) -> str:
+        """Why it failed, and what prints the log of a driver that has written it elsewhere."""
+        reason = log.reason(exit_code)
+        command = self._place.log_command(log.application_id) if log.application_id else None
+        return f"{reason}; the driver's log: {command}" if command else reason
 
     def _ended(
         self,
@@ -148,24 +164,26 @@ class SubmitRunner:
         work: str,
     ) -> tuple[SubmitLog, int]:
         """What the application said, and its exit code; raises ApplicationOverdue."""
+        log = SubmitLog()
+        self._running = (command.work.work_id, log)
         with (
             work_directory(secrets) as directory,
-            _process(command, directory) as (process, output),
-            ended_after(self._longest, partial(_kill, process)) as deadline,
+            _process(command, directory, log) as (process, output),
+            ended_after(self._longest, partial(_kill, process, command.place, log)) as deadline,
         ):
-            log, exit_code = _follow(output, heard, deadline), process.wait()
+            _follow(output, log, heard, deadline)
+            exit_code = process.wait()
         if deadline.has_passed and exit_code != 0:
             application = log.application_id or NO_APPLICATION
             raise ApplicationOverdue(work, application, str(deadline.limit))
         return log, exit_code
 
 
-def _follow(output: IO[str], heard: _Heard, deadline: Deadline) -> SubmitLog:
-    """The whole log, passed on line by line until the output ends.
+def _follow(output: IO[str], log: SubmitLog, heard: _Heard, deadline: Deadline) -> None:
+    """Take in the whole log, and pass it on line by line, until the output ends.
 
     A note says that a read begins: it may not take as long as an application.
     """
-    log = SubmitLog()
     is_known = False
     for raw in output:
         line = raw.rstrip("\n")
@@ -177,23 +195,20 @@ def _follow(output: IO[str], heard: _Heard, deadline: Deadline) -> SubmitLog:
         if note is not None:
             deadline.expect(LONGEST_READ)
             heard.noted(note)
-    return log
 
 
 @contextmanager
 def _process(
-    command: SubmitCommand, directory: Path
+    command: SubmitCommand, directory: Path, log: SubmitLog
 ) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    """The running spark-submit and its output; leaving early kills it, and in client mode its
-    driver.
-    """
+    """The running spark-submit and its output; leaving early kills it, and its driver."""
     argv = command.argv()
-    logger.info("starting spark-submit on %s: %s", command.place.master, command.name)
+    logger.info("starting spark-submit on %s: %s", command.place.master, command.work.name)
     try:
         process = subprocess.Popen(
             argv,
             cwd=directory,
-            env=os.environ | command.environment(),
+            env=command.place.environment(os.environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -214,11 +229,17 @@ def _process(
         try:
             yield process, process.stdout
         finally:
-            _kill(process)
+            _kill(process, command.place, log)
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
-    """End spark-submit, and in client mode its driver, unless they have ended."""
+def _kill(process: subprocess.Popen[str], place: SparkPlace, log: SubmitLog) -> None:
+    """End spark-submit and its driver, unless they have ended.
+
+    In client mode the driver is its child. In YARN's cluster mode YARN kills it; one that has not
+    told its id yet is left to the next attempt. In Kubernetes' the driver ends itself.
+    """
     if process.poll() is None:  # not reaped yet, so the id is still its
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        if place.is_yarn_cluster and log.application_id:
+            end_application(place, log.application_id)

@@ -8,27 +8,45 @@
 3. The exclusive rename. `rename` nests into a directory that is there, and says that all went well.
    It can't be told `renameoptions=NONE`: one NameNode transaction, which refuses such a target.
 4. Paths. Clients normalise them and expand '#LATEST' in them; ours are final.
+5. Trust. A certificate or a ticket that is not accepted won't be the next time: it is a refusal.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
 import requests
-from hdfs import InsecureClient, TokenClient
+from hdfs import Client, InsecureClient, TokenClient
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from tallystick.errors import ConfigurationError, StorageRefused, StorageUnavailable
-from tallystick.storage.refusals import Refusal, was_sent, why_no_answer
+from tallystick.errors import (
+    ConfigurationError,
+    StorageLoginFailed,
+    StorageRefused,
+    StorageUnavailable,
+)
+from tallystick.storage.refusals import (
+    NoTicket,
+    Refusal,
+    was_sent,
+    why_no_answer,
+    why_no_trust,
+)
 
 CONNECT_SECONDS: Final = 3.0
 ANSWER_SECONDS: Final = 8.0
 # No try begins later than this after the first one: with one NameNode all is over in 16 seconds.
 RETRY_SECONDS: Final = 5.0
+
+_KERBEROS_PACKAGE: Final = (
+    "false, or true where pip install 'tallystick[kerberos]' was done"
+    " (it needs Kerberos' headers and a C compiler: apt-get install libkrb5-dev gcc python3-dev)"
+)
 
 T = TypeVar("T")
 
@@ -54,6 +72,8 @@ class NameNode:
     session: requests.Session
     timeout: tuple[float, float]
     proxy_user: str | None
+    by: str = ""
+    """What is put behind a reason: whose connection it was."""
 
     def rename_exclusive(self, source: str, target: str) -> bool | None:
         """None when the rename is done; else what a server says that has ignored the option."""
@@ -93,29 +113,45 @@ class NameNodes:
         password: str | None = None,
         token: str | None = None,
         kerberos: bool = False,
+        principal: str | None = None,
+        keytab: str | None = None,
         proxy_user: str | None = None,
         verify: bool | str = True,
+        cert: tuple[str, str] | None = None,
+        where: str = "",
         connect_seconds: float = CONNECT_SECONDS,
         answer_seconds: float = ANSWER_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
-        """`urls`: one per NameNode. A token beats Kerberos, and both beat the plain user name."""
+        """`urls`: one per NameNode. A token beats Kerberos, and both beat the plain user name.
+
+        Kerberos without principal and keytab takes the process's ticket cache. `where`: what errors
+        call all this, as "connection webhdfs_default". Raises ConfigurationError for a file that
+        isn't there, and for Kerberos without its library.
+        """
         # It tells each client that is made, by its address.
         logging.getLogger("hdfs").setLevel(logging.WARNING)
         self._retry_seconds = retry_seconds
         self._first = 0
         self._nodes: list[NameNode] = []
         timeout = (connect_seconds, answer_seconds)
+        by = f" ({where})" if where else ""
+        files = {"verify": verify, "keytab": keytab}
+        files |= dict(zip(("cert", "key"), cert or (), strict=False))
+        _require_files(files, where)
         for url in _checked(urls):
-            session = _Session()
+            session = _Session(by)
             # No proxy, no .netrc: the cluster is addressed directly, with the given credentials.
             session.trust_env = False
             session.verify = verify
+            session.cert = cert
+            if kerberos:
+                session.auth = _negotiation(principal, keytab, where)
             if user and password:
                 session.auth = (user, password)
             options = {"proxy": proxy_user, "timeout": timeout, "session": session}
             client = _client(url, user, token, kerberos, options)
-            self._nodes.append(NameNode(client, session, timeout, proxy_user))
+            self._nodes.append(NameNode(client, session, timeout, proxy_user, by))
 
     def close(self) -> None:
         """Close the connections; a later request opens new ones."""
@@ -176,22 +212,44 @@ def _answer(path: str, action: Ask[T], node: NameNode) -> T:
     except Refusal as refusal:
         if not refusal.is_come_back:
             raise
-        reason = f"{refusal.exception}: {refusal.words}"
+        reason = f"{refusal.exception}: {refusal.words}{node.by}"
         raise NoAnswer(reason, may_have_happened=False) from None
     except (requests.JSONDecodeError, KeyError, TypeError) as error:
         # A success in which the package looks in vain for what WebHDFS answers.
-        raise StorageRefused(path, "the answer is not WebHDFS's: is the URL right?") from error
+        reason = f"the answer is not WebHDFS's: is the URL right?{node.by}"
+        raise StorageRefused(path, reason) from error
+    except NoTicket as error:
+        # The server has refused the request without a ticket, and got no other.
+        reason = f"Kerberos gives no ticket for the server: {error.reason}{node.by}"
+        if error.may_pass:
+            raise NoAnswer(reason, may_have_happened=False) from None
+        raise StorageLoginFailed(path, reason) from None
     except requests.RequestException as error:
-        raise NoAnswer(why_no_answer(error), may_have_happened=was_sent(error)) from None
+        distrust = why_no_trust(error)
+        if distrust:
+            reason = f"{distrust}; its authority must be in {_authorities(node)}{node.by}"
+            raise StorageLoginFailed(path, reason) from None
+        reason = why_no_answer(error) + node.by
+        raise NoAnswer(reason, may_have_happened=was_sent(error)) from None
+
+
+def _authorities(node: NameNode) -> str:
+    """Where the session looks for who signs certificates."""
+    verify = node.session.verify
+    return str(verify) if isinstance(verify, str) else "the PEM file that extra verify names"
 
 
 class _Session(requests.Session):
     """Raises `Refusal` for each answer that is no success."""
 
+    def __init__(self, by: str) -> None:
+        super().__init__()
+        self._by = by
+
     def request(self, *args: Any, **options: Any) -> requests.Response:
         response = super().request(*args, **options)
         if response.status_code >= 400:
-            raise Refusal.of(response)
+            raise Refusal.of(response, self._by)
         return response
 
 
@@ -210,6 +268,10 @@ class _TokenClient(_PathsAsTheyAre, TokenClient):
     pass
 
 
+class _KerberosClient(_PathsAsTheyAre, Client):
+    """Says no name: the session's tickets do. The package's own client needs another library."""
+
+
 def _client(
     url: str, user: str | None, token: str | None, kerberos: bool, options: dict[str, Any]
 ) -> Any:
@@ -217,17 +279,23 @@ def _client(
         return _TokenClient(url, token, **options)
     if not kerberos:
         return _InsecureClient(url, user=user, **options)
-    try:
-        from hdfs.ext.kerberos import KerberosClient
-    except ImportError as error:
-        raise ConfigurationError(
-            "kerberos", True, "False, or True with the package hdfs[kerberos] installed"
-        ) from error
-
-    class _KerberosClient(_PathsAsTheyAre, KerberosClient):
-        pass
-
     return _KerberosClient(url, **options)
+
+
+def _negotiation(principal: str | None, keytab: str | None, where: str) -> Any:
+    try:
+        from tallystick.storage.negotiation import Negotiation
+    except ImportError as error:
+        raise ConfigurationError("extra kerberos", True, _KERBEROS_PACKAGE, where=where) from error
+    return Negotiation(principal, keytab)
+
+
+def _require_files(files: Mapping[str, object], where: str) -> None:
+    """Return if each of these paths is a file that may be read here."""
+    for key, path in files.items():
+        if isinstance(path, str) and not os.access(path, os.R_OK):
+            accepted = "the path of a file that is there, and that this user may read"
+            raise ConfigurationError(f"extra {key}", path, accepted, where=where)
 
 
 def _checked(urls: Sequence[str]) -> Sequence[str]:

@@ -6,16 +6,18 @@ nothing of a request but its host: a URL may carry a delegation token.
 
 from __future__ import annotations
 
+import ssl
 from typing import Final
 from urllib.parse import urlsplit
 
 import requests
-from urllib3.exceptions import NameResolutionError, NewConnectionError
+from urllib3.exceptions import NameResolutionError, NewConnectionError, SSLError
 
 from tallystick.errors import (
     FileMissing,
     ManifestMismatch,
     StorageError,
+    StorageLoginFailed,
     StorageRefused,
     StorageUnavailable,
 )
@@ -84,15 +86,21 @@ class Refusal(Exception):
         """`exception`: HDFS's name for it; None where the answer isn't WebHDFS's."""
         super().__init__(status, exception, message)
         self.status, self.exception, self.message = status, exception, message
+        self.wants_kerberos = False
+        self.by = ""
 
     @classmethod
-    def of(cls, response: requests.Response) -> Refusal:
-        """The refusal in a response."""
+    def of(cls, response: requests.Response, by: str = "") -> Refusal:
+        """The refusal in a response; `by` is put behind its words: whose connection it was."""
         try:
             remote = response.json()["RemoteException"]
-            return cls(response.status_code, str(remote["exception"]), str(remote["message"]))
+            found = cls(response.status_code, str(remote["exception"]), str(remote["message"]))
         except (ValueError, KeyError, TypeError):
-            return cls(response.status_code, None, f"HTTP status {response.status_code}")
+            found = cls(response.status_code, None, f"HTTP status {response.status_code}")
+        asked = response.headers.get("WWW-Authenticate", "")
+        found.wants_kerberos = asked.lower().startswith("negotiate")
+        found.by = by
+        return found
 
     @property
     def words(self) -> str:
@@ -108,10 +116,12 @@ class Refusal(Exception):
     def error(self, path: str) -> StorageError:
         """The refusal as one of our errors."""
         if self.status in (401, 407):
-            return StorageRefused(path, "HDFS does not accept this authentication")
+            wanted = ", and asks for Kerberos" if self.wants_kerberos else ""
+            reason = f"HDFS does not accept this authentication{wanted}"
+            return StorageLoginFailed(path, reason + self.by)
         if self.exception is None:
             return self._of_a_stranger(path)
-        reason = _PREFACE.get(self.exception, "") + self.words
+        reason = _PREFACE.get(self.exception, "") + self.words + self.by
         if self.exception == "FileNotFoundException":
             if self.words.startswith("Path is not a file"):
                 return StorageRefused(path, "it is a directory, not a file")
@@ -128,8 +138,17 @@ class Refusal(Exception):
     def _of_a_stranger(self, path: str) -> StorageError:
         """A gateway, or a wrong URL."""
         if self.status >= 500 or self.status in (408, 429):
-            return StorageUnavailable(path, f"the server answered {self.words}")
-        return StorageRefused(path, f"the server answered {self.words}: is this WebHDFS?")
+            return StorageUnavailable(path, f"the server answered {self.words}{self.by}")
+        reason = f"the server answered {self.words}: is this WebHDFS?{self.by}"
+        return StorageRefused(path, reason)
+
+
+class NoTicket(Exception):
+    """Kerberos gave us nothing to show to the server; it never leaves this package."""
+
+    def __init__(self, reason: str, *, may_pass: bool) -> None:
+        super().__init__(reason)
+        self.reason, self.may_pass = reason, may_pass
 
 
 def was_sent(error: requests.RequestException) -> bool:
@@ -139,10 +158,9 @@ def was_sent(error: requests.RequestException) -> bool:
 
 def why_no_answer(error: requests.RequestException) -> str:
     """What went wrong on the way, with the host and nothing else of the URL."""
-    url = error.request.url if error.request is not None else None
-    host = urlsplit(url or "").netloc.rpartition("@")[2] or "the server"
+    host = _host_of(error)
     if isinstance(error, requests.exceptions.SSLError):
-        return f"there is no trusted TLS connection to {host}"
+        return f"there is no TLS connection to {host}"
     if isinstance(error, requests.ConnectTimeout):
         return f"{host} took no connection in time"
     if isinstance(error, requests.Timeout):
@@ -155,6 +173,20 @@ def why_no_answer(error: requests.RequestException) -> str:
             return f"the host name of {host} is unknown here"
         case _:
             return f"{host} takes no connections"
+
+
+def why_no_trust(error: requests.RequestException) -> str | None:
+    """Why TLS did not accept the server's certificate; None if it was not that."""
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    cause = reason.args[0] if isinstance(reason, SSLError) and reason.args else None
+    if not isinstance(cause, ssl.SSLCertVerificationError):
+        return None
+    return f"the certificate of {_host_of(error)} is not trusted ({cause.verify_message})"
+
+
+def _host_of(error: requests.RequestException) -> str:
+    url = error.request.url if error.request is not None else None
+    return urlsplit(url or "").netloc.rpartition("@")[2] or "the server"
 
 
 def _connecting(error: requests.RequestException) -> NewConnectionError | None:

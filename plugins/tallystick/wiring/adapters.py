@@ -6,6 +6,7 @@ Adapters are imported as they are opened: who asks the ledger alone needs no lib
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,20 +15,21 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+from pydantic import SecretStr
+
 import tallystick
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.spark_runner import SparkRunner
-from tallystick.settings.connection_kinds import (
-    KafkaConnection,
-    LedgerConnection,
-    SparkConnection,
-    WebHdfsConnection,
-)
 from tallystick.settings.connections import Connection
 from tallystick.settings.feed import Feed
+from tallystick.settings.hdfs_connection import WebHdfsConnection
+from tallystick.settings.kafka_connection import KafkaConnection
+from tallystick.settings.ledger_connection import LedgerConnection
 from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection
+from tallystick.settings.spark_connection import SparkConnection
 from tallystick.spark.connect_server import ConnectServer
+from tallystick.spark.hadoop_conf import require_hadoop_conf
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
 from tallystick.spark.place import SparkPlace
 from tallystick.workflows.services import Services
@@ -83,19 +85,26 @@ def ledger_dsn(connection_of: ConnectionOf) -> str:
 def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
     """Where the feed's Spark applications run, and as whom they write to HDFS.
 
-    It is the user of the WebHDFS connection: the attempt's directory is that user's.
+    It is the user of the WebHDFS connection: the attempt's directory is that user's. Raises
+    ConfigurationError for YARN without its configuration.
     """
     found = SparkConnection.of(connection_of(feed.spark.connection))
-    conf = {"spark.yarn.queue": found.queue} if found.queue else {}
+    named = {"spark.yarn.queue": found.queue, "spark.kubernetes.namespace": found.namespace}
     user = WebHdfsConnection.of(connection_of(feed.target.connection)).user
-    return SparkPlace(
+    place = SparkPlace(
         found.master,
         found.deploy_mode,
         found.jars,
-        conf,
+        {key: value for key, value in named.items() if value},
+        found.spark_submit,
         hadoop_user=user,
         kafka_secrets=found.kafka_secrets,
+        hadoop_conf=found.hadoop_conf,
+        principal=found.principal,
+        keytab=found.keytab,
     )
+    require_hadoop_conf(place, os.environ, where=f"connection {feed.spark.connection}")
+    return place
 
 
 def shipped_secrets(feed: Feed, connection_of: ConnectionOf) -> Mapping[str, str]:
@@ -175,20 +184,36 @@ def open_services(
     engine = _engine(feed, connection_of)
     access = _access(feed, kafka, engine)
     with ExitStack() as stack:
-        broker = stack.enter_context(KafkaBrokerView(kafka.properties, now=WallClock().now))
+        broker = stack.enter_context(
+            KafkaBrokerView(
+                kafka.properties, now=WallClock().now, connection=feed.source.connection
+            )
+        )
         ledger = PostgresLedger(dsn)
         stack.callback(ledger.close)
-        password = hdfs.password.get_secret_value() if hdfs.password else None
-        name_nodes = NameNodes(hdfs.urls, user=hdfs.user, password=password)
+        name_nodes = NameNodes(
+            hdfs.urls,
+            user=hdfs.user,
+            password=_told(hdfs.password),
+            token=_told(hdfs.token),
+            kerberos=hdfs.kerberos,
+            principal=hdfs.principal,
+            keytab=hdfs.keytab,
+            verify=hdfs.verify,
+            cert=hdfs.cert,
+            where=f"connection {feed.target.connection}",
+        )
         store = WebHdfsFileStore(name_nodes, hdfs.fs)
         stack.callback(store.close)
         second_reader = None
         if feed.reconcile.second_reader is not None:
-            second_reader = LibrdkafkaReader(kafka.properties)
+            second_reader = LibrdkafkaReader(kafka.properties, connection=feed.source.connection)
             stack.callback(second_reader.close)
         frontier_group = None
         if feed.source.export_group is not None:
-            frontier_group = KafkaFrontierGroup(kafka.properties, feed.source.export_group)
+            frontier_group = KafkaFrontierGroup(
+                kafka.properties, feed.source.export_group, connection=feed.source.connection
+            )
         yield Services(
             feed=feed,
             ledger=ledger,
@@ -202,3 +227,7 @@ def open_services(
             second_reader=second_reader,
             frontier_group=frontier_group,
         )
+
+
+def _told(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret else None

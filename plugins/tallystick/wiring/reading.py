@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from tallystick.domain.identities import FeedName
 from tallystick.domain.window import Window
 from tallystick.ports.ledger import Ledger
-from tallystick.settings.connection_kinds import WebHdfsConnection
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feeds_folder, load_feed
+from tallystick.settings.hdfs_connection import WebHdfsConnection
 from tallystick.spark.reading import landed_frame
 from tallystick.wiring.adapters import ConnectionOf, open_ledger
 from tallystick.workflows.stored.current_files import current_paths

@@ -8,17 +8,17 @@ from collections.abc import Callable
 import pytest
 
 from tallystick.errors import ConfigurationError
-from tallystick.settings.connection_kinds import (
-    KafkaConnection,
-    LedgerConnection,
-    SparkConnection,
-    WebHdfsConnection,
-)
 from tallystick.settings.connections import Connection, connection_in, parse_connection
+from tallystick.settings.hdfs_connection import WebHdfsConnection
+from tallystick.settings.kafka_connection import KafkaConnection
+from tallystick.settings.kafka_properties import KNOWN
+from tallystick.settings.ledger_connection import LedgerConnection
+from tallystick.settings.spark_connection import SparkConnection
 
 Kind = Callable[[Connection], object]
 SERVERS = "bootstrap.servers"
 
+KAFKA_DEFAULTS = {"client.id": "tallystick", "security.protocol": "PLAINTEXT"}
 KAFKA = [
     ('{"conn_type":"kafka","extra":{"bootstrap.servers":"a:1,b:2","client.id":"x"}}',
      {SERVERS: "a:1,b:2", "client.id": "x"}),
@@ -26,17 +26,23 @@ KAFKA = [
     ('{"conn_type":"kafka","host":"a:1, b","port":9094}', {SERVERS: "a:1,b:9094"}),
     ('{"conn_type":"kafka","host":"a"}', {SERVERS: "a:9092"}),
     ('{"conn_type":"kafka","host":"x","extra":{"bootstrap.servers":"a:1"}}', {SERVERS: "a:1"}),
-    ("kafka://u:p@a:1/?security.protocol=SASL_SSL",
-     {SERVERS: "a:1", "security.protocol": "SASL_SSL", "sasl.username": "u", "sasl.password": "p"}),
-    ('{"conn_type":"kafka","extra":{"bootstrap.servers":"a:1","enable":true,"n":3}}',
-     {SERVERS: "a:1", "enable": "true", "n": "3"}),
+    ("kafka://u:p@a:1/?security.protocol=SASL_PLAINTEXT&sasl.mechanism=plain",
+     {SERVERS: "a:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN",
+      "sasl.username": "u", "sasl.password": "p"}),
+    ("kafka://u:p@a:1/?security.protocol=SASL_PLAINTEXT&sasl.mechanisms=OAuthBearer"
+     "&sasl.oauthbearer.token.endpoint.url=http%3A%2F%2Fh%2Ft",
+     {SERVERS: "a:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+      "sasl.oauthbearer.client.id": "u", "sasl.oauthbearer.client.secret": "p",
+      "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": "http://h/t"}),
+    ('{"conn_type":"kafka","extra":{"bootstrap.servers":"a:1","client.id":3}}',
+     {SERVERS: "a:1", "client.id": "3"}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "properties"), KAFKA)
 def test_kafka(text: str, properties: dict[str, str]) -> None:
     found = KafkaConnection.of(parse_connection("c", text))
-    assert found.properties == properties
+    assert found.properties == KAFKA_DEFAULTS | properties
     assert found.servers == properties[SERVERS]
     assert repr(found) == f"KafkaConnection(servers={found.servers!r})"
 
@@ -60,6 +66,42 @@ WEBHDFS = [
 def test_webhdfs(text: str, urls: tuple[str, ...], user: str | None) -> None:
     found = WebHdfsConnection.of(parse_connection("c", text))
     assert (found.urls, found.user, found.fs) == (urls, user, "hdfs://nn:8020")
+
+
+def webhdfs(**extra: object) -> str:
+    extra = {"fs": "hdfs://nn:8020", **extra}
+    return json.dumps({"conn_type": "webhdfs", "host": "h", "extra": extra})
+
+
+def test_https_with_an_authority_and_a_certificate_of_our_own() -> None:
+    extra = {"use_ssl": "True", "verify": "/etc/ca.pem", "cert": "/etc/us.pem"}
+    found = WebHdfsConnection.of(parse_connection("c", webhdfs(**extra)))
+    assert (found.urls, found.verify) == (("https://h:9871",), "/etc/ca.pem")
+    assert found.cert == ("/etc/us.pem", "/etc/us.pem")
+    again = WebHdfsConnection.of(parse_connection("c", webhdfs(**extra, key="/etc/us.key")))
+    assert again.cert == ("/etc/us.pem", "/etc/us.key")
+
+
+def test_certificates_are_checked_unless_told_by_whom() -> None:
+    for extra in ({}, {"verify": True}, {"verify": "true"}, {"verify": ""}):
+        found = WebHdfsConnection.of(parse_connection("c", webhdfs(use_ssl=True, **extra)))
+        assert found.verify is True
+
+
+def test_kerberos_by_ticket_cache_and_by_keytab() -> None:
+    found = WebHdfsConnection.of(parse_connection("c", webhdfs(kerberos=True)))
+    assert (found.kerberos, found.principal, found.keytab) == (True, None, None)
+    extra = {"kerberos": "true", "principal": "etl@EXAMPLE.COM", "keytab": "/etc/etl.keytab"}
+    found = WebHdfsConnection.of(parse_connection("c", webhdfs(**extra)))
+    assert found.principal == "etl@EXAMPLE.COM"
+    assert (found.kerberos, found.keytab) == (True, "/etc/etl.keytab")
+
+
+def test_a_token_is_a_secret() -> None:
+    found = WebHdfsConnection.of(parse_connection("c", webhdfs(token="s3cret")))
+    assert found.token is not None
+    assert found.token.get_secret_value() == "s3cret"
+    assert "s3cret" not in repr(found)
 
 
 SPARK = [
@@ -87,12 +129,31 @@ def test_spark_s_extra() -> None:
         "queue": "etl",
         "jars": "/a.jar, /b.jar",
         "kafka-secrets": "/etc/kafka.properties",
+        "spark-binary": "spark3-submit",
+        "hadoop-conf-dir": "/etc/hadoop",
+        "principal": "etl@EXAMPLE.COM",
+        "keytab": "/etc/etl.keytab",
+        "namespace": "",  # Airflow's form leaves it so
+        "rest-port": None,
     }
     text = json.dumps({"conn_type": "spark", "host": "yarn", "extra": extra})
     found = SparkConnection.of(parse_connection("c", text))
     assert found == SparkConnection(
-        "yarn", "cluster", ("/a.jar", "/b.jar"), "etl", "/etc/kafka.properties"
+        master="yarn",
+        deploy_mode="cluster",
+        jars=("/a.jar", "/b.jar"),
+        queue="etl",
+        kafka_secrets="/etc/kafka.properties",
+        spark_submit="spark3-submit",
+        hadoop_conf="/etc/hadoop",
+        principal="etl@EXAMPLE.COM",
+        keytab="/etc/etl.keytab",
     )
+
+
+def test_a_namespace_is_kubernetes() -> None:
+    text = '{"conn_type":"spark","host":"k8s://https://h:443","extra":{"namespace":"etl"}}'
+    assert SparkConnection.of(parse_connection("c", text)).namespace == "etl"
 
 
 LEDGER = [
@@ -102,6 +163,9 @@ LEDGER = [
     ("postgres://h/db", "postgresql://h:5432/db", "postgresql://h:5432/db"),
     ("postgres://u@h1%2Ch2/db",
      "postgresql://u@h1:5432,h2:5432/db", "postgresql://u@h1:5432,h2:5432/db"),
+    ("postgres://u@h1%3A5433%2C%20h2/db?target_session_attrs=any",
+     "postgresql://u@h1:5433,h2:5432/db?target_session_attrs=any",
+     "postgresql://u@h1:5433,h2:5432/db"),
     ('{"conn_type":"postgres","host":"h","schema":"db",'
      '"extra":{"options":"-c a=b","connect_timeout":5}}',
      "postgresql://h:5432/db?options=-c%20a%3Db&connect_timeout=5", "postgresql://h:5432/db"),
@@ -141,7 +205,7 @@ def test_what_the_sandbox_prints_is_enough() -> None:
     kafka = KafkaConnection.of(connection_in(environ, "kafka_default"))
     webhdfs = WebHdfsConnection.of(connection_in(environ, "webhdfs_default"))
     spark = SparkConnection.of(connection_in(environ, "spark_default"))
-    assert kafka.properties == {SERVERS: "127.0.0.1:9092"}
+    assert kafka.properties == KAFKA_DEFAULTS | {SERVERS: "127.0.0.1:9092"}
     assert webhdfs == WebHdfsConnection(("http://127.0.0.1:9870",), None, "hdfs://127.0.0.1:8020")
     assert spark.master == "local[2,4]"
 
@@ -149,8 +213,13 @@ def test_what_the_sandbox_prints_is_enough() -> None:
 MASTERS = "a Spark master: local[2,4], yarn, spark://host:7077 or k8s://https://host:443"
 LIBPQ = (
     "only these: application_name, channel_binding, connect_timeout, gssencmode, keepalives,"
-    " keepalives_count, keepalives_idle, keepalives_interval, options, sslcert, sslkey, sslmode,"
-    " sslrootcert, target_session_attrs, tcp_user_timeout"
+    " keepalives_count, keepalives_idle, keepalives_interval, options, passfile, require_auth,"
+    " ssl_min_protocol_version, sslcert, sslcertmode, sslcrl, sslkey, sslmode, sslnegotiation,"
+    " sslpassword, sslrootcert, target_session_attrs, tcp_user_timeout"
+)
+SPARK_EXTRAS = (
+    "deploy-mode, hadoop-conf-dir, jars, kafka-secrets, keytab, namespace, principal, queue,"
+    " spark-binary"
 )
 WRONG = [
     (KafkaConnection, "kafka://",
@@ -162,6 +231,18 @@ WRONG = [
      "host is 'a b'; accepted: host or host:port, more after commas"),
     (KafkaConnection, '{"conn_type":"kafka","extra":{"sasl.password":["hunter2"]}}',
      "extra sasl.password is '(not shown)'; accepted: a text or a number"),
+    (KafkaConnection, "kafka://a:1/?security.protocol=SASL_SSL&sasl.mechanism=GSSAPI",
+     "extra sasl.mechanism is 'GSSAPI'; accepted: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"
+     " (librdkafka as PyPI serves it can't do Kerberos)"),
+    (KafkaConnection, "kafka://a:1/?security.protocol=SASL_SSL",
+     "extra sasl.mechanism is missing; accepted: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER,"
+     " for SASL_SSL"),
+    (KafkaConnection, "kafka://u:hunter2@a:1",
+     "extra security.protocol is 'PLAINTEXT'; accepted: SASL_PLAINTEXT, SASL_SSL, because"
+     " sasl.username is given"),
+    (KafkaConnection, "kafka://a:1/?sasl.passwort=hunter2",
+     "extra sasl.passwort is '(not shown)'; accepted: nearest known: sasl.password; only these: "
+     + ", ".join(sorted(KNOWN))),
     (WebHdfsConnection, f"webhdfs://{FS}",
      "host is missing; accepted: the NameNode's host, more after commas"),
     (WebHdfsConnection, "webhdfs://h",
@@ -169,6 +250,31 @@ WRONG = [
     (WebHdfsConnection, "webhdfs://h/?fs=nn%3A8020",
      "extra fs is 'nn:8020'; accepted: a file system such as hdfs://host:8020"),
     (WebHdfsConnection, "hdfs://h", "conn_type is 'hdfs'; accepted: webhdfs"),
+    (WebHdfsConnection, webhdfs(verfy="/etc/ca.pem", use_ssl=True),
+     "extra verfy is '(not shown)'; accepted: nearest known: verify; only these: fs, use_ssl,"
+     " verify, cert, key, kerberos, principal, keytab, token"),
+    (WebHdfsConnection, webhdfs(cookies={"a": "b"}),
+     "extra cookies is '(not shown)'; accepted: only these:"
+     " fs, use_ssl, verify, cert, key, kerberos, principal, keytab, token"),
+    (WebHdfsConnection, webhdfs(use_ssl="yes"), "extra use_ssl is 'yes'; accepted: true or false"),
+    (WebHdfsConnection, webhdfs(verify="/etc/ca.pem"),
+     "extra verify is '(not shown)'; accepted: nothing without extra use_ssl: true"),
+    (WebHdfsConnection, webhdfs(use_ssl=True, verify=False),
+     "extra verify is 'false';"
+     " accepted: the absolute path of a PEM file with the authority's certificate, or true"),
+    (WebHdfsConnection, webhdfs(use_ssl=True, key="/etc/us.key"),
+     "extra cert is missing; accepted: the certificate of extra key"),
+    (WebHdfsConnection, webhdfs(use_ssl=True, cert="us.pem"),
+     "extra cert is 'us.pem'; accepted: an absolute path"),
+    (WebHdfsConnection, webhdfs(principal="etl", keytab="/etc/etl.keytab"),
+     "extra principal is '(not shown)'; accepted: nothing without extra kerberos: true"),
+    (WebHdfsConnection, webhdfs(kerberos=True, keytab="/etc/etl.keytab"),
+     "extra principal is missing; accepted: principal and keytab, or neither"),
+    (WebHdfsConnection, webhdfs(kerberos=True, token="s3cret"),
+     "extra token is '(not shown)';"
+     " accepted: nothing beside extra kerberos, which says who we are"),
+    (WebHdfsConnection, "webhdfs://me@h/?fs=hdfs%3A%2F%2Fnn&kerberos=true",
+     "login is '(not shown)'; accepted: nothing beside extra kerberos, which says who we are"),
     (SparkConnection, "spark://", f"host is missing; accepted: {MASTERS}"),
     (SparkConnection, '{"conn_type":"spark","host":"somewhere"}',
      f"host is 'somewhere'; accepted: {MASTERS}"),
@@ -180,9 +286,39 @@ WRONG = [
     (SparkConnection, "spark://h:7077?kafka-secrets=secrets.properties",
      "extra kafka-secrets is 'secrets.properties';"
      " accepted: an absolute path without colon, brace, space"),
+    (SparkConnection, "spark://h:7077?deploymode=client",
+     "extra deploymode is '(not shown)'; accepted: nearest known: deploy-mode; only these:"
+     " deploy-mode, hadoop-conf-dir, jars, kafka-secrets, keytab, namespace, principal, queue,"
+     " spark-binary"),
+    (SparkConnection, "spark://h:7077?rest-scheme=https",
+     f"extra rest-scheme is '(not shown)'; accepted: only these: {SPARK_EXTRAS}"),
+    (SparkConnection, "spark://h:7077?queue=etl",
+     "extra queue is '(not shown)';"
+     " accepted: nothing with master spark://h:7077: it is for yarn alone"),
+    (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"namespace":"etl"}}',
+     "extra namespace is '(not shown)';"
+     " accepted: nothing with master yarn: it is for k8s alone"),
+    (SparkConnection, "spark://h:7077?spark-binary=%2Ftmp%2Fspark-submit",
+     "extra spark-binary is '/tmp/spark-submit';"
+     " accepted: on PATH: spark-submit, spark2-submit, spark3-submit"),
+    (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"hadoop-conf-dir":"conf"}}',
+     "extra hadoop-conf-dir is 'conf'; accepted: an absolute path"),
+    (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"keytab":"BQIAAAA="}}',
+     "extra keytab is '(not shown)'; accepted: an absolute path"),
+    (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"keytab":"/etc/k"}}',
+     "extra principal is missing; accepted: principal and keytab, or neither"),
+    (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"principal":"etl"}}',
+     "extra keytab is missing; accepted: principal and keytab, or neither"),
+    (SparkConnection, '{"conn_type":"spark","host":"spark://h:1","extra":{"principal":"etl"}}',
+     "extra principal is '(not shown)';"
+     " accepted: nothing with master spark://h:1: it is for yarn, k8s, local alone"),
     (LedgerConnection, "postgres://h", "schema is missing; accepted: the database's name"),
     (LedgerConnection, "postgres://h/db?ssl_mode=require",
-     f"extra ssl_mode is '(not shown)'; accepted: {LIBPQ}"),
+     f"extra ssl_mode is '(not shown)'; accepted: nearest known: sslmode; {LIBPQ}"),
+    (LedgerConnection, "postgres://h/db?cursor=x",
+     f"extra cursor is '(not shown)'; accepted: {LIBPQ}"),
+    (LedgerConnection, "postgres://h%3Ax/db",
+     "host is 'h:x'; accepted: host or host:port, more after commas"),
     (LedgerConnection, "mysql://h/db", "conn_type is 'mysql'; accepted: postgres"),
     (LedgerConnection, '{"conn_type":"postgres","extra":{"dsn":"mysql://u:hunter2@h/db"}}',
      "extra dsn is '(not shown)'; accepted: postgresql://login:password@host:port/name"),

@@ -476,7 +476,7 @@ def test_without_a_checkout_the_folder_must_be_named(
 def test_reading_feeds_imports_nothing_heavy() -> None:
     heavy = "airflow pyspark pandas numpy pyarrow confluent_kafka psycopg kafka hdfs"
     script = (
-        "import sys; from tallystick.settings import feeds, connection_kinds;"
+        "import sys; from tallystick.settings import feeds, kafka_connection, hdfs_connection;"
         f"print([name for name in {heavy.split()} if name in sys.modules])"
     )
     plugins = str(DEFAULT_FOLDER.parents[1] / "plugins")

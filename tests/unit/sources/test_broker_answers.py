@@ -5,12 +5,14 @@ from kafka import errors as kafka_errors
 
 from tallystick.errors import (
     BrokerUnavailable,
+    RightMissing,
     SourceError,
     SourceRefused,
     TimesUnknown,
     TopicUnknown,
 )
 from tallystick.sources.broker_answers import (
+    NO_TOPIC_RIGHT,
     PASSING,
     UNKNOWN_TOPIC,
     AskAgain,
@@ -19,7 +21,7 @@ from tallystick.sources.broker_answers import (
     raise_for_code,
 )
 
-REFUSED = (29, 31, 35, 58, 44)
+REFUSED = (31, 35, 58, 44)
 
 
 def asked(code: int) -> None:
@@ -49,8 +51,17 @@ def test_a_missing_topic_is_asked_again_too(code: int) -> None:
 
 @pytest.mark.parametrize("code", REFUSED)
 def test_everything_else_is_refused(code: int) -> None:
-    with pytest.raises(SourceRefused, match="Kafka refused fetch: words"):
+    with pytest.raises(SourceRefused, match="Kafka refused fetch at one:9092: words"):
         asked(code)
+
+
+def test_a_missing_right_is_named() -> None:
+    with pytest.raises(RightMissing) as caught:
+        asked(NO_TOPIC_RIGHT)
+    assert caught.value.describe() == (
+        "Kafka refused fetch at one:9092: its user has no right Read on topic 'orders'"
+        " (authorization failed)."
+    )
 
 
 def test_a_topic_whose_messages_bear_no_times_is_told_so_and_not_of_rights() -> None:

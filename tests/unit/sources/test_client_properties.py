@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import pytest
 
+from sandbox.clusters.authority import Authority
 from tallystick.errors import ConfigurationError
 from tallystick.sources.broker_view import KafkaBrokerView
 from tallystick.sources.client_properties import TRANSLATED, client_properties
@@ -15,6 +17,13 @@ SASL = SERVERS | {
     "sasl.username": "reader",
     "sasl.password": "open sesame",
 }
+OAUTH = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.client.id": "reader",
+    "sasl.oauthbearer.client.secret": "open sesame",
+    "sasl.oauthbearer.token.endpoint.url": "https://login.example.com/token",
+}
 
 
 def test_servers_alone() -> None:
@@ -24,7 +33,6 @@ def test_servers_alone() -> None:
         "bootstrap_servers": ["one:9092", "two:9092"],
         "client_id": "tallystick",
         "security_protocol": "PLAINTEXT",
-        "ssl_check_hostname": True,
     }
 
 
@@ -37,18 +45,36 @@ def test_sasl_is_translated() -> None:
 
 
 def test_tls_is_translated(tmp_path: Path) -> None:
-    pem = tmp_path / "ca.pem"
-    pem.touch()
+    authority = Authority(tmp_path)
     given = SERVERS | {
         "security.protocol": "SSL",
-        "ssl.ca.location": str(pem),
+        "ssl.ca.location": str(authority.ca),
         "ssl.endpoint.identification.algorithm": "none",
-        "ssl.key.password": "secret",
     }
     found = client_properties(given)
-    assert found.kafka_python["ssl_check_hostname"] is False
-    assert found.kafka_python["ssl_cafile"] == str(pem)
-    assert found.kafka_python["ssl_password"] == "secret"
+    context = found.kafka_python["ssl_context"]
+    assert isinstance(context, ssl.SSLContext)
+    assert not context.check_hostname
+    assert context.verify_mode == ssl.CERT_REQUIRED
+    [trusted] = context.get_ca_certs()
+    assert trusted["subject"] == ((("commonName", "Tallystick sandbox"),),)
+    assert found.librdkafka["ssl.ca.pem"] == authority.ca.read_text()
+
+
+def test_a_token_is_fetched_for_kafka_python_alone() -> None:
+    given = SERVERS | OAUTH
+    found = client_properties(given)
+    assert repr(found.kafka_python["sasl_oauth_token_provider"]) == (
+        "ClientCredentials('https://login.example.com/token')"
+    )
+    assert found.librdkafka["sasl.oauthbearer.method"] == "oidc"
+    assert found.librdkafka["sasl.oauthbearer.client.secret"] == "open sesame"
+
+
+def test_errors_name_the_connection() -> None:
+    assert client_properties(SERVERS, "kafka_orders").servers == (
+        "one:9092,two:9092 (connection kafka_orders)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,14 +89,14 @@ def test_tls_is_translated(tmp_path: Path) -> None:
         (
             SASL | {"sasl.mechanism": "GSSAPI"},
             "sasl.mechanism",
-            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER (librdkafka",
         ),
-        (SASL | {"sasl.password": ""}, "sasl.password", "a value, for SASL_PLAINTEXT"),
+        (SASL | {"sasl.password": ""}, "sasl.password", "a value, or the connection's password"),
         (SASL | {"sasl.password": 17}, "sasl.password", "a text"),
         (
-            SERVERS | {"ssl.ca.location": "/no/such.pem"},
+            SERVERS | {"security.protocol": "SSL", "ssl.ca.location": "/no/such.pem"},
             "ssl.ca.location",
-            "a PEM file that exists",
+            "a file that this user may read (No such file",
         ),
         (
             SERVERS | {"ssl.endpoint.identification.algorithm": "HTTP"},
@@ -113,4 +139,6 @@ def test_no_repr_shows_a_secret() -> None:
 def test_kafka_python_knows_every_translated_name() -> None:
     from kafka.net.manager import KafkaConnectionManager
 
-    assert set(TRANSLATED.values()) <= set(KafkaConnectionManager.DEFAULT_CONFIG)
+    given = client_properties(SERVERS | OAUTH | {"security.protocol": "SASL_SSL"}).kafka_python
+    named = {*TRANSLATED.values(), *given}
+    assert named <= set(KafkaConnectionManager.DEFAULT_CONFIG)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tallystick.spark.application import LONGEST_SECONDS
-from tallystick.spark.command import SubmitCommand, landing_conf, submit_command
+from tallystick.spark.command import SubmitCommand, Work, landing_conf, submit_command
 from tallystick.spark.place import SparkPlace
 
 LOCAL = SparkPlace("local[2,4]", jars=("/jars/a.jar", "/jars/b.jar"))
@@ -19,7 +19,7 @@ def command(place: SparkPlace, *, has_secrets: bool = False, **conf: str) -> Sub
     return submit_command(
         place,
         application="/app/land.py",
-        name="tallystick orders b1",
+        work=Work("orders", "b1", "a1"),
         plan_uri="hdfs://nn/_staging/plan.json",
         feed_conf=conf,
         has_secrets=has_secrets,
@@ -32,7 +32,7 @@ def test_the_command_line_names_everything_once() -> None:
 
     assert argv[:9] == [
         "spark-submit", "--master", "local[2,4]", "--deploy-mode", "client",
-        "--name", "tallystick orders b1", "--py-files", "tallystick.zip",
+        "--name", "tallystick orders b1 a1", "--py-files", "tallystick.zip",
     ]  # fmt: skip
     assert argv[argv.index("--jars") + 1] == "/jars/a.jar,/jars/b.jar"
     assert argv[-2:] == ["/app/land.py", "hdfs://nn/_staging/plan.json"]
@@ -66,6 +66,13 @@ def test_a_driver_in_a_cluster_is_told_to_end_itself_and_is_started_once() -> No
     assert not bounds.keys() & command(LOCAL).conf.keys()
 
 
+def test_yarn_finds_an_application_by_the_id_of_its_attempt() -> None:
+    assert command(YARN).conf["spark.yarn.tags"] == "tallystick-a1"
+    tagged = command(YARN, **{"spark.yarn.tags": "etl,nightly"}).conf
+    assert tagged["spark.yarn.tags"] == "etl,nightly,tallystick-a1"
+    assert "spark.yarn.tags" not in command(LOCAL).conf
+
+
 def test_the_feed_goes_over_the_connection_and_the_connection_over_the_defaults() -> None:
     place = replace(YARN, conf={"spark.ui.port": "1", "spark.a": "connection", "spark.b": "b"})
 
@@ -97,7 +104,7 @@ def test_on_one_machine_nothing_listens_for_others() -> None:
 
     assert conf["spark.driver.bindAddress"] == conf["spark.driver.host"] == "127.0.0.1"
     assert conf["spark.ui.enabled"] == "false"
-    assert command(LOCAL).environment() == {"SPARK_LOCAL_IP": "127.0.0.1"}
+    assert LOCAL.environment({}) == {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def test_on_a_cluster_addresses_are_the_clusters() -> None:
@@ -105,13 +112,22 @@ def test_on_a_cluster_addresses_are_the_clusters() -> None:
 
     assert not [key for key in conf if key.startswith("spark.driver.") and "Java" not in key]
     assert "spark.ui.enabled" not in conf
-    assert command(YARN).environment() == {}
+    assert YARN.environment({}) == {}
 
 
 def test_the_user_that_writes_is_told_to_hadoop() -> None:
     place = replace(YARN, hadoop_user="etl")
 
-    assert command(place).environment() == {"HADOOP_USER_NAME": "etl"}
+    assert place.environment({}) == {"HADOOP_USER_NAME": "etl"}
+
+
+def test_spark_logs_in_by_keytab_if_the_connection_has_one() -> None:
+    place = replace(YARN, principal="ada@EXAMPLE.COM", keytab="/etc/ada.keytab")
+    argv = command(place).argv()
+    assert argv[argv.index("--principal") :][:4] == [
+        "--principal", "ada@EXAMPLE.COM", "--keytab", "/etc/ada.keytab",
+    ]  # fmt: skip
+    assert "--keytab" not in command(YARN).argv()
 
 
 def test_partitions_that_were_read_are_not_kept_in_memory_unless_somebody_says_so() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.clusters.authority import Authority
 from tallystick.errors import SecretsExposed
 from tallystick.spark.kafka_access import SECRETS_FILE, access_from
 from tallystick.spark.place import SparkPlace
@@ -66,9 +67,7 @@ def test_a_file_that_lies_on_every_node_is_named_and_nothing_is_shipped(
 def test_what_holds_no_secret_lands_everywhere(
     tmp_path: Path, master: str, mode: str, may_ship: bool
 ) -> None:
-    authority = tmp_path / "ca.pem"
-    authority.write_text("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")
-    tls = PLAIN | {"security.protocol": "SSL", "ssl.ca.location": str(authority)}
+    tls = PLAIN | {"security.protocol": "SSL", "ssl.ca.location": str(Authority(tmp_path).ca)}
     assert access_from(SparkPlace(master, mode), PLAIN, where="s").secrets == {}
     # A certificate is read by anybody who connects.
     assert list(access_from(SparkPlace(master, mode), tls, where="s").secrets) == [
@@ -77,13 +76,11 @@ def test_what_holds_no_secret_lands_everywhere(
 
 
 def test_a_clients_own_key_is_a_secret(tmp_path: Path) -> None:
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    certificate.write_text("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")
-    key.write_text("-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n")
+    own = Authority(tmp_path).identity("vera")
     mutual = PLAIN | {
         "security.protocol": "SSL",
-        "ssl.certificate.location": str(certificate),
-        "ssl.key.location": str(key),
+        "ssl.certificate.location": str(own.certificate),
+        "ssl.key.location": str(own.key),
     }
     with pytest.raises(SecretsExposed):
         access_from(SparkPlace("spark://h:7077"), mutual, where="connection s")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.clusters.authority import Authority
 from tallystick.errors import ConfigurationError
 from tallystick.spark.kafka_access import SECRETS_FILE, kafka_access, secrets_text
 
@@ -82,21 +83,16 @@ def test_an_unknown_mechanism_is_refused() -> None:
         kafka_access(SASL | {"sasl.mechanism": "GSSAPI"})
 
 
-CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
-KEY = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIE\n-----END ENCRYPTED PRIVATE KEY-----\n"
-
-
 @pytest.fixture
 def ssl(tmp_path: Path) -> dict[str, str]:
-    for name, text in {"ca": CERTIFICATE, "own": CERTIFICATE, "key": KEY}.items():
-        (tmp_path / name).write_text(text)
+    authority = Authority(tmp_path)
+    own = authority.identity("vera")
     return {
         "bootstrap.servers": "k:9092",
         "security.protocol": "SSL",
-        "ssl.ca.location": str(tmp_path / "ca"),
-        "ssl.certificate.location": str(tmp_path / "own"),
-        "ssl.key.location": str(tmp_path / "key"),
-        "ssl.key.password": "pa55-word",
+        "ssl.ca.location": str(authority.ca),
+        "ssl.certificate.location": str(own.certificate),
+        "ssl.key.location": str(own.key),
     }
 
 
@@ -104,14 +100,13 @@ def test_certificates_and_keys_travel_in_the_secrets_file(ssl: dict[str, str]) -
     access = kafka_access(ssl)
 
     assert access.secrets == {
-        "ssl.truststore.certificates": CERTIFICATE,
-        "ssl.keystore.certificate.chain": CERTIFICATE,
-        "ssl.keystore.key": KEY,
-        "ssl.key.password": "pa55-word",
+        "ssl.truststore.certificates": Path(ssl["ssl.ca.location"]).read_text(),
+        "ssl.keystore.certificate.chain": Path(ssl["ssl.certificate.location"]).read_text(),
+        "ssl.keystore.key": Path(ssl["ssl.key.location"]).read_text(),
     }
     assert access.options["kafka.ssl.truststore.type"] == "PEM"
     assert access.options["kafka.ssl.keystore.type"] == "PEM"
-    assert access.options["kafka.ssl.key.password"] == f"${{file:{SECRETS_FILE}:ssl.key.password}}"
+    assert access.options["kafka.ssl.keystore.key"] == f"${{file:{SECRETS_FILE}:ssl.keystore.key}}"
     assert "kafka.ssl.endpoint.identification.algorithm" not in access.options
 
 
@@ -121,33 +116,35 @@ def test_without_host_name_check_java_is_told_an_empty_text(ssl: dict[str, str])
     assert access.options["kafka.ssl.endpoint.identification.algorithm"] == ""
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"ssl.key.location": "/nowhere"}, "ssl.key.location"),
-        ({"ssl.crl.location": "/etc/hosts"}, "ssl.crl.location"),
-        ({"ssl.ca.location": "/etc/hosts"}, "ssl.ca.location"),
-    ],
-)
-def test_what_javas_client_cannot_do_is_refused(
-    ssl: dict[str, str], change: dict[str, str], named: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=named):
-        kafka_access(ssl | change)
+def test_a_clients_token_is_fetched_where_spark_runs(tmp_path: Path) -> None:
+    ca = Authority(tmp_path).ca
+    access = kafka_access(
+        {
+            "bootstrap.servers": "k:9092",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.client.id": "vera",
+            "sasl.oauthbearer.client.secret": "pa55-word",
+            "sasl.oauthbearer.scope": "kafka",
+            "sasl.oauthbearer.token.endpoint.url": "https://login.example.com/token",
+            "https.ca.location": str(ca),
+        }
+    )
 
-
-def test_a_key_in_an_older_form_is_refused(ssl: dict[str, str]) -> None:
-    Path(ssl["ssl.key.location"]).write_text("-----BEGIN RSA PRIVATE KEY-----\n")
-
-    with pytest.raises(ConfigurationError, match="BEGIN PRIVATE KEY"):
-        kafka_access(ssl)
-
-
-def test_a_certificate_without_its_key_is_refused(ssl: dict[str, str]) -> None:
-    del ssl["ssl.key.location"]
-
-    with pytest.raises(ConfigurationError, match="both, a certificate and its key"):
-        kafka_access(ssl)
+    oauth = "org.apache.kafka.common.security.oauthbearer"
+    assert access.options["kafka.sasl.login.callback.handler.class"] == (
+        f"{oauth}.secured.OAuthBearerLoginCallbackHandler"
+    )
+    assert access.options["kafka.sasl.oauthbearer.token.endpoint.url"] == (
+        "https://login.example.com/token"
+    )
+    authorities = ca.read_text().replace("\n", "\\n")
+    assert access.secrets == {
+        "sasl.jaas.config": f'{oauth}.OAuthBearerLoginModule required clientId="vera"'
+        ' clientSecret="pa55-word" scope="kafka" ssl.truststore.type="PEM"'
+        f' ssl.truststore.certificates="{authorities}";'
+    }
+    assert "pa55-word" not in str(access.options)
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,16 @@ def test_the_application_is_the_first_that_is_named(lines: list[str], expected: 
             1,
             "exit code 1: java.io.IOException: disk full",
         ),
+        (
+            [
+                "08:55:00 ERROR Client: Application diagnostics message: AM Container exited"
+                " with  exitCode: 137",
+                'Exception in thread "main" x.SparkException: Application application_1_1 finished'
+                " with failed status",
+            ],
+            1,
+            "AM Container exited with  exitCode: 137",
+        ),
         (["Error: Failed to load class X."], 101, "exit code 101: Error: Failed to load class X."),
         (["tallystick: application a", ""], -9, "killed by signal 9: tallystick: application a"),
         ([], 137, "exit code 137: it said nothing"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -12,6 +15,8 @@ from tallystick.errors import (
     ConfigurationError,
     FileMissing,
     RenameOutcomeUnknown,
+    StorageError,
+    StorageLoginFailed,
     StorageRefused,
     StorageUnavailable,
     TargetOccupied,
@@ -26,6 +31,7 @@ from tests.support.store_server import (
     scripted_server,
     silent_server,
 )
+from tests.support.tls_pipe import pipe_to, write_certificate
 
 DONE = Answer.json({"boolean": True})
 RENAMED = Answer()
@@ -154,12 +160,12 @@ def test_a_token_is_in_no_text(how: str, silence: str) -> None:
         (Answer.remote("InvalidToken"), StorageRefused, "in HDFS's words"),
         (Answer.remote("FileNotFoundException"), FileMissing, "/a does not exist"),
         (Answer.remote("IOException", "only 0 nodes"), StorageUnavailable, "IOException: only 0"),
-        (Answer(401, b"<html>"), StorageRefused, "authentication"),
+        (Answer(401, b"<html>"), StorageLoginFailed, "authentication"),
         (Answer(502, b"<html>"), StorageUnavailable, "HTTP status 502"),
         (Answer(404, b"<html>"), StorageRefused, "is this WebHDFS"),
         (Answer(400, b'{"error": 1}'), StorageRefused, "is this WebHDFS"),
         (Answer(503, b'{"error": 1}'), StorageUnavailable, "HTTP status 503"),
-        (Answer.remote("SecurityException", status=401), StorageRefused, "authentication"),
+        (Answer.remote("SecurityException", status=401), StorageLoginFailed, "authentication"),
         (Answer(200, b"[]"), StorageRefused, "not WebHDFS's"),
         (Answer(200, b"<html>"), StorageRefused, "not WebHDFS's"),
     ],
@@ -196,9 +202,52 @@ def test_no_name_node_at_all_is_refused() -> None:
         store_at()
 
 
-def test_kerberos_without_its_package_says_what_to_install() -> None:
-    with pytest.raises(ConfigurationError, match=r"hdfs\[kerberos\]"):
-        store_at("http://nn:9870", kerberos=True)
+def test_kerberos_without_its_library_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)  # as if it weren't installed
+    monkeypatch.delitem(sys.modules, "tallystick.storage.negotiation", raising=False)
+    with pytest.raises(ConfigurationError) as caught:
+        store_at("http://nn:9870", kerberos=True, where="connection c")
+    said = str(caught.value)
+    assert "connection c: extra kerberos" in said
+    assert "pip install 'tallystick[kerberos]'" in said
+
+
+@pytest.mark.parametrize("key", ["verify", "keytab"])
+def test_a_file_that_is_not_there_is_named_before_anything_is_asked(key: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"connection c: extra {key} is '/no/such'"):
+        store_at("https://nn:9871", where="connection c", **{key: "/no/such"})
+
+
+def test_an_untrusted_certificate_is_a_refusal_that_names_the_file(tmp_path: Path) -> None:
+    theirs = write_certificate(tmp_path / "theirs.pem", "localhost")
+    other = write_certificate(tmp_path / "other.pem", "localhost")
+    with (
+        scripted_server(DONE) as server,
+        pipe_to(urlsplit(server.url).port or 0, theirs) as pipe,
+    ):
+        url = f"https://127.0.0.1:{pipe.port}"
+        assert store_at(url, verify=str(theirs)).delete("/a")
+        for verify, words in ((True, "extra verify names"), (str(other), str(other))):
+            with pytest.raises(StorageLoginFailed) as caught:
+                store_at(url, verify=verify, where="connection c").delete("/a")
+            said = str(caught.value)
+            assert f"the certificate of 127.0.0.1:{pipe.port} is not trusted" in said
+            assert words in said
+            assert "connection c" in said
+            assert not caught.value.retry
+    assert server.asked == ["DELETE"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer.remote("AccessControlException"), Answer(401), Answer(502), STANDBY, LOST, Answer(200)],
+)
+def test_every_error_names_the_connection(answer: Answer) -> None:
+    with scripted_server(answer) as server, pytest.raises(StorageError) as caught:
+        store_at(server.url, where="connection c", retry_seconds=0.1).entries("/a")
+    assert "(connection c)" in str(caught.value)
 
 
 def test_a_file_system_that_is_no_uri_is_refused() -> None:

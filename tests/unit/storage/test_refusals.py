@@ -42,7 +42,7 @@ def connection_error(reason: Exception) -> requests.ConnectionError:
         (
             requests.exceptions.SSLError("...", request=REQUEST),
             True,
-            "there is no trusted TLS connection to dn-7:9864",
+            "there is no TLS connection to dn-7:9864",
         ),
         (requests.ReadTimeout("...", request=REQUEST), True, "dn-7:9864 did not answer in time"),
         (

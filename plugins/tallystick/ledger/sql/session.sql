@@ -1,25 +1,30 @@
--- name: prepare_session
--- Set what every session relies on: UTC, no compilation delays, no wait and no dead peer for ever.
-SELECT set_config('TimeZone', 'UTC', false) AS time_zone,
-       set_config('jit', 'off', false) AS jit,
-       set_config('lock_timeout', '120s', false) AS lock_timeout,
-       set_config('idle_in_transaction_session_timeout', '900s', false) AS idle_timeout,
-       set_config('tcp_keepalives_idle', '30', false) AS keepalives_idle,
+-- name: keep_alive
+-- Ask the client's machine now and then if it is there: a dead one holds nothing for hours. All
+-- else is set for one transaction at a time, for a pooler may give the next one another session.
+SELECT set_config('tcp_keepalives_idle', '30', false) AS keepalives_idle,
        set_config('tcp_keepalives_interval', '10', false) AS keepalives_interval,
        set_config('tcp_keepalives_count', '3', false) AS keepalives_count;
-
--- name: hurry_session
--- Set that no statement of the session takes longer, and that none waits longer for a lock.
-SELECT set_config('statement_timeout', :milliseconds, false) AS statement_timeout,
-       set_config('lock_timeout', :milliseconds, false) AS lock_timeout;
 
 -- name: begin_write
 -- Begin a transaction that changes something: each statement sees what others have committed.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+SET LOCAL TimeZone = 'UTC';
+SET LOCAL jit = off;
+SET LOCAL lock_timeout = '120s';
+SET LOCAL idle_in_transaction_session_timeout = '900s';
 
 -- name: begin_read
 -- Begin a transaction that reads: all its statements see the same instant.
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL TimeZone = 'UTC';
+SET LOCAL jit = off;
+SET LOCAL lock_timeout = '120s';
+SET LOCAL idle_in_transaction_session_timeout = '900s';
+
+-- name: hurry
+-- Set that no statement of the transaction takes longer, and that none waits longer for a lock.
+SELECT set_config('statement_timeout', :milliseconds, true) AS statement_timeout,
+       set_config('lock_timeout', :milliseconds, true) AS lock_timeout;
 
 -- name: commit
 -- End the transaction and keep what it did.

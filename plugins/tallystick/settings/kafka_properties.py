@@ -1,0 +1,145 @@
+"""What a Kafka connection may say, checked once for all clients that use it, and put into one form.
+
+The names are librdkafka's, with Java's names of stores beside them. Three clients read the answer:
+kafka-python, librdkafka, and Java's in Spark. So what one of them cannot do is refused here, before
+anything is asked. In the answer certificates and keys are PEM text under librdkafka's `ssl.*.pem`,
+so a check of the answer gives the answer again. No error holds a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from tallystick.errors import ConfigurationError
+from tallystick.settings.connections import HIDDEN
+from tallystick.settings.extras import only_these
+from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY, SOURCES, tls_texts
+
+Wrong = Callable[[str, object, str], ConfigurationError]
+"""Makes the error of a property, its value and what is accepted."""
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+OAUTHBEARER: Final = "OAUTHBEARER"
+PASSWORD_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
+HOSTNAME_CHECKS: Final = ("https", "none")
+USER, PASSWORD = "sasl.username", "sasl.password"
+CLIENT_ID: Final = "sasl.oauthbearer.client.id"
+CLIENT_SECRET: Final = "sasl.oauthbearer.client.secret"
+SCOPE: Final = "sasl.oauthbearer.scope"
+TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+TOKEN_CA: Final = "https.ca.location"
+_HOSTNAME_CHECK: Final = "ssl.endpoint.identification.algorithm"
+_OAUTH: Final = ("sasl.oauthbearer.method", CLIENT_ID, CLIENT_SECRET, SCOPE, TOKEN_URL, TOKEN_CA)
+_SASL: Final = ("sasl.mechanism", USER, PASSWORD, *_OAUTH)
+_TLS: Final = (*SOURCES, _HOSTNAME_CHECK)
+KNOWN: Final = ("bootstrap.servers", "client.id", "security.protocol", *_SASL, *_TLS)
+_ALIASES: Final = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.truststore.certificates": CA,
+    "ssl.keystore.certificate.chain": CERTIFICATE,
+    "ssl.keystore.key": KEY,
+}
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "security.protocol": PROTOCOLS,
+    "sasl.mechanism": MECHANISMS,
+    "sasl.oauthbearer.method": ("oidc",),
+    _HOSTNAME_CHECK: HOSTNAME_CHECKS,
+}
+_SECRETS: Final = frozenset({PASSWORD, CLIENT_SECRET, CA, CERTIFICATE, KEY})
+_REASONS: Final = {
+    "GSSAPI": " (librdkafka as PyPI serves it can't do Kerberos)",
+    "AWS_MSK_IAM": " (only one of the three clients can do it)",
+}
+
+
+def checked_properties(
+    properties: Mapping[str, object], wrong: Wrong = ConfigurationError
+) -> dict[str, str]:
+    """The same properties in the one form; raises what `wrong` makes of the first bad one."""
+    known = {
+        "client.id": "tallystick",
+        "security.protocol": "PLAINTEXT",
+    } | {_known_name(key, wrong): value for key, value in properties.items()}
+    found = {key: _checked(key, value, wrong) for key, value in known.items()}
+    servers = [each.strip() for each in found.get("bootstrap.servers", "").split(",")]
+    if not all(servers):
+        given = found.get("bootstrap.servers") or None
+        raise wrong("bootstrap.servers", given, "host:port, more after commas")
+    found["bootstrap.servers"] = ",".join(servers)
+    protocol = found["security.protocol"]
+    _require_use(found, protocol, wrong)
+    if protocol.startswith("SASL"):
+        _check_login(found, wrong)
+    if protocol.endswith("SSL"):
+        found.setdefault(_HOSTNAME_CHECK, "https")
+        found = {key: each for key, each in found.items() if key not in SOURCES} | tls_texts(
+            found, wrong
+        )
+    return found
+
+
+def _known_name(key: str, wrong: Wrong) -> str:
+    name = _ALIASES.get(key, key)
+    if name not in KNOWN:
+        if name == "ssl.crl.location":
+            raise wrong(key, HIDDEN, "nothing: Spark's client has no revocation list")
+        raise wrong(key, HIDDEN, only_these(key, sorted(KNOWN)))
+    return name
+
+
+def _checked(key: str, value: object, wrong: Wrong) -> str:
+    """The value, or the choice that it means."""
+    if not isinstance(value, str):
+        is_secret = key in _SECRETS or key.endswith("password")
+        raise wrong(key, HIDDEN if is_secret else value, "a text")
+    choices = _CHOICES.get(key)
+    if choices is None:
+        return value
+    for choice in choices:
+        if value.upper() == choice.upper():
+            return choice
+    reason = _REASONS.get(value.upper(), "") if key == "sasl.mechanism" else ""
+    raise wrong(key, value, f"{', '.join(choices)}{reason}")
+
+
+def _require_use(found: Mapping[str, str], protocol: str, wrong: Wrong) -> None:
+    """Raise where a login or certificates are given that this protocol never looks at.
+
+    Who gave them believes that the connection is guarded.
+    """
+    for keys, mark in ((_SASL, "SASL"), (_TLS, "SSL")):
+        unused = next((key for key in keys if found.get(key)), None)
+        accepted = ", ".join(each for each in PROTOCOLS if mark in each)
+        if unused is not None and mark not in protocol:
+            raise wrong("security.protocol", protocol, f"{accepted}, because {unused} is given")
+
+
+def _check_login(found: dict[str, str], wrong: Wrong) -> None:
+    """Looks at the mechanism first: what is needed depends on it."""
+    protocol = found["security.protocol"]
+    mechanism = found.get("sasl.mechanism")
+    if not mechanism:
+        raise wrong("sasl.mechanism", None, f"{', '.join(MECHANISMS)}, for {protocol}")
+    has_token = mechanism == OAUTHBEARER
+    user, secret = (CLIENT_ID, CLIENT_SECRET) if has_token else (USER, PASSWORD)
+    unused: tuple[str, ...] = (USER, PASSWORD) if has_token else _OAUTH
+    for key in unused:
+        if found.get(key):
+            raise wrong(key, HIDDEN, f"nothing, with {mechanism}")
+    for key, part in ((user, "login"), (secret, "password")):
+        if not found.get(key):
+            raise wrong(key, None, f"a value, or the connection's {part}, for {mechanism}")
+    if has_token:
+        _check_token_source(found, wrong)
+
+
+def _check_token_source(found: dict[str, str], wrong: Wrong) -> None:
+    found["sasl.oauthbearer.method"] = "oidc"
+    url = found.get(TOKEN_URL, "")
+    if not url.startswith(("https://", "http://")) or "@" in url:
+        raise wrong(TOKEN_URL, url and HIDDEN, "a URL such as https://login.example.com/token")
+    if TOKEN_CA in found and not Path(found[TOKEN_CA]).is_file():
+        raise wrong(TOKEN_CA, found[TOKEN_CA], "the path of a PEM file that exists")

@@ -1,0 +1,122 @@
+"""What a connection for spark-submit means: checked and typed. Opens nothing.
+
+The extras are those of Airflow's Spark provider, and ours. One that would have no effect is
+refused: who has written it believes that it has one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tallystick.settings.connections import HIDDEN, Connection
+from tallystick.settings.extras import (
+    absolute_path,
+    kerberos_login,
+    list_of,
+    node_file,
+    optional_text,
+    require_type,
+    with_known_extras,
+)
+
+_MASTER: Final = re.compile(r"local(\[[^\]\s]+\])?|yarn|(spark|k8s|mesos)://\S+")
+_MASTERS: Final = "a Spark master: local[2,4], yarn, spark://host:7077 or k8s://https://host:443"
+_DEPLOY_MODES: Final = ("client", "cluster")
+_BINARIES: Final = ("spark-submit", "spark2-submit", "spark3-submit")
+"""Programs that the provider accepts. No path: who may write connections could run anything."""
+_ANY: Final = ("",)
+# Where Spark logs in to Kerberos itself, and hands executors what they need.
+_LOG_IN: Final = ("yarn", "k8s", "local")
+# Extra -> the beginning of the masters that it is for.
+_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "deploy-mode": _ANY,
+    "hadoop-conf-dir": _ANY,
+    "jars": _ANY,
+    "kafka-secrets": _ANY,
+    "keytab": _LOG_IN,
+    "namespace": ("k8s",),
+    "principal": _LOG_IN,
+    "queue": ("yarn",),
+    "spark-binary": _ANY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkConnection:
+    """Where Spark applications run."""
+
+    master: str
+    deploy_mode: str
+    jars: tuple[str, ...]
+    queue: str | None
+    kafka_secrets: str | None = None
+    """Absolute path, on every node, of the file with what Kafka's client must not show."""
+    namespace: str | None = None
+    """Kubernetes' namespace of driver and executors; None: that of Spark's own settings."""
+    spark_submit: str = _BINARIES[0]
+    """The program's name, looked for on PATH."""
+    hadoop_conf: str | None = None
+    """Absolute path, on this machine, of the directory with the cluster's core-site.xml and
+    yarn-site.xml; None: the environment's HADOOP_CONF_DIR and YARN_CONF_DIR."""
+    principal: str | None = None
+    """As whom Spark logs in to Kerberos; None: by the ticket cache, if the cluster wants one."""
+    keytab: str | None = None
+    """Absolute path, on this machine, of the principal's keys."""
+
+    @classmethod
+    def of(cls, connection: Connection) -> SparkConnection:
+        """By the rules of Airflow's Spark provider: a connection made for it names the same master.
+
+        A host with a scheme, or without a port, is the master as it is; host and port are a
+        standalone master. Nothing ever becomes `yarn` by default.
+        """
+        require_type(connection, "spark", "spark_connect")
+        host = connection.host
+        if not host:
+            raise connection.wrong("host", None, _MASTERS)
+        is_whole = "://" in host or not connection.port
+        master = host if is_whole else f"spark://{host}"
+        master += f":{connection.port}" if connection.port else ""
+        if not _MASTER.fullmatch(master):
+            raise connection.wrong("host", host, _MASTERS)
+        connection = _with_extras_for(connection, master)
+        mode = optional_text(connection, "deploy-mode") or "client"
+        possible = _deploy_modes_of(master)
+        if mode not in possible:
+            accepted = f"{', '.join(possible)} (with master {master})"
+            raise connection.wrong("extra deploy-mode", mode, accepted)
+        binary = optional_text(connection, "spark-binary") or _BINARIES[0]
+        if binary not in _BINARIES:
+            raise connection.wrong("extra spark-binary", binary, f"on PATH: {', '.join(_BINARIES)}")
+        principal, keytab = kerberos_login(connection)
+        return cls(
+            master=master,
+            deploy_mode=mode,
+            jars=list_of(connection, "jars"),
+            queue=optional_text(connection, "queue"),
+            kafka_secrets=node_file(connection, "kafka-secrets"),
+            namespace=optional_text(connection, "namespace"),
+            spark_submit=binary,
+            hadoop_conf=absolute_path(connection, "hadoop-conf-dir"),
+            principal=principal,
+            keytab=keytab,
+        )
+
+
+def _with_extras_for(connection: Connection, master: str) -> Connection:
+    """The connection with what its extra says; raises for what this master knows nothing of."""
+    found = with_known_extras(connection, _KNOWN)
+    for key in found.extra:
+        if not master.startswith(_KNOWN[key]):
+            masters = ", ".join(_KNOWN[key])
+            accepted = f"nothing with master {master}: it is for {masters} alone"
+            raise connection.wrong(f"extra {key}", HIDDEN, accepted)
+    return found
+
+
+def _deploy_modes_of(master: str) -> Sequence[str]:
+    """Python applications have no cluster mode on a standalone master, nor on this machine."""
+    return _DEPLOY_MODES if master == "yarn" or master.startswith("k8s") else ("client",)

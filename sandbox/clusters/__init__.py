@@ -1,0 +1,1 @@
+"""What companies have between their topics and their HDFS: services on request, by ``--with``."""

@@ -1,0 +1,91 @@
+"""Looks for planted secrets wherever a stranger, or another user of a service, could look."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+
+import psutil
+import psycopg
+import requests
+
+POLL_SECONDS = 0.5
+
+
+class Watch(threading.Thread):
+    """Looks at all processes' arguments, at what children of ours have in their environment, and at
+    the plans that lie in HDFS, until it is stopped.
+    """
+
+    def __init__(self, webhdfs_url: str, staging: str) -> None:
+        super().__init__(daemon=True)
+        self._staging = f"{webhdfs_url}/webhdfs/v1{staging}"
+        self._ended = threading.Event()
+        self.arguments: set[str] = set()
+        self.plans: set[str] = set()
+        self.environments: set[str] = set()
+        """Of what a program of Tallystick's has started: Spark, and what Spark starts."""
+
+    def run(self) -> None:
+        while not self._ended.wait(POLL_SECONDS):
+            for process in psutil.process_iter(["cmdline"]):
+                line = " ".join(process.info["cmdline"] or ())
+                self.arguments.add(line)
+                if "SparkSubmit" in line or "spark_jobs" in line or "executor" in line.lower():
+                    with contextlib.suppress(psutil.Error):
+                        self.environments.add(str(process.environ()))
+            for batch in self._names(self._staging):
+                for attempt in self._names(f"{self._staging}/{batch}"):
+                    path = f"{self._staging}/{batch}/{attempt}/plan.json"
+                    answer = requests.get(path, {"op": "OPEN"}, timeout=10)
+                    if answer.ok:
+                        self.plans.add(answer.text)
+
+    def _names(self, url: str) -> list[str]:
+        answer = requests.get(url, {"op": "LISTSTATUS"}, timeout=10)
+        if not answer.ok:
+            return []
+        return [each["pathSuffix"] for each in answer.json()["FileStatuses"]["FileStatus"]]
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+@contextlib.contextmanager
+def watched(webhdfs_url: str, root: str) -> Iterator[Watch]:
+    """A watch over the feed whose root this is."""
+    watch = Watch(webhdfs_url, f"{root}/_staging")
+    watch.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
+
+
+def hdfs_texts(webhdfs_url: str, path: str) -> Iterator[str]:
+    """Every file below the path."""
+    url = f"{webhdfs_url}/webhdfs/v1{path}"
+    listed = requests.get(url, {"op": "LISTSTATUS"}, timeout=10).json()["FileStatuses"]
+    for each in listed["FileStatus"]:
+        if each["type"] == "DIRECTORY":
+            yield from hdfs_texts(webhdfs_url, f"{path}/{each['pathSuffix']}")
+        else:
+            answer = requests.get(f"{url}/{each['pathSuffix']}", {"op": "OPEN"}, timeout=10)
+            yield answer.content.decode("latin-1")
+
+
+def ledger_texts(dsn: str) -> Iterator[str]:
+    """Every row of every table."""
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    with psycopg.connect(dsn) as ledger:
+        for (table,) in ledger.execute(tables).fetchall():
+            yield str(ledger.execute(f'SELECT * FROM "{table}"').fetchall())
+
+
+def assert_hidden(texts: Mapping[str, str], *secrets: str) -> None:
+    for place, text in texts.items():
+        for number, secret in enumerate(secrets):
+            at = text.find(secret)
+            assert at < 0, f"secret {number} is in {place}: ...{text[max(0, at - 200) : at]}"

@@ -1,0 +1,251 @@
+"""Certificates and keys come out the same in whatever form they lie; what is unusable is named."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from sandbox.clusters.authority import Authority
+from sandbox.entry.system import ensure_java
+from tallystick.errors import ConfigurationError
+from tallystick.settings.kafka_properties import checked_properties
+from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY
+
+PASSWORD = "of-the-key-1"
+TLS = {"bootstrap.servers": "k:9093", "security.protocol": "SSL"}
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+def whole(authority: Authority) -> dict[str, str]:
+    """What everything must come out as."""
+    own = authority.identity("vera")
+    return {
+        CA: authority.ca.read_text(),
+        CERTIFICATE: own.certificate.read_text(),
+        KEY: own.key.read_text(),
+    }
+
+
+def texts_of(properties: dict[str, str]) -> dict[str, str]:
+    found = checked_properties(TLS | properties)
+    return {key: each for key, each in found.items() if key in (CA, CERTIFICATE, KEY)}
+
+
+def run(program: str, *arguments: str) -> None:
+    subprocess.run([program, *arguments], check=True, capture_output=True)
+
+
+def keytool(*arguments: str) -> None:
+    run(str(ensure_java() / "bin" / "keytool"), *arguments, "-noprompt")
+
+
+def own_files(authority: Authority) -> dict[str, str]:
+    own = authority.identity("vera")
+    return {
+        "ssl.ca.location": str(authority.ca),
+        "ssl.certificate.location": str(own.certificate),
+        "ssl.key.location": str(own.key),
+    }
+
+
+def rewritten(
+    authority: Authority, form: PrivateFormat, encryption: KeySerializationEncryption
+) -> dict[str, str]:
+    """The files, with the key in another form."""
+    given = own_files(authority)
+    key = load_pem_private_key(Path(given["ssl.key.location"]).read_bytes(), None)
+    other = authority.ca.with_name("other.key")
+    other.write_bytes(key.private_bytes(Encoding.PEM, form, encryption))
+    return given | {"ssl.key.location": str(other), "ssl.key.password": PASSWORD}
+
+
+def of_java(authority: Authority, kind: str) -> dict[str, str]:
+    """Two stores as keytool makes them: whom to trust, and who we are."""
+    trust, own = authority.ca.with_name("trust"), authority.ca.with_name("own")
+    into = ("-storetype", kind, "-storepass", PASSWORD, "-keystore", str(trust))
+    keytool("-importcert", "-alias", "ca", "-file", str(authority.ca), *into)
+    source = ("-srckeystore", str(authority.key_store("vera", PASSWORD)), "-srcstorepass", PASSWORD)
+    target = ("-destkeystore", str(own), "-deststoretype", kind, "-deststorepass", PASSWORD)
+    keytool("-importkeystore", *source, *target)
+    return {
+        "ssl.truststore.location": str(trust),
+        "ssl.truststore.password": PASSWORD,
+        "ssl.keystore.location": str(own),
+        "ssl.keystore.password": PASSWORD,
+    }
+
+
+def of_openssl(authority: Authority) -> dict[str, str]:
+    given = own_files(authority)
+    other = authority.ca.with_name("openssl.key")
+    source = ("-in", given["ssl.key.location"])
+    target = ("-out", str(other), "-passout", f"pass:{PASSWORD}")
+    run("openssl", "pkcs8", "-topk8", *source, *target)
+    return given | {"ssl.key.location": str(other), "ssl.key.password": PASSWORD}
+
+
+def inline(authority: Authority) -> dict[str, str]:
+    names = {
+        "ssl.ca.location": CA,
+        "ssl.certificate.location": CERTIFICATE,
+        "ssl.key.location": KEY,
+    }
+    return {names[key]: Path(path).read_text() for key, path in own_files(authority).items()}
+
+
+def under_java_s_names(authority: Authority) -> dict[str, str]:
+    names = {
+        CA: "ssl.truststore.certificates",
+        CERTIFICATE: "ssl.keystore.certificate.chain",
+        KEY: "ssl.keystore.key",
+    }
+    return {names[key]: text for key, text in inline(authority).items()}
+
+
+ENCRYPTED = BestAvailableEncryption(PASSWORD.encode())
+FORMS: dict[str, Callable[[Authority], dict[str, str]]] = {
+    "PEM files, PKCS #8": own_files,
+    "PKCS #8, encrypted": lambda a: rewritten(a, PrivateFormat.PKCS8, ENCRYPTED),
+    "PKCS #8, as OpenSSL encrypts it": of_openssl,
+    "PKCS #1": lambda a: rewritten(a, PrivateFormat.TraditionalOpenSSL, NoEncryption()),
+    "PKCS #1, encrypted": lambda a: rewritten(a, PrivateFormat.TraditionalOpenSSL, ENCRYPTED),
+    "inline PEM": inline,
+    "inline PEM under Java's names": under_java_s_names,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same(form: str, authority: Authority, whole: dict[str, str]) -> None:
+    assert texts_of(FORMS[form](authority)) == whole
+
+
+def test_a_store_of_java_gives_the_same(authority: Authority, whole: dict[str, str]) -> None:
+    found = texts_of(of_java(authority, "PKCS12"))
+    assert found[CA] == whole[CA]
+    assert found[KEY] == whole[KEY]
+    assert found[CERTIFICATE] == whole[CERTIFICATE] + whole[CA], "the chain, our own first"
+
+
+def test_what_is_checked_once_stays_as_it_is(authority: Authority) -> None:
+    found = checked_properties(TLS | own_files(authority))
+    assert checked_properties(found) == found
+
+
+def test_a_jks_store_is_refused_with_the_command_that_converts_it(authority: Authority) -> None:
+    given = of_java(authority, "JKS")
+    trust = given["ssl.truststore.location"]
+    with pytest.raises(ConfigurationError) as caught:
+        texts_of(given)
+    command = (
+        f"keytool -importkeystore -srckeystore {trust} -destkeystore {trust}.p12"
+        " -deststoretype PKCS12"
+    )
+    assert command in str(caught.value)
+
+    passwords = ("-srcstorepass", PASSWORD, "-deststorepass", PASSWORD)
+    keytool(*command.split()[1:], *passwords)
+    store = {"ssl.truststore.location": f"{trust}.p12", "ssl.truststore.password": PASSWORD}
+    assert texts_of(store) == {CA: authority.ca.read_text()}
+
+
+def another_key(authority: Authority) -> dict[str, str]:
+    return own_files(authority) | {"ssl.key.location": str(authority.identity("other").key)}
+
+
+def unknown_kind(authority: Authority) -> dict[str, str]:
+    path = authority.ca.with_name("ed.key")
+    private = ed25519.Ed25519PrivateKey.generate()
+    path.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return own_files(authority) | {"ssl.key.location": str(path)}
+
+
+def wrong_password(authority: Authority) -> dict[str, str]:
+    return of_openssl(authority) | {"ssl.key.password": "not-the-pa55word"}
+
+
+def no_password(authority: Authority) -> dict[str, str]:
+    found = of_openssl(authority)
+    del found["ssl.key.password"]
+    return found
+
+
+def without(name: str) -> Callable[[Authority], dict[str, str]]:
+    return lambda a: {key: each for key, each in own_files(a).items() if key != name}
+
+
+REFUSED: dict[str, tuple[Callable[[Authority], dict[str, str]], str, str]] = {
+    "another's key": (another_key, "ssl.key.location", "the key of ssl.certificate.location"),
+    "a kind that Java's client can't read": (
+        unknown_kind, "ssl.key.location", r"\(RSA, EC or DSA\)",
+    ),
+    "a wrong password": (
+        wrong_password, "ssl.key.location", "ssl.key.password is given and may be wrong",
+    ),
+    "no password": (no_password, "ssl.key.location", "ssl.key.password is not given"),
+    "a certificate alone": (
+        without("ssl.key.location"), KEY, "both, a certificate and its key, or neither",
+    ),
+    "a key alone": (
+        without("ssl.certificate.location"), CERTIFICATE, "both, a certificate and its key",
+    ),
+    "no such file": (
+        lambda a: own_files(a) | {"ssl.ca.location": "/no/such.pem"},
+        "ssl.ca.location", r"may read \(No such file or directory\)",
+    ),
+    "no certificate": (
+        lambda a: own_files(a) | {"ssl.ca.location": "/etc/hosts"},
+        "ssl.ca.location", "PEM, or a PKCS #12 store",
+    ),
+    "broken inline text": (
+        lambda a: {CA: "-----BEGIN CERTIFICATE-----\nMIIB\n"}, CA, "certificates: PEM",
+    ),
+    "two authorities": (
+        lambda a: own_files(a) | {CA: "x"}, "ssl.ca.location", "one of .* not both",
+    ),
+    "a revocation list": (
+        lambda a: own_files(a) | {"ssl.crl.location": "/x"}, "ssl.crl.location", "revocation",
+    ),
+    "certificates that nobody would look at": (
+        lambda a: own_files(a) | {"security.protocol": "PLAINTEXT"},
+        "security.protocol", "SSL, SASL_SSL, because ssl.ca.location is given",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_used_is_named(case: str, authority: Authority) -> None:
+    given, key, words = REFUSED[case]
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        texts_of(given(authority))
+    assert caught.value.setting == key
+    shown = f"{caught.value!r} {caught.value}"
+    assert "PRIVATE KEY" not in shown
+    assert "pa55word" not in shown
+
+
+def test_a_chain_in_one_file_with_its_key_is_enough(
+    authority: Authority, whole: dict[str, str]
+) -> None:
+    both = authority.ca.with_name("both.pem")
+    both.write_text(whole[KEY] + whole[CERTIFICATE])
+    given = {"ssl.certificate.location": str(both), "ssl.key.location": str(both)}
+    found = texts_of(given | {"ssl.ca.location": str(authority.ca)})
+    assert found == whole
+    assert isinstance(load_pem_private_key(found[KEY].encode(), None), rsa.RSAPrivateKey)
