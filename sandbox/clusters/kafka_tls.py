@@ -7,6 +7,7 @@ makes topics, users and rights here.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -66,13 +67,21 @@ class GuardedBroker(KafkaNode):
     def command(self) -> list[str]:
         program, *rest = super().command()
         # Kafka 4 reads keys from no place that it was not told of before.
-        keys = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self._tokens.keys.as_uri()}"
+        keys = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self._keys_url}"
         return [program, keys, *rest]
+
+    @property
+    def _keys_url(self) -> str:
+        """Where the public keys lie, as the broker finds them from its own working directory.
+
+        Kafka can't read a file whose URL has a blank, and the checkout's path may have one.
+        """
+        return f"file:///proc/self/cwd/{os.path.relpath(self._tokens.keys, self.folder)}"
 
     @override
     def provision(self) -> None:
         """Users and their rights, which live in the broker's own log."""
-        client = AdminClient({"bootstrap.servers": self.address})
+        client = AdminClient({"bootstrap.servers": self.address, "log_level": 3})
         # One request may not change a user twice.
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             wanted = [
@@ -93,7 +102,7 @@ class GuardedBroker(KafkaNode):
         kind: ResourceType = ResourceType.TOPIC,
     ) -> None:
         """Give the user these rights on a topic, or on another kind of thing; `*` means all."""
-        client = AdminClient({"bootstrap.servers": self.address})
+        client = AdminClient({"bootstrap.servers": self.address, "log_level": 3})
         bindings = [
             AclBinding(
                 kind,
@@ -135,7 +144,7 @@ class GuardedBroker(KafkaNode):
             "listener.name.ssl.ssl.client.auth": "required",
             "ssl.principal.mapping.rules": "RULE:^CN=([a-z]+)$/$1/,DEFAULT",
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-            "sasl.oauthbearer.jwks.endpoint.url": self._tokens.keys.as_uri(),
+            "sasl.oauthbearer.jwks.endpoint.url": self._keys_url,
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
             **self._logins(),

@@ -76,7 +76,7 @@ class Kdc(Service):
         """What leads a program to this realm."""
         return {
             "KRB5_CONFIG": str(self.config),
-            "JAVA_TOOL_OPTIONS": f"-Djava.security.krb5.conf={self.config}",
+            "JAVA_TOOL_OPTIONS": f'"-Djava.security.krb5.conf={self.config}"',
         }
 
     @override
@@ -98,7 +98,7 @@ class Kdc(Service):
         self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", self.home.state.secret(self.name))
         for each in self._principals:
             self._run("kadmin.local", "-r", REALM, "-q", f"addprinc -randkey {each}")
-            keytab = f"ktadd -k {self.keytab(each)} {each}"
+            keytab = f'ktadd -k "{self.keytab(each)}" {each}'
             self._run("kadmin.local", "-r", REALM, "-q", keytab)
         (self.folder / "made").touch()
 

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import sql
@@ -68,7 +69,7 @@ class TlsPostgres(Postgres):
 
     @override
     def dsn(self, database: str, *, role: str | None = None) -> str:
-        query = "&".join(f"{key}={value}" for key, value in self.tls.items())
+        query = urlencode(self.tls, quote_via=quote)
         return f"{super().dsn(database, role=role)}?{query}"
 
     @override
