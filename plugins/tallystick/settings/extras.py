@@ -15,6 +15,27 @@ from tallystick.settings.connections import HIDDEN, Connection
 
 _HOST_PORT: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+)(:(?P<port>\d{1,5}))?")
 _NODE_FILE: Final = re.compile(r"/[^\s:{}$]+")
+# One short line each. A key or a store in the wrong field is longer, or begins in another way.
+_PATH: Final = re.compile(r"(?!.*-----)/[^\x00-\x1f\x7f=]{0,254}")
+_WORD: Final = re.compile(r"[^\x00-\x1f\x7f@;=]{1,255}")
+
+
+def shown_path(value: str) -> str:
+    """The value where it can only be a path; else HIDDEN, as people put secrets into such fields.
+
+    >>> shown_path("/etc/ca.pem"), shown_path("MIIJqQIBAz")
+    ('/etc/ca.pem', '(not shown)')
+    """
+    return value if _PATH.fullmatch(value) else HIDDEN
+
+
+def shown_word(value: str) -> str:
+    """The same for a host, a mode, a name: nothing with a login, a parameter or a second line.
+
+    >>> shown_word("kafka:9092"), shown_word("vera:pa55-word@kafka:9092")
+    ('kafka:9092', '(not shown)')
+    """
+    return value if _WORD.fullmatch(value) else HIDDEN
 
 
 def only_these(name: str, known: Collection[str]) -> str:
@@ -51,7 +72,7 @@ def hosts_of(connection: Connection, text: str, default_port: int) -> list[tuple
     for each in re.split(r"[,;]", text):
         match = _HOST_PORT.fullmatch(each.strip().rstrip("/"))
         if not match:
-            raise connection.wrong("host", text, "host or host:port, more after commas")
+            raise connection.wrong("host", shown_word(text), "host or host:port, more after commas")
         found.append((match["host"], int(match["port"] or connection.port or default_port)))
     return found
 
@@ -75,7 +96,7 @@ def flag(connection: Connection, key: str) -> bool:
     """A truth value of the extra, false where it has none."""
     value = str(connection.extra.get(key, False)).lower()
     if value not in ("true", "false"):
-        raise connection.wrong(f"extra {key}", value, "true or false")
+        raise connection.wrong(f"extra {key}", shown_word(value), "true or false")
     return value == "true"
 
 
@@ -90,9 +111,7 @@ def absolute_path(connection: Connection, key: str) -> str | None:
     """A path on this machine; None where the extra has none."""
     path = optional_text(connection, key)
     if path is not None and not path.startswith("/"):
-        # Airflow's provider takes a whole keytab here, in base64.
-        shown = HIDDEN if key == "keytab" else path
-        raise connection.wrong(f"extra {key}", shown, "an absolute path")
+        raise connection.wrong(f"extra {key}", shown_path(path), "an absolute path")
     return path
 
 
@@ -100,7 +119,8 @@ def node_file(connection: Connection, key: str) -> str | None:
     """A path that Kafka's client can read from `${file:PATH:key}`."""
     path = optional_text(connection, key)
     if path is not None and not _NODE_FILE.fullmatch(path):
-        raise connection.wrong(f"extra {key}", path, "an absolute path without colon, brace, space")
+        accepted = "an absolute path without colon, brace, space"
+        raise connection.wrong(f"extra {key}", shown_path(path), accepted)
     return path
 
 

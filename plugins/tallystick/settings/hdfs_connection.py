@@ -17,6 +17,7 @@ from tallystick.settings.extras import (
     kerberos_login,
     optional_text,
     require_type,
+    shown_word,
     text_of,
     with_known_extras,
 )
@@ -70,7 +71,8 @@ class WebHdfsConnection:
         prefix = f"/{connection.schema.strip('/')}" if connection.schema else ""
         fs = text_of(connection, "fs").rstrip("/") if "fs" in connection.extra else ""
         if not _FILE_SYSTEM.fullmatch(fs):
-            raise connection.wrong("extra fs", fs or None, "a file system such as hdfs://host:8020")
+            accepted = "a file system such as hdfs://host:8020"
+            raise connection.wrong("extra fs", shown_word(fs) if fs else None, accepted)
         _require(connection, _FOR_TLS, is_https, "extra use_ssl")
         kerberos = flag(connection, "kerberos")
         _require(connection, _FOR_KERBEROS, kerberos, "extra kerberos")
@@ -111,7 +113,7 @@ def _verify(connection: Connection) -> bool | str:
         return True
     if not value.startswith("/"):
         accepted = "the absolute path of a PEM file with the authority's certificate, or true"
-        raise connection.wrong("extra verify", value, accepted)
+        raise connection.wrong("extra verify", shown_word(value), accepted)
     return value
 
 

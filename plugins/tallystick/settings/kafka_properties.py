@@ -14,7 +14,7 @@ from typing import Final
 
 from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import HIDDEN
-from tallystick.settings.extras import only_these
+from tallystick.settings.extras import only_these, shown_word
 from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY, SOURCES, tls_texts
 
 Wrong = Callable[[str, object, str], ConfigurationError]
@@ -48,7 +48,6 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "sasl.oauthbearer.method": ("oidc",),
     _HOSTNAME_CHECK: HOSTNAME_CHECKS,
 }
-_SECRETS: Final = frozenset({PASSWORD, CLIENT_SECRET, CA, CERTIFICATE, KEY})
 _REASONS: Final = {
     "GSSAPI": " (librdkafka as PyPI serves it can't do Kerberos)",
     "AWS_MSK_IAM": " (only one of the three clients can do it)",
@@ -93,8 +92,7 @@ def _known_name(key: str, wrong: Wrong) -> str:
 def _checked(key: str, value: object, wrong: Wrong) -> str:
     """The value, or the choice that it means."""
     if not isinstance(value, str):
-        is_secret = key in _SECRETS or key.endswith("password")
-        raise wrong(key, HIDDEN if is_secret else value, "a text")
+        raise wrong(key, HIDDEN, "a text")
     choices = _CHOICES.get(key)
     if choices is None:
         return value
@@ -102,7 +100,7 @@ def _checked(key: str, value: object, wrong: Wrong) -> str:
         if value.upper() == choice.upper():
             return choice
     reason = _REASONS.get(value.upper(), "") if key == "sasl.mechanism" else ""
-    raise wrong(key, value, f"{', '.join(choices)}{reason}")
+    raise wrong(key, shown_word(value), f"{', '.join(choices)}{reason}")
 
 
 def _require_use(found: Mapping[str, str], protocol: str, wrong: Wrong) -> None:

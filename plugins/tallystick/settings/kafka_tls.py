@@ -24,6 +24,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tallystick.errors import ConfigurationError
+from tallystick.settings.connections import HIDDEN
+from tallystick.settings.extras import shown_path
 
 Wrong = Callable[[str, object, str], ConfigurationError]
 CA: Final = "ssl.ca.pem"
@@ -78,7 +80,7 @@ class _Store:
 
     def __init__(self, given: Mapping[str, str], key: str, password: str, wrong: Wrong) -> None:
         self._key, self._wrong, self._password_key = key, wrong, password
-        self._shown = "(not shown)" if key.endswith(".pem") else given[key]
+        self._shown = HIDDEN if key.endswith(".pem") else given[key]
         self._data = self._read(given[key])
         self._password = given[password].encode() if given.get(password) else None
 
@@ -132,9 +134,11 @@ class _Store:
             return value.encode()
         try:
             data = Path(value).read_bytes()
-        except OSError as error:
-            accepted = f"the path of a file that this user may read ({error.strerror})"
-            raise self._wrong(self._key, value, accepted) from error
+        except (OSError, ValueError) as error:  # ValueError: no path at all, it holds a NUL
+            reason = error.strerror if isinstance(error, OSError) else "a NUL in it"
+            accepted = f"the path of a file that this user may read ({reason})"
+            # Python's own error quotes the whole value, which may be a key in the wrong field.
+            raise self._wrong(self._key, shown_path(value), accepted) from None
         if data.startswith(_JAVA_STORES):
             raise self._wrong(
                 self._key,
@@ -149,7 +153,7 @@ def _one_of(given: Mapping[str, str], keys: tuple[str, ...], wrong: Wrong) -> st
     """The one that is given; None for none."""
     found = [key for key in keys if given.get(key)]
     if len(found) > 1:
-        raise wrong(found[1], "(not shown)", f"one of {' and '.join(found)}, not both")
+        raise wrong(found[1], HIDDEN, f"one of {' and '.join(found)}, not both")
     return found[0] if found else None
 
 

@@ -14,7 +14,13 @@ from urllib.parse import quote
 from pydantic import SecretStr
 
 from tallystick.settings.connections import HIDDEN, Connection
-from tallystick.settings.extras import flag, node_file, require_type, with_known_extras
+from tallystick.settings.extras import (
+    flag,
+    node_file,
+    require_type,
+    shown_word,
+    with_known_extras,
+)
 
 CONN_TYPE: Final = "spark_connect"
 _DEFAULT_PORT: Final = 15002
@@ -62,7 +68,7 @@ class SparkConnectConnection:
         require_type(connection, CONN_TYPE)
         found = _HOST.fullmatch(connection.host or "")
         if not found:
-            raise connection.wrong("host", connection.host, _SERVER)
+            raise connection.wrong("host", connection.host and shown_word(connection.host), _SERVER)
         connection = with_known_extras(connection, _EXTRAS)
         token = connection.password
         if token is not None and not _TOKEN.fullmatch(token.get_secret_value()):

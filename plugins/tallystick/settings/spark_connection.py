@@ -19,10 +19,11 @@ from tallystick.settings.extras import (
     node_file,
     optional_text,
     require_type,
+    shown_word,
     with_known_extras,
 )
 
-_MASTER: Final = re.compile(r"local(\[[^\]\s]+\])?|yarn|(spark|k8s|mesos)://\S+")
+_MASTER: Final = re.compile(r"local(\[[^\]\s]+\])?|yarn|(spark|k8s|mesos)://[^\s@]+")
 _MASTERS: Final = "a Spark master: local[2,4], yarn, spark://host:7077 or k8s://https://host:443"
 _DEPLOY_MODES: Final = ("client", "cluster")
 _BINARIES: Final = ("spark-submit", "spark2-submit", "spark3-submit")
@@ -81,16 +82,17 @@ class SparkConnection:
         master = host if is_whole else f"spark://{host}"
         master += f":{connection.port}" if connection.port else ""
         if not _MASTER.fullmatch(master):
-            raise connection.wrong("host", host, _MASTERS)
+            raise connection.wrong("host", shown_word(host), _MASTERS)
         connection = _with_extras_for(connection, master)
         mode = optional_text(connection, "deploy-mode") or "client"
         possible = _deploy_modes_of(master)
         if mode not in possible:
             accepted = f"{', '.join(possible)} (with master {master})"
-            raise connection.wrong("extra deploy-mode", mode, accepted)
+            raise connection.wrong("extra deploy-mode", shown_word(mode), accepted)
         binary = optional_text(connection, "spark-binary") or _BINARIES[0]
         if binary not in _BINARIES:
-            raise connection.wrong("extra spark-binary", binary, f"on PATH: {', '.join(_BINARIES)}")
+            accepted = f"on PATH: {', '.join(_BINARIES)}"
+            raise connection.wrong("extra spark-binary", shown_word(binary), accepted)
         principal, keytab = kerberos_login(connection)
         return cls(
             master=master,
