@@ -24,6 +24,7 @@ from tallystick.settings.kafka_properties import (
 from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY
 from tallystick.sources.oauth_token import ClientCredentials
 
+TOKEN_PROVIDER: Final = "sasl_oauth_token_provider"
 # librdkafka's name -> kafka-python's name.
 TRANSLATED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -62,7 +63,7 @@ def client_properties(
     if known["security.protocol"].endswith("SSL"):
         translated["ssl_context"] = _ssl_context(known)
     if known.get("sasl.mechanism") == OAUTHBEARER:
-        translated["sasl_oauth_token_provider"] = ClientCredentials(
+        translated[TOKEN_PROVIDER] = ClientCredentials(
             known[TOKEN_URL],
             known[CLIENT_ID],
             known[CLIENT_SECRET],

@@ -16,6 +16,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused
 from tallystick.sources.client_properties import client_properties
+from tallystick.sources.token_words import token_trouble
 
 _SECONDS: Final = 10.0
 """For each of the three questions."""
@@ -42,7 +43,14 @@ class KafkaFrontierGroup:
         """
         known = client_properties(properties, connection)
         self._group, self._servers = group, known.servers
-        self._settings = {**known.librdkafka, "log_level": 0, "enable.metrics.push": False}
+        self._properties, self._token_trouble = known.librdkafka, ""
+        self._settings = {
+            **known.librdkafka,
+            "log_level": 0,
+            "enable.metrics.push": False,
+            # What a question that is over says is only that it was over.
+            "error_cb": self._hear,
+        }
 
     def show(self, feed: str, topic: str, frontiers: Mapping[int, int]) -> None:
         """Commit the frontiers, where the group is this feed's."""
@@ -52,6 +60,7 @@ class KafkaFrontierGroup:
             for partition, offset in sorted(frontiers.items())
         ]
         # Kept until the end: the answers to a client that is gone never come.
+        self._token_trouble = ""
         admin = AdminClient(self._settings)
         try:
             for attempt in _tries():
@@ -59,9 +68,15 @@ class KafkaFrontierGroup:
                     self._require_own(admin, topic, mark)
                     self._commit(admin, offsets)
         except KafkaException as error:
+            admin.poll(0)
             self._translate(error.args[0], error)
         except TimeoutError as error:
-            raise BrokerUnavailable(self._servers, "no answer in time") from error
+            admin.poll(0)
+            reason = self._token_trouble or "no answer in time"
+            raise BrokerUnavailable(self._servers, reason) from error
+
+    def _hear(self, error: KafkaError) -> None:
+        self._token_trouble = token_trouble(error.str(), self._properties) or self._token_trouble
 
     def _commit(self, admin: AdminClient, offsets: list[TopicPartition]) -> None:
         asked = [ConsumerGroupTopicPartitions(self._group, offsets)]
@@ -93,7 +108,7 @@ class KafkaFrontierGroup:
         raise SourceRefused(f"group {self._group} at {self._servers}", reason)
 
     def _translate(self, error: KafkaError, cause: Exception) -> None:
-        words = error.str().strip(": ") or error.name()
+        words = self._token_trouble or error.str().strip(": ") or error.name()
         is_silent = error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
         if is_silent or error.retriable() or error.code() in _PASSING:
             raise BrokerUnavailable(self._servers, words) from cause

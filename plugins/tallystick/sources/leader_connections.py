@@ -7,7 +7,6 @@ servers again. Decides nothing about answers.
 from __future__ import annotations
 
 import logging
-import ssl
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +18,9 @@ from kafka.protocol.metadata import MetadataRequest
 from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused
 from tallystick.sources.broker_answers import NO_ERROR, AskAgain, SecondsLeft, raise_for_code
 from tallystick.sources.bulk_metadata import DescribeTopic
-from tallystick.sources.client_properties import ClientProperties
+from tallystick.sources.certificate_errors import is_about_certificates
+from tallystick.sources.client_properties import TOKEN_PROVIDER, ClientProperties
+from tallystick.sources.oauth_token import ClientCredentials
 from tallystick.sources.wire_client import open_client
 
 # An answer may hold one batch of any size; the protocol's own bound is 2 GB.
@@ -154,9 +155,12 @@ class LeaderConnections:
             raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
         except (kafka_errors.KafkaError, OSError) as failure:
             self.close()
-            if _is_about_certificates(failure):
+            if is_about_certificates(failure):
                 raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
-            raise self.again(str(failure) or type(failure).__name__) from failure
+            # Its client goes on asking for a token, and then says that the time is over.
+            provider = self._properties.kafka_python.get(TOKEN_PROVIDER)
+            trouble = provider.trouble if isinstance(provider, ClientCredentials) else ""
+            raise self.again(trouble or str(failure) or type(failure).__name__) from failure
         self._answered.add(node_id)
         return future.value
 
@@ -198,16 +202,3 @@ class LeaderConnections:
                 }
             )
         return self._client
-
-
-def _is_about_certificates(failure: Exception) -> bool:
-    """True where we don't trust the broker's certificate, or the broker ours, or asks for one.
-
-    A broker says so at the first read behind a handshake that seemed to end well (TLS 1.3).
-    """
-    reasons = [
-        each.reason or ""
-        for each in (failure.__cause__, *failure.args)
-        if isinstance(each, ssl.SSLError)
-    ]
-    return any("CERTIFICATE" in each or "UNKNOWN_CA" in each for each in reasons)

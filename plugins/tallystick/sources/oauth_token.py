@@ -5,25 +5,44 @@ librdkafka and Java's client fetch their own. A token serves until most of its l
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Final
 
-import requests
 from kafka import errors as kafka_errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from typing_extensions import override
 
-_PATIENCE_SECONDS: Final = 10
+from tallystick.sources.certificate_errors import is_about_certificates
+from tallystick.sources.token_request import SECONDS, posted
+
+# Too late, too early, too often: RFC 9110, 8470, 6585.
+_PASSING: Final = (408, 425, 429)
 _USED_PART: Final = 0.8
 
 
 class ClientCredentials(AbstractTokenProvider):
     """Asks a token endpoint, and keeps what it gave. The repr shows the endpoint alone."""
 
-    def __init__(self, url: str, client: str, secret: str, *, scope: str, ca: str | None) -> None:
-        """`ca`: the path of the authorities that vouch for the endpoint; None: the usual ones."""
+    def __init__(
+        self,
+        url: str,
+        client: str,
+        secret: str,
+        *,
+        scope: str,
+        ca: str | None,
+        seconds: float = SECONDS,
+    ) -> None:
+        """`ca`: the path of the authorities that vouch for the endpoint; None: the usual ones.
+
+        `seconds`: how long a token is waited for.
+        """
         super().__init__()
         self._url, self._login, self._scope, self._ca = url, (client, secret), scope, ca
+        self._seconds = seconds
+        self.trouble = ""
+        """Why the last token could not be had, for whoever is only told that nobody answers."""
         self._token, self._serves_until = "", 0.0
 
     def __repr__(self) -> str:
@@ -33,6 +52,7 @@ class ClientCredentials(AbstractTokenProvider):
     def token(self) -> str:
         """A token that still serves; an error of kafka-python where there is none."""
         if time.monotonic() >= self._serves_until:
+            self.trouble = ""
             self._token, seconds = self._fetched()
             self._serves_until = time.monotonic() + seconds * _USED_PART
         return self._token
@@ -43,26 +63,27 @@ class ClientCredentials(AbstractTokenProvider):
             {"scope": self._scope} if self._scope else {}
         )
         try:
-            answer = requests.post(
-                self._url,
-                data=asked,
-                auth=self._login,
-                timeout=_PATIENCE_SECONDS,
-                verify=self._ca or True,
-            )
-        except requests.exceptions.SSLError as failure:
-            raise self._refusal("its certificate is not trusted") from failure
-        except requests.RequestException as failure:
-            reason = f"token endpoint {self._url} does not answer ({type(failure).__name__})"
-            raise kafka_errors.KafkaConnectionError(reason) from failure
-        if answer.status_code >= 500:
-            reason = f"token endpoint {self._url} answers with HTTP {answer.status_code}"
-            raise kafka_errors.KafkaConnectionError(reason)
+            status, body = posted(self._url, self._login, asked, ca=self._ca, seconds=self._seconds)
+        except OSError as failure:
+            if is_about_certificates(failure):
+                raise self._refusal("its certificate is not trusted") from failure
+            # The words of requests would quote the URL with all of its query.
+            is_ours = type(failure) in (OSError, TimeoutError)
+            words = str(failure) if is_ours else type(failure).__name__
+            raise self._trouble(f"does not answer ({words})") from failure
+        if status >= 500 or status in _PASSING:
+            raise self._trouble(f"answers with HTTP {status}")
         try:
-            document = answer.json() if answer.ok else {}
+            document = json.loads(body) if 200 <= status < 300 else {}
             return str(document["access_token"]), float(document.get("expires_in", 0))
         except (ValueError, KeyError, TypeError, AttributeError) as failure:
-            raise self._refusal(f"no token in HTTP {answer.status_code}") from failure
+            raise self._refusal(f"no token in HTTP {status}") from failure
+
+    def _trouble(self, words: str) -> Exception:
+        """For what may pass; the brokers have no part in it."""
+        self.trouble = f"token endpoint {self._url} {words}"
+        passing: Exception = kafka_errors.KafkaConnectionError(self.trouble)
+        return passing
 
     def _refusal(self, reason: str) -> Exception:
         refusal: Exception = kafka_errors.SaslAuthenticationFailedError(

@@ -25,6 +25,7 @@ from tallystick.domain.rows.second_read import NO_TIMESTAMP, SeenRecord, SliceRe
 from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused, TopicUnknown
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
+from tallystick.sources.token_words import is_refused_token, token_trouble
 
 _SETTINGS: Final[Mapping[str, object]] = {
     # The library wants a name to be there. Nothing joins this group, and nothing is stored for it.
@@ -158,7 +159,7 @@ class LibrdkafkaReader:
         self._properties = known.librdkafka
         self._patience = patience_seconds
         self._consumers: dict[Isolation, Any] = {}
-        self._last_trouble = ""
+        self._last_trouble = self._token_trouble = ""
         self._refusal: Any = None
 
     def __repr__(self) -> str:
@@ -174,6 +175,7 @@ class LibrdkafkaReader:
         """What the broker serves of the slices."""
         if not slices:
             return ()
+        self._last_trouble = self._token_trouble = ""
         readings = [_Reading.of(each) for each in slices]
         try:
             consumer = self._consumer(isolation)
@@ -231,7 +233,15 @@ class LibrdkafkaReader:
 
     def _hear(self, error: Any) -> None:
         """What the library says of its connections, while it is polled."""
-        self._last_trouble = error.str()
+        words = error.str()
+        trouble = token_trouble(words, self._properties)
+        if trouble:
+            self._last_trouble = self._token_trouble = trouble
+            if not is_refused_token(words):
+                return
+        else:
+            # Without a token all brokers are told to be down: that is no news.
+            self._last_trouble = self._token_trouble or words
         if error.code() in _REFUSALS:
             self._refusal = error
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import KafkaError
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
@@ -158,3 +159,32 @@ def test_an_unknown_property_is_refused() -> None:
 
 def test_nothing_is_asked_for_no_slice() -> None:
     assert LibrdkafkaReader({"bootstrap.servers": "127.0.0.1:1"}).read([], COMMITTED) == ()
+
+
+NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token: "
+
+
+@pytest.mark.parametrize(
+    ("words", "is_final"),
+    [
+        ("Failed to connect to 127.0.0.1:1 after 0 ms: Could not connect to server", False),
+        ("HTTP error 503", False),
+        ("HTTP error 401", True),
+        ('{"error": "invalid_client"}', True),
+    ],
+)
+def test_a_token_that_cannot_be_had_now_is_no_refusal(words: str, is_final: bool) -> None:
+    given = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.client.id": "vera",
+        "sasl.oauthbearer.client.secret": "pa55-word",
+        "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
+    }
+    reader = LibrdkafkaReader(given)
+    reader._hear(KafkaError(KafkaError._AUTHENTICATION, NO_TOKEN + words))
+    reader._hear(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    assert (reader._refusal is not None) == is_final
+    told = f"token endpoint http://127.0.0.1:1/token: {NO_TOKEN}{words}"
+    assert reader._last_trouble == told
