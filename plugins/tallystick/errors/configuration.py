@@ -75,7 +75,9 @@ class ConnectionMissing(ConfigurationError):
 
 
 class SecretsExposed(ConfigurationError):
-    """Kafka's password or key would be shipped where anybody can read it; nothing was started."""
+    """What Kafka's client needs would be shipped where anybody can read it, or can't be shipped;
+    nothing was started.
+    """
 
     next_step = (
         "Print the file (./tallystick kafka-secrets FEED), place it on every node with mode 0600,"
@@ -83,12 +85,17 @@ class SecretsExposed(ConfigurationError):
     )
 
     def sentence(self) -> str:
-        """The connection, and how the secrets would be read."""
-        return (
-            f"{self.where}: with master {self.value} in client mode, anybody who reaches the"
-            f" driver's port can read Kafka's password or key. {self.setting} is missing; accepted:"
-            f" {self.accepted}."
+        """The connection, and how the secrets would be read, or why they can't be shipped."""
+        why = (
+            f"with master {self.value} in client mode, anybody who reaches the driver's port can"
+            " read Kafka's password or key"
         )
+        if str(self.value).startswith("sc://"):
+            why = (
+                "Kafka's client needs a file with authorities, password or key, and nothing can be"
+                f" shipped to the server {self.value}, which runs already"
+            )
+        return f"{self.where}: {why}. {self.setting} is missing; accepted: {self.accepted}."
 
 
 class WindowIncomplete(ConfigurationError):

@@ -73,8 +73,13 @@ class ConnectServer:
 
     @property
     def needs_placed_secrets(self) -> bool:
-        """True: nothing can be shipped to a server that others use too."""
+        """True: what a session is sent, others who use the server may read."""
         return True
+
+    @property
+    def ships_files(self) -> bool:
+        """False: a server runs already when a session begins."""
+        return False
 
     @contextmanager
     def session(

@@ -73,9 +73,12 @@ class KafkaReader(Protocol):
 
     @property
     def needs_placed_secrets(self) -> bool:
-        """True where the file must lie there already: what is shipped is for anybody to read, or
-        nothing can be shipped.
-        """
+        """True where the file must lie there already, as anybody could read what is shipped."""
+        ...
+
+    @property
+    def ships_files(self) -> bool:
+        """False where it runs already: the file must lie there, whatever it holds."""
         ...
 
 
@@ -83,12 +86,13 @@ def access_from(place: KafkaReader, properties: Mapping[str, str], *, where: str
     """The access of applications that run there; its secrets are what is shipped with each.
 
     `where` names the place in errors. Raises SecretsExposed where anybody could read what is
-    shipped, and as `kafka_access` does.
+    shipped, or nothing can be; and as `kafka_access` does.
     """
     if place.kafka_secrets:
         return replace(kafka_access(properties, place.kafka_secrets), secrets={})
     access = kafka_access(properties)
-    if place.needs_placed_secrets and _SECRET_KEYS & access.secrets.keys():
+    is_exposed = place.needs_placed_secrets and _SECRET_KEYS & access.secrets.keys()
+    if is_exposed or (access.secrets and not place.ships_files):
         accepted = "the absolute path of a file on every node"
         raise SecretsExposed("extra kafka-secrets", place.master, accepted, where=where)
     return access

@@ -73,6 +73,11 @@ class SparkPlace:
         return f"kubectl logs -l spark-app-selector={application_id},spark-role=driver"
 
     @property
+    def ships_files(self) -> bool:
+        """True: spark-submit sends files with each application."""
+        return True
+
+    @property
     def needs_placed_secrets(self) -> bool:
         """True when anybody who reaches the driver's port could read secrets that are shipped.
 

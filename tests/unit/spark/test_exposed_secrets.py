@@ -8,6 +8,7 @@ import pytest
 
 from sandbox.clusters.authority import Authority
 from tallystick.errors import SecretsExposed
+from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.kafka_access import SECRETS_FILE, access_from
 from tallystick.spark.place import SparkPlace
 
@@ -84,3 +85,18 @@ def test_a_clients_own_key_is_a_secret(tmp_path: Path) -> None:
     }
     with pytest.raises(SecretsExposed):
         access_from(SparkPlace("spark://h:7077"), mutual, where="connection s")
+
+
+def test_a_server_that_runs_already_needs_the_file_also_for_authorities_alone(
+    tmp_path: Path,
+) -> None:
+    server = ConnectServer("sc://spark:15002", lambda _: "", None)
+    tls = PLAIN | {"security.protocol": "SSL", "ssl.ca.location": str(Authority(tmp_path).ca)}
+    with pytest.raises(SecretsExposed) as caught:
+        access_from(server, tls, where="connection warm")
+    assert "connection warm: Kafka's client needs a file" in str(caught.value)
+    assert "sc://spark:15002" in str(caught.value)
+    assert "driver's port" not in str(caught.value)
+    assert access_from(server, PLAIN, where="connection warm").secrets == {}
+    placed = ConnectServer("sc://spark:15002", lambda _: "", FILE)
+    assert access_from(placed, tls, where="connection warm").secrets == {}
