@@ -1,0 +1,98 @@
+"""What one property of TLS names or holds, opened: PEM or a PKCS #12 store, told by its content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
+
+from tallystick.errors import ConfigurationError
+from tallystick.settings.connections import HIDDEN
+from tallystick.settings.extras import shown_path
+
+Wrong = Callable[[str, object, str], ConfigurationError]
+_JAVA_STORES: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+# Java's PEM reader of Kafka knows these kinds alone.
+_KINDS: Final = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey, dsa.DSAPrivateKey)
+_UNREADABLE: Final = (ValueError, TypeError, UnsupportedAlgorithm)
+
+
+class Store:
+    """What one property holds or names, whatever the form."""
+
+    def __init__(self, given: Mapping[str, str], key: str, password: str, wrong: Wrong) -> None:
+        self._key, self._wrong, self._password_key = key, wrong, password
+        self._shown = HIDDEN if key.endswith(".pem") else given[key]
+        self._data = self._read(given[key])
+        self._password = given[password].encode() if given.get(password) else None
+
+    def certificates(self) -> list[x509.Certificate]:
+        """All certificates, our own first; at least one."""
+        accepted = "certificates: PEM, or a PKCS #12 store"
+        try:
+            if self._is_pem:
+                return x509.load_pem_x509_certificates(self._data)
+            opened = self._opened()
+            each = [opened.cert] if opened.cert else []
+            found = [one.certificate for one in [*each, *opened.additional_certs]]
+        except _UNREADABLE as failure:
+            told = accepted if self._is_pem else self._openable(accepted)
+            raise self._wrong(self._key, self._shown, told) from failure
+        if not found:
+            raise self._wrong(self._key, self._shown, accepted)
+        return found
+
+    def key(self) -> Any:
+        """The private key, opened."""
+        accepted = "one private key (RSA, EC or DSA): PEM, or a PKCS #12 store"
+        try:
+            found = self._pem_key() if self._is_pem else self._opened().key
+        except _UNREADABLE as failure:
+            raise self._wrong(self._key, self._shown, self._openable(accepted)) from failure
+        if not isinstance(found, _KINDS):
+            raise self._wrong(self._key, self._shown, accepted)
+        return found
+
+    @property
+    def _is_pem(self) -> bool:
+        return b"-----BEGIN " in self._data
+
+    def _pem_key(self) -> Any:
+        if self._data.count(b"PRIVATE KEY-----") > 2:  # its first line and its last
+            raise ValueError("several keys")
+        try:
+            return load_pem_private_key(self._data, self._password)
+        except TypeError:  # it is not encrypted, and a password is given; or the other way round
+            return load_pem_private_key(self._data, None)
+
+    def _opened(self) -> pkcs12.PKCS12KeyAndCertificates:
+        return pkcs12.load_pkcs12(self._data, self._password)
+
+    def _openable(self, accepted: str) -> str:
+        """What is accepted, and where the password of it belongs."""
+        state = "is given and may be wrong" if self._password else "is not given"
+        return f"{accepted} ({self._password_key} {state})"
+
+    def _read(self, value: str) -> bytes:
+        if self._key.endswith(".pem"):
+            return value.encode()
+        try:
+            data = Path(value).read_bytes()
+        except (OSError, ValueError) as error:  # ValueError: no path at all, it holds a NUL
+            reason = error.strerror if isinstance(error, OSError) else "a NUL in it"
+            accepted = f"the path of a file that this user may read ({reason})"
+            # Python's own error quotes the whole value, which may be a key in the wrong field.
+            raise self._wrong(self._key, shown_path(value), accepted) from None
+        if data.startswith(_JAVA_STORES):
+            raise self._wrong(
+                self._key,
+                value,
+                "PEM or a PKCS #12 store; this is a JKS store. Convert it: keytool -importkeystore"
+                f" -srckeystore {value} -destkeystore {value}.p12 -deststoretype PKCS12",
+            )
+        return data
