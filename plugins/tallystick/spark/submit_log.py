@@ -23,9 +23,12 @@ _LEVELS: Final = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-# The landing's own line, or YARN's and Kubernetes' client when the driver runs elsewhere.
+# The landing's own line, in client mode; else YARN's and Kubernetes' client. YARN kills what it is
+# told here, so no other line counts: jars in HDFS bear the ids of other people's applications.
 _APPLICATION: Final = re.compile(
-    r"^tallystick: application (\S+)|\b(application_\d+_\d+)\b|\b(spark-[0-9a-f]{32})\b"
+    r"^tallystick: application (\S+)"
+    r"|\b(?:Submitted application|Application report for) (application_\d+_\d+)\b"
+    r"|\b(spark-[0-9a-f]{32})\b"
 )
 # Of YARN's client, about an application whose driver ran elsewhere.
 _DIAGNOSED: Final = re.compile(r"Client: Application diagnostics message: (.+)")

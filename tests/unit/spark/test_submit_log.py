@@ -47,6 +47,25 @@ def test_a_stack_goes_with_its_message() -> None:
     [
         (["tallystick: application local-1795250896971"], "local-1795250896971"),
         (["INFO Client: Submitted application application_17_0042"], "application_17_0042"),
+        (
+            ["INFO Client: Application report for application_17_0042 (state: ACCEPTED)"],
+            "application_17_0042",
+        ),
+        (
+            [
+                "INFO Client: Not copying hdfs:/u/bob/.sparkStaging/application_17_0001/libs.zip",
+                "INFO YarnClientImpl: Submitted application application_17_0042",
+            ],
+            "application_17_0042",
+        ),
+        (["WARN Client: queue etl is full of application_17_0001"], None),
+        (
+            [
+                "INFO LoggingPodStatusWatcherImpl: Application status for"
+                " spark-0123456789abcdef0123456789abcdef (phase: Running)"
+            ],
+            "spark-0123456789abcdef0123456789abcdef",
+        ),
         (["x tallystick: application no"], None),
         (["tallystick: application app-1", "tallystick: application app-2"], "app-1"),
         ([], None),
