@@ -31,6 +31,7 @@ from tallystick.spark.connector_jars import require_jars
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 from tallystick.spark.parent_death import die_with_parent
 from tallystick.spark.place import SparkPlace
+from tallystick.spark.running_submit import RunningSubmit
 from tallystick.spark.submit_log import SubmitLog, note_in
 from tallystick.spark.work_directory import work_directory
 from tallystick.spark.yarn_applications import end_application, end_tagged
@@ -82,7 +83,7 @@ class SubmitRunner:
         self._feed_conf = feed_conf
         self._kafka_secrets = kafka_secrets
         self._longest = longest
-        self._running: tuple[str, SubmitLog] | None = None
+        self._running: RunningSubmit | None = None
 
     @property
     def longest_orphan(self) -> timedelta:
@@ -92,14 +93,16 @@ class SubmitRunner:
     def interrupt(self, attempt_id: str) -> bool:
         """Kill what the attempt has left on YARN, in cluster mode; False if YARN does not answer.
 
+        Our own spark-submit goes first: what it submits after the question nobody would find.
         In client mode an application has died with the process that started it; in Kubernetes'
         cluster mode it ends itself.
         """
         if not self._place.is_yarn_cluster:
             return True
         ours = self._running
-        if ours and ours[0] == attempt_id and ours[1].application_id:
-            return end_application(self._place, ours[1].application_id)
+        application_id = ours.end() if ours and ours.work_id == attempt_id else None
+        if application_id:
+            return end_application(self._place, application_id)
         return end_tagged(self._place, attempt_id)
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
@@ -165,10 +168,10 @@ class SubmitRunner:
     ) -> tuple[SubmitLog, int]:
         """What the application said, and its exit code; raises ApplicationOverdue."""
         log = SubmitLog()
-        self._running = (command.work.work_id, log)
+        self._running = running = RunningSubmit(command.work.work_id, log)
         with (
             work_directory(secrets) as directory,
-            _process(command, directory, log) as (process, output),
+            _process(command, directory, running) as (process, output),
             ended_after(self._longest, partial(_kill, process, command.place, log)) as deadline,
         ):
             _follow(output, log, heard, deadline)
@@ -199,13 +202,13 @@ def _follow(output: IO[str], log: SubmitLog, heard: _Heard, deadline: Deadline) 
 
 @contextmanager
 def _process(
-    command: SubmitCommand, directory: Path, log: SubmitLog
+    command: SubmitCommand, directory: Path, running: RunningSubmit
 ) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
     """The running spark-submit and its output; leaving early kills it, and its driver."""
     argv = command.argv()
     logger.info("starting spark-submit on %s: %s", command.place.master, command.work.name)
     try:
-        process = subprocess.Popen(
+        process = running.process = subprocess.Popen(
             argv,
             cwd=directory,
             env=command.place.environment(os.environ),
@@ -229,7 +232,7 @@ def _process(
         try:
             yield process, process.stdout
         finally:
-            _kill(process, command.place, log)
+            _kill(process, command.place, running.log)
 
 
 def _kill(process: subprocess.Popen[str], place: SparkPlace, log: SubmitLog) -> None:

@@ -52,7 +52,9 @@ def end_application(place: SparkPlace, application_id: str) -> bool:
 
 def _asked(place: SparkPlace, *arguments: str, outlives: bool = False) -> str | None:
     """What YARN answers; None where it does not, or refuses."""
-    argv = [place.spark_submit, "--master", "local", *place.login(), "--class", _CLIENT]
+    # Both are said, or spark-defaults.conf says them.
+    here = ("--master", "local", "--deploy-mode", "client")
+    argv = [place.spark_submit, *here, *place.login(), "--class", _CLIENT]
     try:
         done = subprocess.run(
             [*argv, "spark-internal", "application", *arguments],

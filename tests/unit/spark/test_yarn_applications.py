@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from tallystick.errors import ApplicationFailed
+from tallystick.ports.spark_runner import LandingOrder
 from tallystick.spark import yarn_applications
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.submit_runner import SubmitRunner
@@ -33,7 +39,7 @@ def test_hadoops_client_is_asked_by_tag_with_the_connections_login(tmp_path: Pat
     )
     assert end_tagged(replace(place, principal="etl@X", keytab="/etl.keytab"), "a1")
     client = (
-        "/etc/hadoop --master local --principal etl@X --keytab /etl.keytab"
+        "/etc/hadoop --master local --deploy-mode client --principal etl@X --keytab /etl.keytab"
         " --class org.apache.hadoop.yarn.client.cli.ApplicationCLI spark-internal application"
     )
     assert asked.read_text().splitlines() == [
@@ -41,6 +47,60 @@ def test_hadoops_client_is_asked_by_tag_with_the_connections_login(tmp_path: Pat
         " NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING",
         f"{client} -kill application_1_2",
     ]
+
+
+def order(attempt_id: str) -> LandingOrder:
+    return LandingOrder("orders", "b1", attempt_id, "hdfs://nn:8020/plan.json", plan_text="{}")
+
+
+def interrupted(place: SparkPlace, after: Callable[[], bool]) -> None:
+    """A search whose task is killed once this is so, while its own thread reads no output."""
+    runner = SubmitRunner(place, application=Path("/land.py"), feed_conf={}, kafka_secrets={})
+    may_read = threading.Event()
+
+    def read_nothing(_: str) -> None:
+        may_read.wait(30)
+
+    def search() -> None:
+        with suppress(ApplicationFailed):
+            runner.search(order("a1"), noted=read_nothing)
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    try:
+        until = time.monotonic() + 20
+        while not after() and time.monotonic() < until:
+            time.sleep(0.02)
+        assert runner.interrupt("a1")
+    finally:
+        may_read.set()
+        thread.join()
+
+
+def test_what_has_not_been_submitted_never_is(tmp_path: Path) -> None:
+    asked, begun = tmp_path / "asked", tmp_path / "begun"
+    place = program(
+        tmp_path,
+        f'case "$*" in *ApplicationCLI*) sleep 1.5; echo "$*" >> {asked}; exit 0;; esac',
+        f"touch {begun}; sleep 1; echo submitted >> {asked}; sleep 30",
+    )
+    interrupted(place, begun.exists)
+    [told] = asked.read_text().splitlines()
+    assert "-list -appTags tallystick-a1" in told, "nothing was submitted while YARN was asked"
+
+
+def test_an_id_that_nobody_has_read_yet_is_killed_at_once(tmp_path: Path) -> None:
+    asked, said = tmp_path / "asked", tmp_path / "said"
+    place = program(
+        tmp_path,
+        f'case "$*" in *ApplicationCLI*) echo "$*" >> {asked}; exit 0;; esac',
+        'echo "tallystick: note x"; sleep 0.5',
+        'echo "INFO YarnClientImpl: Submitted application application_1_9"',
+        f"touch {said}; sleep 30",
+    )
+    interrupted(place, said.exists)
+    [told] = asked.read_text().splitlines()
+    assert told.endswith("-kill application_1_9")
 
 
 @pytest.mark.parametrize("answer", ["exit 1", "echo refused >&2; exit 3", "exec sleep 60"])
