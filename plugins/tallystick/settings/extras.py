@@ -70,11 +70,25 @@ def hosts_of(connection: Connection, text: str, default_port: int) -> list[tuple
     """Hosts with their ports: their own, else the connection's, else the usual one."""
     found: list[tuple[str, int]] = []
     for each in re.split(r"[,;]", text):
-        match = _HOST_PORT.fullmatch(each.strip().rstrip("/"))
-        if not match:
+        address = host_port(each.strip().rstrip("/"))
+        if address is None:
             raise connection.wrong("host", shown_word(text), "host or host:port, more after commas")
-        found.append((match["host"], int(match["port"] or connection.port or default_port)))
+        host, port = address
+        found.append((host, port or connection.port or default_port))
     return found
+
+
+def host_port(text: str) -> tuple[str, int | None] | None:
+    """One host, and its port if there is one; None for anything else.
+
+    >>> host_port("kafka:9092"), host_port("[::1]"), host_port("kafka:99999")
+    (('kafka', 9092), ('[::1]', None), None)
+    """
+    match = _HOST_PORT.fullmatch(text)
+    if match is None:
+        return None
+    port = int(match["port"]) if match["port"] else None
+    return (match["host"], port) if port is None or 0 < port < 65536 else None
 
 
 def text_of(connection: Connection, key: str) -> str:

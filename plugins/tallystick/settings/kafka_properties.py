@@ -8,18 +8,20 @@ so a check of the answer gives the answer again. No error holds a secret.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import HIDDEN
-from tallystick.settings.extras import only_these, shown_word
+from tallystick.settings.extras import host_port, only_these, shown_word
 from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY, SOURCES, tls_texts
 
 Wrong = Callable[[str, object, str], ConfigurationError]
 """Makes the error of a property, its value and what is accepted."""
 
+DEFAULT_CLIENT: Final = "tallystick"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OAUTHBEARER: Final = "OAUTHBEARER"
 PASSWORD_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -48,6 +50,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "sasl.oauthbearer.method": ("oidc",),
     _HOSTNAME_CHECK: HOSTNAME_CHECKS,
 }
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _REASONS: Final = {
     "GSSAPI": " (librdkafka as PyPI serves it can't do Kerberos)",
     "AWS_MSK_IAM": " (only one of the three clients can do it)",
@@ -58,16 +61,9 @@ def checked_properties(
     properties: Mapping[str, object], wrong: Wrong = ConfigurationError
 ) -> dict[str, str]:
     """The same properties in the one form; raises what `wrong` makes of the first bad one."""
-    known = {
-        "client.id": "tallystick",
-        "security.protocol": "PLAINTEXT",
-    } | {_known_name(key, wrong): value for key, value in properties.items()}
-    found = {key: _checked(key, value, wrong) for key, value in known.items()}
-    servers = [each.strip() for each in found.get("bootstrap.servers", "").split(",")]
-    if not all(servers):
-        given = found.get("bootstrap.servers") or None
-        raise wrong("bootstrap.servers", given, "host:port, more after commas")
-    found["bootstrap.servers"] = ",".join(servers)
+    found = {"client.id": DEFAULT_CLIENT, "security.protocol": "PLAINTEXT"}
+    found |= _known(properties, wrong)
+    found["bootstrap.servers"] = _servers(found.get("bootstrap.servers", ""), wrong)
     protocol = found["security.protocol"]
     _require_use(found, protocol, wrong)
     if protocol.startswith("SASL"):
@@ -78,6 +74,34 @@ def checked_properties(
             found, wrong
         )
     return found
+
+
+def _known(properties: Mapping[str, object], wrong: Wrong) -> dict[str, str]:
+    """Each property under its one name; an alias may repeat what its name says, and no more."""
+    found: dict[str, str] = {}
+    for key, value in properties.items():
+        name = _known_name(key, wrong)
+        text = _checked(name, value, wrong)
+        if text and found.get(name, text) != text:
+            other = f"{name}, which {', '.join(_aliases_of(name))} is another name of"
+            raise wrong(key, HIDDEN, f"one value for {other}")
+        found[name] = text or found.get(name, "")
+    return found
+
+
+def _aliases_of(name: str) -> list[str]:
+    return [alias for alias, known in _ALIASES.items() if known == name]
+
+
+def _servers(given: str, wrong: Wrong) -> str:
+    """The brokers without blanks; what Java's client would refuse is refused here."""
+    servers = [each.strip() for each in given.split(",")]
+    for each in servers:
+        address = host_port(each)
+        if address is None or address[1] is None:
+            shown = shown_word(given) if given else None
+            raise wrong("bootstrap.servers", shown, "host:port, more after commas")
+    return ",".join(servers)
 
 
 def _known_name(key: str, wrong: Wrong) -> str:
@@ -93,6 +117,8 @@ def _checked(key: str, value: object, wrong: Wrong) -> str:
     """The value, or the choice that it means."""
     if not isinstance(value, str):
         raise wrong(key, HIDDEN, "a text")
+    if _SURROGATE.search(value):
+        raise wrong(key, HIDDEN, "a text of whole characters: half of a surrogate pair is in it")
     choices = _CHOICES.get(key)
     if choices is None:
         return value
@@ -130,6 +156,9 @@ def _check_login(found: dict[str, str], wrong: Wrong) -> None:
     for key, part in ((user, "login"), (secret, "password")):
         if not found.get(key):
             raise wrong(key, None, f"a value, or the connection's {part}, for {mechanism}")
+    if mechanism.startswith("SCRAM") and set(found[USER]) & {",", "="}:
+        reason = f"a name without comma and =, with {mechanism} (kafka-python does not escape them)"
+        raise wrong(USER, HIDDEN, reason)
     if has_token:
         _check_token_source(found, wrong)
 

@@ -18,6 +18,7 @@ from tallystick.errors import SecretsExposed
 from tallystick.settings.kafka_properties import (
     CLIENT_ID,
     CLIENT_SECRET,
+    DEFAULT_CLIENT,
     OAUTHBEARER,
     PASSWORD,
     SCOPE,
@@ -108,6 +109,9 @@ def kafka_access(properties: Mapping[str, str], secrets_file: str = SECRETS_FILE
     protocol = known["security.protocol"]
     options = {"kafka.bootstrap.servers": known["bootstrap.servers"]}
     secrets: dict[str, str] = {}
+    if known["client.id"] != DEFAULT_CLIENT:
+        # Two consumers of one name in a JVM cost a warning each: for quotas it is worth them.
+        options["kafka.client.id"] = known["client.id"]
     if protocol != "PLAINTEXT":
         options["kafka.security.protocol"] = protocol
     if protocol.startswith("SASL"):
@@ -167,7 +171,8 @@ def _ssl_options(known: Mapping[str, str]) -> dict[str, str]:
 
 def _quoted(value: str) -> str:
     """The value as a string of a JAAS line, whose tokenizer knows backslashes."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = escaped.replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 
 

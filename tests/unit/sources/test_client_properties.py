@@ -44,6 +44,16 @@ def test_sasl_is_translated() -> None:
     assert found.kafka_python["sasl_plain_password"] == "open sesame"
 
 
+def test_a_name_and_its_alias_may_say_the_same() -> None:
+    known = client_properties(SASL | {"sasl.mechanism": "Scram-SHA-256"}).librdkafka
+    assert known["sasl.mechanism"] == "SCRAM-SHA-256"
+    assert "sasl.mechanisms" not in known
+
+
+def test_addresses_of_ipv6_are_known() -> None:
+    assert client_properties({"bootstrap.servers": "[::1]:9092"}).servers == "[::1]:9092"
+
+
 def test_tls_is_translated(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     given = SERVERS | {
@@ -82,12 +92,23 @@ def test_errors_name_the_connection() -> None:
     [
         ({}, "bootstrap.servers", "host:port"),
         ({"bootstrap.servers": "a:1,,b:2"}, "bootstrap.servers", "host:port"),
+        ({"bootstrap.servers": "kafka"}, "bootstrap.servers", "host:port"),
+        ({"bootstrap.servers": "a:1,kafka:99999"}, "bootstrap.servers", "host:port"),
+        ({"bootstrap.servers": "kafka:9092/"}, "bootstrap.servers", "host:port"),
+        ({"bootstrap.servers": "SASL_SSL://kafka:9093"}, "bootstrap.servers", "host:port"),
+        ({"bootstrap.servers": "::1"}, "bootstrap.servers", "host:port"),
+        (
+            SASL | {"sasl.mechanism": "PLAIN"},
+            "sasl.mechanism",
+            "one value for sasl.mechanism, which sasl.mechanisms is another name of",
+        ),
+        (SASL | {"sasl.username": "CN=x,O=y"}, "sasl.username", "a name without comma and ="),
         (SERVERS | {"group.id": "mine"}, "group.id", "only these: bootstrap.servers"),
         (SERVERS | {"auto.offset.reset": "latest"}, "auto.offset.reset", "only these"),
         (SERVERS | {"debug": "all"}, "debug", "only these"),
         (SERVERS | {"security.protocol": "TLS"}, "security.protocol", "PLAINTEXT, SSL, SASL_"),
         (
-            SASL | {"sasl.mechanism": "GSSAPI"},
+            SASL | {"sasl.mechanisms": "GSSAPI"},
             "sasl.mechanism",
             "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER (librdkafka",
         ),
@@ -116,9 +137,11 @@ def test_what_cannot_be_used_is_named(given: dict[str, str], key: str, words: st
     "given",
     [
         SASL | {"sasl.passwort": "open sesame"},
-        SASL | {"sasl.mechanism": "NTLM"},
+        SASL | {"sasl.mechanisms": "NTLM"},
         SASL | {"sasl.username": ""},
         SASL | {"ssl.key.password": ["open sesame"]},
+        SASL | {"sasl.password": "open sesame\ud800"},
+        SASL | {"bootstrap.servers": "vera:open sesame@k:1"},
         SASL | {"security.protocol": "none"},
     ],
 )

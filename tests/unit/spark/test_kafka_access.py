@@ -26,6 +26,12 @@ def test_a_plain_cluster_needs_no_secrets_file() -> None:
     assert access.secrets == {}
 
 
+def test_a_client_of_another_name_is_named_to_spark_too() -> None:
+    access = kafka_access({"bootstrap.servers": "k:9092", "client.id": "quota-7"})
+
+    assert access.options == {"kafka.bootstrap.servers": "k:9092", "kafka.client.id": "quota-7"}
+
+
 def test_no_option_and_no_repr_holds_the_password() -> None:
     access = kafka_access(SASL)
 
@@ -62,6 +68,7 @@ def test_librdkafkas_other_name_of_the_mechanism_is_the_same() -> None:
         ('say "x"', r'"say \"x\""'),
         ("back\\slash", r'"back\\slash"'),
         ("semi;colon", '"semi;colon"'),
+        ("two\r\nlines", r'"two\r\nlines"'),
     ],
 )
 def test_a_password_stays_one_string_of_the_login_line(password: str, quoted: str) -> None:
