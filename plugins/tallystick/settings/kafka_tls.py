@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import PublicKeyAlgorithmOID
 
 from tallystick.settings.connections import HIDDEN
 from tallystick.settings.tls_chain import chain_of, pem_text, strangers
-from tallystick.settings.tls_store import Store, Wrong
+from tallystick.settings.tls_store import KINDS, Store, Wrong
 
 CA: Final = "ssl.ca.pem"
 CERTIFICATE: Final = "ssl.certificate.pem"
@@ -53,6 +54,8 @@ def tls_texts(given: Mapping[str, str], wrong: Wrong) -> dict[str, str]:
         chain = chain_of(private, own)
         if not chain:
             raise wrong(key, "of another certificate", f"the key of {certificate}")
+        if chain[0].public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
+            raise wrong(certificate, HIDDEN, f"a certificate of a key that is {KINDS}; not RSA-PSS")
         others = strangers(chain, own) if key == _KEY_STORE else []
         if others:
             # Which of several keys a store shows is for each library to choose.

@@ -8,17 +8,18 @@ from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
 
 from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import HIDDEN
 from tallystick.settings.extras import shown_path
 
+KINDS: Final = "RSA, or EC on P-256, P-384, P-521"
 Wrong = Callable[[str, object, str], ConfigurationError]
 _JAVA_STORES: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
-# Java's PEM reader of Kafka knows these kinds alone.
-_KINDS: Final = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey, dsa.DSAPrivateKey)
+# Java has no other curves. Its PEM reader knows DSA, too, and TLS 1.3 does not.
+_CURVES: Final = ("secp256r1", "secp384r1", "secp521r1")
 _UNREADABLE: Final = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
@@ -49,13 +50,14 @@ class Store:
 
     def key(self) -> Any:
         """The private key, opened."""
-        accepted = "one private key (RSA, EC or DSA): PEM, or a PKCS #12 store"
+        accepted = f"one private key ({KINDS}): PEM, or a PKCS #12 store"
         try:
             found = self._pem_key() if self._is_pem else self._opened().key
         except _UNREADABLE as failure:
             raise self._wrong(self._key, self._shown, self._openable(accepted)) from failure
-        if not isinstance(found, _KINDS):
-            raise self._wrong(self._key, self._shown, accepted)
+        kind = _unusable_kind(found)
+        if kind:
+            raise self._wrong(self._key, self._shown, f"{accepted}; this is {kind}")
         return found
 
     @property
@@ -96,3 +98,12 @@ class Store:
                 f" -srckeystore {value} -destkeystore {value}.p12 -deststoretype PKCS12",
             )
         return data
+
+
+def _unusable_kind(key: object) -> str | None:
+    """What it is where not every client can use it; None for a key that all can."""
+    if isinstance(key, rsa.RSAPrivateKey):
+        return None
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        return None if key.curve.name in _CURVES else f"EC on {key.curve.name}"
+    return "no key" if key is None else type(key).__name__.removesuffix("PrivateKey")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -169,11 +170,20 @@ def another_key(authority: Authority) -> dict[str, str]:
     return own_files(authority) | {"ssl.key.location": str(authority.identity("other").key)}
 
 
-def unknown_kind(authority: Authority) -> dict[str, str]:
-    path = authority.ca.with_name("ed.key")
-    private = ed25519.Ed25519PrivateKey.generate()
-    path.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return own_files(authority) | {"ssl.key.location": str(path)}
+def of_kind(private: Any) -> Callable[[Authority], dict[str, str]]:
+    def given(authority: Authority) -> dict[str, str]:
+        path = authority.ca.with_name("kind.key")
+        path.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        return own_files(authority) | {"ssl.key.location": str(path)}
+
+    return given
+
+
+def pss(authority: Authority) -> dict[str, str]:
+    key, own = (str(authority.ca.with_name(name)) for name in ("pss.key", "pss.pem"))
+    run("openssl", "genpkey", "-algorithm", "RSA-PSS", "-out", key)
+    run("openssl", "req", "-x509", "-new", "-key", key, "-out", own, "-subj", "/CN=vera")
+    return {"ssl.certificate.location": own, "ssl.key.location": key}
 
 
 def wrong_password(authority: Authority) -> dict[str, str]:
@@ -193,8 +203,15 @@ def without(name: str) -> Callable[[Authority], dict[str, str]]:
 REFUSED: dict[str, tuple[Callable[[Authority], dict[str, str]], str, str]] = {
     "another's key": (another_key, "ssl.key.location", "the key of ssl.certificate.location"),
     "a kind that Java's client can't read": (
-        unknown_kind, "ssl.key.location", r"\(RSA, EC or DSA\)",
+        of_kind(ed25519.Ed25519PrivateKey.generate()), "ssl.key.location", "this is Ed25519",
     ),
+    "a kind that TLS 1.3 doesn't know": (
+        of_kind(dsa.generate_private_key(1024)), "ssl.key.location", "this is DSA",
+    ),
+    "a curve that Java doesn't know": (
+        of_kind(ec.generate_private_key(ec.SECP256K1())), "ssl.key.location", "EC on secp256k1",
+    ),
+    "a certificate of RSA-PSS": (pss, "ssl.certificate.location", "not RSA-PSS"),
     "a wrong password": (
         wrong_password, "ssl.key.location", "ssl.key.password is given and may be wrong",
     ),
@@ -249,3 +266,14 @@ def test_a_chain_in_one_file_with_its_key_is_enough(
     found = texts_of(given | {"ssl.ca.location": str(authority.ca)})
     assert found == whole
     assert isinstance(load_pem_private_key(found[KEY].encode(), None), rsa.RSAPrivateKey)
+
+
+@pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1()])
+def test_each_curve_that_java_knows_will_do(tmp_path: Path, curve: ec.EllipticCurve) -> None:
+    key, own = (str(tmp_path / name) for name in ("own.key", "own.pem"))
+    private = ec.generate_private_key(curve)
+    text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    Path(key).write_bytes(text)
+    run("openssl", "req", "-x509", "-new", "-key", key, "-out", own, "-subj", "/CN=vera")
+    found = texts_of({"ssl.certificate.location": own, "ssl.key.location": key})
+    assert found[KEY] == text.decode()
