@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
 from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import HIDDEN
 from tallystick.settings.extras import host_port, only_these, shown_word
-from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY, SOURCES, tls_texts
+from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY, SOURCES, authorities_in, tls_texts
 
 Wrong = Callable[[str, object, str], ConfigurationError]
 """Makes the error of a property, its value and what is accepted."""
@@ -168,5 +167,5 @@ def _check_token_source(found: dict[str, str], wrong: Wrong) -> None:
     url = found.get(TOKEN_URL, "")
     if not url.startswith(("https://", "http://")) or "@" in url:
         raise wrong(TOKEN_URL, url and HIDDEN, "a URL such as https://login.example.com/token")
-    if TOKEN_CA in found and not Path(found[TOKEN_CA]).is_file():
-        raise wrong(TOKEN_CA, found[TOKEN_CA], "the path of a PEM file that exists")
+    if found.get(TOKEN_CA):
+        authorities_in(found, TOKEN_CA, wrong)

@@ -37,6 +37,7 @@ def tls_texts(given: Mapping[str, str], wrong: Wrong) -> dict[str, str]:
 
     Raises what `wrong` makes of a file that can't be read, or that holds something else.
     """
+    _require_owners(given, wrong)
     found: dict[str, str] = {}
     trusted = _one_of(given, (CA, _CA_FILE, _TRUST_STORE), wrong)
     if trusted is not None:
@@ -66,6 +67,38 @@ def tls_texts(given: Mapping[str, str], wrong: Wrong) -> dict[str, str]:
             Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
         ).decode("ascii")
     return found
+
+
+def authorities_in(given: Mapping[str, str], key: str, wrong: Wrong) -> str:
+    """The certificates of the PEM file that this property names, without what stands between."""
+    store = Store(given, key, "", wrong)
+    if not store.is_pem:
+        raise wrong(key, HIDDEN, "a PEM file with certificates")
+    return pem_text(store.certificates())
+
+
+def _require_owners(given: Mapping[str, str], wrong: Wrong) -> None:
+    """Raise for a key beside a store that has one, and for a password of nothing.
+
+    Whoever gave them believes that they are used.
+    """
+    for key in (KEY, _KEY_FILE):
+        if given.get(_KEY_STORE) and given.get(key):
+            raise wrong(key, HIDDEN, f"nothing beside {_KEY_STORE}, which has the key")
+    owners = {
+        _TRUST_PASSWORD: (_TRUST_STORE,),
+        _STORE_PASSWORD: (_KEY_STORE,),
+        _KEY_PASSWORD: (KEY, _KEY_FILE, _KEY_STORE),
+    }
+    for password, keys in owners.items():
+        if given.get(password) and not any(given.get(key) for key in keys):
+            raise wrong(password, HIDDEN, f"nothing without {' or '.join(keys)}")
+    # Java's name for the key in a store. PKCS #12 has one password for both.
+    if given.get(_KEY_STORE) and given.get(_KEY_PASSWORD, "") not in (
+        "",
+        given.get(_STORE_PASSWORD, ""),
+    ):
+        raise wrong(_KEY_PASSWORD, HIDDEN, f"the same as {_STORE_PASSWORD}, or nothing")
 
 
 def _one_of(given: Mapping[str, str], keys: tuple[str, ...], wrong: Wrong) -> str | None:

@@ -36,13 +36,13 @@ class Store:
         """All certificates, our own first; at least one."""
         accepted = "certificates: PEM, or a PKCS #12 store"
         try:
-            if self._is_pem:
+            if self.is_pem:
                 return x509.load_pem_x509_certificates(self._data)
             opened = self._opened()
             each = [opened.cert] if opened.cert else []
             found = [one.certificate for one in [*each, *opened.additional_certs]]
         except _UNREADABLE as failure:
-            told = accepted if self._is_pem else self._openable(accepted)
+            told = accepted if self.is_pem else self._openable(accepted)
             raise self._wrong(self._key, self._shown, told) from failure
         if not found:
             raise self._wrong(self._key, self._shown, accepted)
@@ -52,7 +52,7 @@ class Store:
         """The private key, opened."""
         accepted = f"one private key ({KINDS}): PEM, or a PKCS #12 store"
         try:
-            found = self._pem_key() if self._is_pem else self._opened().key
+            found = self._pem_key() if self.is_pem else self._opened().key
         except _UNREADABLE as failure:
             raise self._wrong(self._key, self._shown, self._openable(accepted)) from failure
         kind = _unusable_kind(found)
@@ -61,7 +61,8 @@ class Store:
         return found
 
     @property
-    def _is_pem(self) -> bool:
+    def is_pem(self) -> bool:
+        """True for text, whatever stands around the certificates or keys in it."""
         return b"-----BEGIN " in self._data
 
     def _pem_key(self) -> Any:

@@ -68,7 +68,7 @@ def client_properties(
             known[CLIENT_ID],
             known[CLIENT_SECRET],
             scope=known.get(SCOPE, ""),
-            ca=known.get(TOKEN_CA),
+            ca=known.get(TOKEN_CA) or None,
         )
     shown = f"{servers} (connection {connection})" if connection else servers
     return ClientProperties(shown, MappingProxyType(translated), MappingProxyType(known))

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final, Protocol
 
-from tallystick.errors import SecretsExposed
+from tallystick.errors import ConfigurationError, SecretsExposed
 from tallystick.settings.kafka_properties import (
     CLIENT_ID,
     CLIENT_SECRET,
@@ -27,7 +26,7 @@ from tallystick.settings.kafka_properties import (
     USER,
     checked_properties,
 )
-from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY
+from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY, authorities_in
 
 SECRETS_FILE: Final = "tallystick-kafka.properties"
 _PROVIDER: Final = "org.apache.kafka.common.config.provider.FileConfigProvider"
@@ -151,9 +150,11 @@ def _login(known: Mapping[str, str]) -> str:
             "clientSecret": known[CLIENT_SECRET],
             "scope": known.get(SCOPE),
         }
-        if TOKEN_CA in known:
+        if known.get(TOKEN_CA):
             told["ssl.truststore.type"] = "PEM"
-            told["ssl.truststore.certificates"] = Path(known[TOKEN_CA]).read_text("ascii")
+            told["ssl.truststore.certificates"] = authorities_in(
+                known, TOKEN_CA, ConfigurationError
+            )
     pairs = " ".join(f"{name}={_quoted(value)}" for name, value in told.items() if value)
     return f"{_LOGIN_MODULES[mechanism]} required {pairs};"
 

@@ -233,6 +233,30 @@ REFUSED: dict[str, tuple[Callable[[Authority], dict[str, str]], str, str]] = {
     "broken inline text": (
         lambda a: {CA: "-----BEGIN CERTIFICATE-----\nMIIB\n"}, CA, "certificates: PEM",
     ),
+    "a key beside a store": (
+        lambda a: own_files(a) | {"ssl.certificate.location": "", "ssl.keystore.location": "/x"},
+        "ssl.key.location", "nothing beside ssl.keystore.location",
+    ),
+    "another password of the key in a store": (
+        lambda a: {
+            "ssl.keystore.location": str(a.key_store("vera", PASSWORD)),
+            "ssl.keystore.password": PASSWORD,
+            "ssl.key.password": "not-the-pa55word",
+        },
+        "ssl.key.password", "the same as ssl.keystore.password",
+    ),
+    "a password of no key": (
+        lambda a: {"ssl.ca.location": str(a.ca), "ssl.key.password": "not-the-pa55word"},
+        "ssl.key.password", "nothing without ssl.key.pem or ssl.key.location",
+    ),
+    "a password of no store": (
+        lambda a: own_files(a) | {"ssl.truststore.password": "not-the-pa55word"},
+        "ssl.truststore.password", "nothing without ssl.truststore.location",
+    ),
+    "a password of no key store": (
+        lambda a: own_files(a) | {"ssl.keystore.password": "not-the-pa55word"},
+        "ssl.keystore.password", "nothing without ssl.keystore.location",
+    ),
     "two authorities": (
         lambda a: own_files(a) | {CA: "x"}, "ssl.ca.location", "one of .* not both",
     ),

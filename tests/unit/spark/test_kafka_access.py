@@ -123,20 +123,37 @@ def test_without_host_name_check_java_is_told_an_empty_text(ssl: dict[str, str])
     assert access.options["kafka.ssl.endpoint.identification.algorithm"] == ""
 
 
+OAUTH = {
+    "bootstrap.servers": "k:9092",
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.client.id": "vera",
+    "sasl.oauthbearer.client.secret": "pa55-word",
+    "sasl.oauthbearer.scope": "kafka",
+    "sasl.oauthbearer.token.endpoint.url": "https://login.example.com/token",
+}
+
+
+def test_what_stands_between_an_endpoints_authorities_is_left_out(tmp_path: Path) -> None:
+    ca = Authority(tmp_path).ca
+    noted = tmp_path / "noted.pem"
+    noted.write_text(f"# Prüfstelle\n{ca.read_text()}# Ende\n", encoding="utf-8")
+    login = kafka_access(OAUTH | {"https.ca.location": str(noted)}).secrets["sasl.jaas.config"]
+    assert login == kafka_access(OAUTH | {"https.ca.location": str(ca)}).secrets["sasl.jaas.config"]
+
+
+@pytest.mark.parametrize("content", ["nothing here", "-----BEGIN X-----\n"])
+def test_an_endpoints_authorities_are_certificates(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "none.pem"
+    file.write_text(content)
+    with pytest.raises(ConfigurationError, match="certificates") as refused:
+        kafka_access(OAUTH | {"https.ca.location": str(file)})
+    assert refused.value.setting == "https.ca.location"
+
+
 def test_a_clients_token_is_fetched_where_spark_runs(tmp_path: Path) -> None:
     ca = Authority(tmp_path).ca
-    access = kafka_access(
-        {
-            "bootstrap.servers": "k:9092",
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "OAUTHBEARER",
-            "sasl.oauthbearer.client.id": "vera",
-            "sasl.oauthbearer.client.secret": "pa55-word",
-            "sasl.oauthbearer.scope": "kafka",
-            "sasl.oauthbearer.token.endpoint.url": "https://login.example.com/token",
-            "https.ca.location": str(ca),
-        }
-    )
+    access = kafka_access(OAUTH | {"https.ca.location": str(ca)})
 
     oauth = "org.apache.kafka.common.security.oauthbearer"
     assert access.options["kafka.sasl.login.callback.handler.class"] == (
