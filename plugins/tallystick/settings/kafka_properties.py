@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from typing import Final
+from urllib.parse import urlsplit
 
 from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import HIDDEN
@@ -165,7 +167,28 @@ def _check_login(found: dict[str, str], wrong: Wrong) -> None:
 def _check_token_source(found: dict[str, str], wrong: Wrong) -> None:
     found["sasl.oauthbearer.method"] = "oidc"
     url = found.get(TOKEN_URL, "")
-    if not url.startswith(("https://", "http://")) or "@" in url:
-        raise wrong(TOKEN_URL, url and HIDDEN, "a URL such as https://login.example.com/token")
+    if not _is_guarded(url):
+        accepted = "a URL such as https://login.example.com/token; http to this machine alone"
+        raise wrong(TOKEN_URL, HIDDEN if url else None, accepted)
     if found.get(TOKEN_CA):
         authorities_in(found, TOKEN_CA, wrong)
+
+
+def _is_guarded(url: str) -> bool:
+    """True where nobody between us and the endpoint reads the client's secret."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        is_port = parts.port != 0  # ValueError for one that is none
+    except ValueError:
+        return False
+    if not host or not is_port or "@" in parts.netloc:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -30,10 +30,10 @@ KAFKA = [
      {SERVERS: "a:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN",
       "sasl.username": "u", "sasl.password": "p"}),
     ("kafka://u:p@a:1/?security.protocol=SASL_PLAINTEXT&sasl.mechanisms=OAuthBearer"
-     "&sasl.oauthbearer.token.endpoint.url=http%3A%2F%2Fh%2Ft",
+     "&sasl.oauthbearer.token.endpoint.url=https%3A%2F%2Fh%2Ft",
      {SERVERS: "a:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
       "sasl.oauthbearer.client.id": "u", "sasl.oauthbearer.client.secret": "p",
-      "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": "http://h/t"}),
+      "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": "https://h/t"}),
     ('{"conn_type":"kafka","extra":{"bootstrap.servers":"a:1","client.id":3}}',
      {SERVERS: "a:1", "client.id": "3"}),
 ]  # fmt: skip

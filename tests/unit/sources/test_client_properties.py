@@ -165,3 +165,34 @@ def test_kafka_python_knows_every_translated_name() -> None:
     given = client_properties(SERVERS | OAUTH | {"security.protocol": "SASL_SSL"}).kafka_python
     named = {*TRANSLATED.values(), *given}
     assert named <= set(KafkaConnectionManager.DEFAULT_CONFIG)
+
+
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_taken"),
+    [
+        ("https://login.example.com/token", True),
+        ("HTTPS://login.example.com:8443/token", True),
+        ("http://localhost:8080/token", True),
+        ("http://127.0.0.1:8080/token", True),
+        ("http://[::1]:8080/token", True),
+        ("http://login.example.com/token", False),
+        ("http://localhost.example.com/token", False),
+        ("http://127.0.0.1.example.com/token", False),
+        ("https://vera:open@login.example.com/token", False),
+        ("https://", False),
+        ("https://login.example.com:x/token", False),
+        ("login.example.com/token", False),
+    ],
+)
+def test_a_clients_secret_leaves_this_machine_by_https_alone(url: str, is_taken: bool) -> None:
+    given = SERVERS | OAUTH | {TOKEN_URL: url}
+    if is_taken:
+        assert client_properties(given).librdkafka[TOKEN_URL] == url
+        return
+    with pytest.raises(ConfigurationError, match="to this machine alone") as caught:
+        client_properties(given)
+    assert caught.value.setting == TOKEN_URL
+    assert "open" not in str(caught.value)
