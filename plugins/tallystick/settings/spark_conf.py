@@ -41,6 +41,7 @@ REFUSED: Final = {
     "spark.submit.deployMode": "the Spark connection names the deploy mode",
     "spark.submit.pyFiles": "the landing ships its own code",
     "spark.tallystick.*": "the landing sets it",
+    "spark.yarn.preserve.staging.files": "Kafka's secrets would stay in HDFS",
     "spark.yarn.submit.waitAppCompletion": _WAITED_FOR,
     "spark.yarn.maxAppAttempts": "the next try is another attempt, in a directory of its own",
 }

@@ -128,7 +128,7 @@ def kafka_access(properties: Mapping[str, str], secrets_file: str = SECRETS_FILE
 
 
 def secrets_text(secrets: Mapping[str, str]) -> str:
-    """The secrets as a Java properties file in UTF-8."""
+    """The secrets as a Java properties file: ASCII, and so the same in every encoding."""
     return "".join(f"{key}={_escaped(value)}\n" for key, value in secrets.items())
 
 
@@ -180,4 +180,11 @@ def _quoted(value: str) -> str:
 def _escaped(value: str) -> str:
     """The value as java.util.Properties reads it back."""
     escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    escaped = "".join(each if each.isascii() else _by_number(each) for each in escaped)
     return "\\" + escaped if escaped[:1] in (" ", "\t", "\f") else escaped
+
+
+def _by_number(character: str) -> str:
+    """As Java writes it: one number, or the two of a surrogate pair."""
+    pairs = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{pairs[at : at + 4]}" for at in range(0, len(pairs), 4))

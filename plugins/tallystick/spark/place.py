@@ -46,6 +46,7 @@ class SparkPlace:
             found["HADOOP_USER_NAME"] = self.hadoop_user
         if self.hadoop_conf:
             found["HADOOP_CONF_DIR"] = self.hadoop_conf
+            found.pop("YARN_CONF_DIR", None)  # or files of another cluster mix in
         return found
 
     def login(self) -> list[str]:

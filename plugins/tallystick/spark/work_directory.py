@@ -37,7 +37,7 @@ def work_directory(secrets: Mapping[str, str]) -> Iterator[Path]:
         if secrets:
             file = directory / SECRETS_FILE
             file.touch(mode=0o600)
-            file.write_text(secrets_text(secrets), encoding="utf-8")
+            file.write_text(secrets_text(secrets), encoding="ascii")
         yield directory
 
 

@@ -238,6 +238,9 @@ REPLACED = [
     ("conf with a family", "conf: {}", "conf: {spark.jars.packages: a:b:1}",
      ":22: spark.conf.spark.jars.packages: 'a:b:1' is not accepted:"
      " resolving at run time makes every start depend on the network"),
+    ("conf that keeps secrets", "conf: {}", "conf: {spark.yarn.preserve.staging.files: true}",
+     ":22: spark.conf.spark.yarn.preserve.staging.files: 'true' is not accepted:"
+     " Kafka's secrets would stay in HDFS"),
     ("conf with a secret", "conf: {}", "conf: {spark.ssl.keyPassword: hunter2}",
      ":22: spark.conf.spark.ssl.keyPassword: '***' is not accepted:"
      " it looks like a secret, which would show in ps, the log and the Spark UI"),

@@ -179,7 +179,8 @@ def test_a_clients_token_is_fetched_where_spark_runs(tmp_path: Path) -> None:
         ("a=b:c#d!e", "k=a=b:c#d!e\n"),
         ("two\nlines\r", "k=two\\nlines\\r\n"),
         ("back\\slash", "k=back\\\\slash\n"),
-        ("ü", "k=ü\n"),
+        ("ü€", "k=\\u00fc\\u20ac\n"),
+        ("𝄞", "k=\\ud834\\udd1e\n"),
     ],
 )
 def test_a_value_is_written_as_javas_properties_read_it(value: str, written: str) -> None:

@@ -20,6 +20,13 @@ HIDDEN = (
 )
 
 
+def test_the_connections_configuration_is_the_only_one() -> None:
+    inherited = {"HADOOP_CONF_DIR": "/theirs", "YARN_CONF_DIR": "/theirs", "PATH": "/bin"}
+    found = SparkPlace("yarn", hadoop_conf="/ours").environment(inherited)
+    assert found == {"HADOOP_CONF_DIR": "/ours", "PATH": "/bin"}
+    assert SparkPlace("yarn").environment(inherited) == inherited
+
+
 def test_connections_are_not_inherited_by_spark_submit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
