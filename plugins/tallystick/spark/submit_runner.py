@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -172,7 +171,7 @@ class SubmitRunner:
         with (
             work_directory(secrets) as directory,
             _process(command, directory, running) as (process, output),
-            ended_after(self._longest, partial(_kill, process, command.place, log)) as deadline,
+            ended_after(self._longest, partial(_kill, running, command.place)) as deadline,
         ):
             _follow(output, log, heard, deadline)
             exit_code = process.wait()
@@ -232,17 +231,18 @@ def _process(
         try:
             yield process, process.stdout
         finally:
-            _kill(process, command.place, running.log)
+            _kill(running, command.place)
 
 
-def _kill(process: subprocess.Popen[str], place: SparkPlace, log: SubmitLog) -> None:
+def _kill(running: RunningSubmit, place: SparkPlace) -> None:
     """End spark-submit and its driver, unless they have ended.
 
     In client mode the driver is its child. In YARN's cluster mode YARN kills it; one that has not
-    told its id yet is left to the next attempt. In Kubernetes' the driver ends itself.
+    told its id until then is left to the next attempt. In Kubernetes' the driver ends itself.
     """
-    if process.poll() is None:  # not reaped yet, so the id is still its
-        os.killpg(process.pid, signal.SIGKILL)
+    process = running.process
+    if process is not None and process.poll() is None:
+        application_id = running.end()
         process.wait()
-        if place.is_yarn_cluster and log.application_id:
-            end_application(place, log.application_id)
+        if place.is_yarn_cluster and application_id:
+            end_application(place, application_id)

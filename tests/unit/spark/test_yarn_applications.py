@@ -103,6 +103,28 @@ def test_an_id_that_nobody_has_read_yet_is_killed_at_once(tmp_path: Path) -> Non
     assert told.endswith("-kill application_1_9")
 
 
+def test_ctrl_c_kills_an_application_that_nobody_has_read_of_yet(tmp_path: Path) -> None:
+    asked, said = tmp_path / "asked", tmp_path / "said"
+    place = program(
+        tmp_path,
+        f'case "$*" in *ApplicationCLI*) echo "$*" >> {asked}; exit 0;; esac',
+        'echo "tallystick: note x"; sleep 0.5',
+        'echo "INFO YarnClientImpl: Submitted application application_1_9"',
+        f"touch {said}; sleep 30",
+    )
+    runner = SubmitRunner(place, application=Path("/land.py"), feed_conf={}, kafka_secrets={})
+
+    def press(_: str) -> None:
+        while not said.exists():
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(order("a1"), noted=press)
+    [told] = asked.read_text().splitlines()
+    assert told.endswith("-kill application_1_9")
+
+
 @pytest.mark.parametrize("answer", ["exit 1", "echo refused >&2; exit 3", "exec sleep 60"])
 def test_a_yarn_that_does_not_answer_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
