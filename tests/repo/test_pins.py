@@ -49,6 +49,12 @@ def lines_of(file: Path) -> list[Requirement]:
     return [Requirement(text) for text in texts if text and not text.startswith("-")]
 
 
+def pins_without_a_hash(text: str) -> list[str]:
+    """The pins of a compiled file that accept whatever bears their version."""
+    pins = text.replace("\\\n", " ").splitlines()
+    return [pin for pin in pins if "==" in pin.partition("#")[0] and "--hash=sha256:" not in pin]
+
+
 DIRECT = lines_of(ROOT / "requirements.in")
 KERBEROS = ROOT / "requirements-kerberos.txt"
 PINNED = {canonicalize_name(pin.name): pin for pin in lines_of(REQUIREMENTS)}
@@ -143,6 +149,16 @@ def test_the_wheel_asks_for_every_library_that_the_package_imports() -> None:
 def test_every_pin_is_exact() -> None:
     for name in PINNED:
         pinned_version(name)
+
+
+@pytest.mark.parametrize("file", [REQUIREMENTS, KERBEROS, *RELEASES], ids=lambda file: file.stem)
+def test_every_pin_has_a_hash(file: Path) -> None:
+    text = file.read_text()
+    first = next(line for line in text.splitlines() if "==" in line and line[0] != "#")
+
+    assert pins_without_a_hash(text) == []
+    bare = text.replace(first, first.removesuffix(" \\"))
+    assert pins_without_a_hash(bare) == [first.removesuffix(" \\")]
 
 
 def test_this_environment_holds_the_pins() -> None:

@@ -166,6 +166,41 @@ def test_an_environment_is_changed_in_place_only_where_that_is_safe(
     assert environment._may_be_kept("python==3.11.7\npyspark==4.0.4\nrich==2") is kept
 
 
+def test_hashes_are_no_reason_to_renew_an_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(environment, "REQUIREMENTS", tmp_path / "requirements.txt")
+    plain = "rich==1\nuv==2 ; python_version < '4'\n"
+    hashed = plain.replace(
+        "\n", " \\\n    --hash=sha256:12 \\\n    --hash=sha256:3\n    # via -r a\n"
+    )
+    stamps = set()
+    for text in (plain, hashed):
+        (tmp_path / "requirements.txt").write_text(text)
+        stamps.add(environment._stamp())
+    assert len(stamps) == 1
+    assert stamps.pop().splitlines()[1:] == ["rich==1", "uv==2 ; python_version < '4'"]
+
+
+def test_uv_itself_is_fetched_by_its_pin_and_its_hashes() -> None:
+    first, *hashes = environment._pin_of_uv(layout.REQUIREMENTS.read_text()).splitlines()
+    assert first.startswith("uv==")
+    assert len(hashes) > 1
+    assert all(each.strip().startswith("--hash=sha256:") for each in hashes)
+
+
+def test_whoever_installs_asks_for_hashes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(environment, "VENV", tmp_path)
+    monkeypatch.setattr(environment, "run", lambda argv, **_: ran.append(argv) or True)
+    environment._install_by_uv("uv", {})
+    environment._install_by_uv(None, {})
+    environment._install_by_pip({})
+    installs = [argv for argv in ran if "install" in argv]
+    assert len(installs) == 4
+    assert all("--require-hashes" in argv for argv in installs)
+
+
 def test_pip_settings_reach_uv(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SSL_CERT_FILE", "UV_DEFAULT_INDEX"):
         monkeypatch.delenv(name, raising=False)
