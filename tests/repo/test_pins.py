@@ -13,8 +13,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from sandbox.entry.jars import POMS, SERVICES, direct_jars, versions_of
-from sandbox.entry.layout import REQUIREMENTS, ROOT
+from sandbox.entry.jar_list import list_of, listed_jars
+from sandbox.entry.jars import SERVICES, direct_jars, versions_of
+from sandbox.entry.layout import POMS, REQUIREMENTS, ROOT
+from tallystick.spark.connector_download import CONNECTOR
 
 EXPECTED = {
     "kafka": {
@@ -42,6 +44,9 @@ EXPECTED = {
         "org.apache.commons:commons-pool2": "2.12.0",
     },
 }
+
+# With what a bench alone fetches.
+PARTS = sorted(each.parent.name for each in POMS.glob("*/pom.xml"))
 
 
 def lines_of(file: Path) -> list[Requirement]:
@@ -181,7 +186,25 @@ def test_the_java_parts_have_the_versions_that_were_measured(service: str) -> No
     assert versions_of(service) == EXPECTED[service]
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("part", PARTS)
+def test_each_list_of_jars_has_checksums_and_names_what_its_pom_names(part: str) -> None:
+    assert {*SERVICES, "iceberg"} == set(PARTS)
+    lines = list_of(part).read_text().splitlines()
+
+    # sha256sum's own format: the Dockerfile has it read.
+    assert all(re.fullmatch(r"[0-9a-f]{64}  [\w.-]+\.jar", line) for line in lines)
+    assert len(listed_jars(part)) == len(lines)
+    assert {each.name for each in direct_jars(part)} <= set(listed_jars(part))
+
+
+def test_the_connector_of_a_wheels_user_is_the_sandboxs_byte_for_byte() -> None:
+    assert {each.name: each.sha256 for each in CONNECTOR} == listed_jars("spark-kafka")
+    assert {f"{each.group}:{each.artifact}": each.version for each in CONNECTOR} == versions_of(
+        "spark-kafka"
+    )
+
+
+@pytest.mark.parametrize("service", PARTS)
 def test_no_pom_names_a_repository(service: str) -> None:
     assert "<repository>" not in (POMS / service / "pom.xml").read_text()
 
