@@ -69,7 +69,8 @@ def hdfs_texts(webhdfs_url: str, path: str, user: str = "root") -> Iterator[str]
     url = f"{webhdfs_url}/webhdfs/v1{path.rstrip('/')}"
     query = {"user.name": user}
     listed = requests.get(url, {"op": "LISTSTATUS", **query}, timeout=10)
-    for each in listed.raise_for_status().json()["FileStatuses"]["FileStatus"]:
+    listed.raise_for_status()
+    for each in listed.json()["FileStatuses"]["FileStatus"]:
         below = f"{path.rstrip('/')}/{each['pathSuffix']}"
         if each["type"] == "DIRECTORY":
             yield from hdfs_texts(webhdfs_url, below, user)
@@ -77,7 +78,8 @@ def hdfs_texts(webhdfs_url: str, path: str, user: str = "root") -> Iterator[str]
             answer = requests.get(
                 f"{webhdfs_url}/webhdfs/v1{below}", {"op": "OPEN", **query}, timeout=10
             )
-            yield answer.raise_for_status().content.decode("latin-1")
+            answer.raise_for_status()
+            yield answer.content.decode("latin-1")
 
 
 def ledger_texts(dsn: str) -> Iterator[str]:
