@@ -1,6 +1,7 @@
-"""Airflow lands guarded topics by each engine, with a ledger that takes TLS alone.
+"""Airflow lands guarded topics by each engine, into each HDFS, with a ledger that takes TLS alone.
 
-Nothing that Airflow, Spark, YARN, HDFS or the ledger keeps or shows holds a password, nor a key.
+A task that is given up ends its application on YARN. Nothing that Airflow, Spark, YARN, HDFS or the
+ledger keeps or shows holds a password, nor a key.
 """
 
 from __future__ import annotations
@@ -16,20 +17,24 @@ import pytest
 from sandbox import Sandbox
 from sandbox.clusters.ha import Ha
 from sandbox.clusters.kafka_tls import USER, KafkaTls
+from sandbox.clusters.kerberos import ROOT as KERBEROS_ROOT
+from sandbox.clusters.kerberos import Kerberos
 from sandbox.clusters.ledger_tls import DATABASE, READER, RUNNER, LedgerTls
 from sandbox.clusters.yarn import Yarn
 from tallystick.spark.kafka_access import kafka_access, secrets_text
-from tests.support.airflow_place import ROOT, AirflowPlace, Run, a_feed
+from tests.support.airflow_place import ROOT, AirflowPlace, Run, a_feed, until
 from tests.support.hdfs_clusters import HdfsView
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_records import Record, records_in
 from tests.support.kafka_topics import create_topic
 from tests.support.sandbox_fixtures import watched_sandbox
 from tests.support.secret_search import assert_hidden, hdfs_texts, ledger_texts, watched
-from tests.support.spark_clusters import STANDALONE_CONF, YARN_CONF
+from tests.support.spark_clusters import HARD_TO_PACK, STANDALONE_CONF, YARN_CONF, slow_messages
 
 COUNT = 500
+CLUSTERS = ("kafka-tls", "standalone", "yarn", "ha", "kerberos", "ledger-tls")
 METRICS_TOKEN = "planted-for-the-metrics"
+KERBEROS_TARGET = {"root": f"{KERBEROS_ROOT}/by_keytab", "connection": "webhdfs_kerberos"}
 # The feed, which is its topic too: its connections for Kafka and for Spark.
 FEEDS = {
     "by_password": ("kafka_tls", "spark_submit"),
@@ -37,7 +42,10 @@ FEEDS = {
     "by_token": ("kafka_oauth", "spark_yarn_cluster"),
     "on_nodes": ("kafka_tls", "spark_standalone_placed"),
     "on_two_name_nodes": ("kafka_tls", "spark_ha"),
+    "by_keytab": ("kafka_tls", "spark_kerberos"),
 }
+GIVEN_UP, GIVEN_UP_COUNT = "given_up", 15_000
+"""A feed of the open Kafka whose landing takes long enough to be killed in mid-write."""
 CONF: Mapping[str, Mapping[str, str]] = {
     "spark_connect_placed": {},
     "spark_yarn_cluster": YARN_CONF,
@@ -51,7 +59,7 @@ def own_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Apart from the test run's: its Airflow reads feeds and a ledger of this module's own."""
     with watched_sandbox(tmp_path_factory.mktemp("guarded")) as sandbox:
         # Before Airflow, which is told of their connections.
-        sandbox.up(only=["hdfs"], beside=["kafka-tls", "standalone", "yarn", "ha", "ledger-tls"])
+        sandbox.up(only=["hdfs"], beside=CLUSTERS)
         yield sandbox
 
 
@@ -89,7 +97,11 @@ def place(
         "host": own_sandbox.spark_connect.address,
         "extra": {"kafka-secrets": placed(guarded.properties("SSL"), events, "server.properties")},
     }
+    kerberos = own_sandbox.clusters["kerberos"]
+    assert isinstance(kerberos, Kerberos)
     own_sandbox.airflow.settings |= {
+        **kerberos.environment,
+        "KRB5CCNAME": f"FILE:{folder / 'no-tickets'}",
         "AIRFLOW_CONN_SPARK_STANDALONE_PLACED": json.dumps(standalone),
         "AIRFLOW_CONN_SPARK_CONNECT_PLACED": json.dumps(connect),
         "AIRFLOW_CONN_TALLYSTICK_METRICS": json.dumps(
@@ -102,6 +114,8 @@ def place(
         target: dict[str, Any] = {"root": ROOT, "replication": 1}
         if spark == "spark_ha":
             target["connection"] = "webhdfs_ha"
+        if spark == "spark_kerberos":
+            target |= KERBEROS_TARGET
         return a_feed(
             name,
             source={"topic": name, "connection": kafka},
@@ -114,6 +128,11 @@ def place(
         )
 
     feeds = {name: feed(name, *connections) for name, connections in FEEDS.items()}
+    feeds[GIVEN_UP] = a_feed(
+        GIVEN_UP,
+        spark={"connection": "spark_yarn_cluster", "conf": YARN_CONF, "pool": "spark_local"},
+        target={"root": ROOT, **HARD_TO_PACK},
+    )
     return AirflowPlace(own_sandbox, folder, feeds)
 
 
@@ -136,24 +155,63 @@ def runs(place: AirflowPlace, shown: dict[str, str]) -> list[Run]:
     return ended
 
 
-def ha_rows(sandbox: Sandbox, feed: str) -> list[Record]:
-    found = sandbox.clusters["ha"]
-    assert isinstance(found, Ha)
-    return HdfsView(found.family, found.active).rows(f"{ROOT}/{feed}")
+def seen_rows(place: AirflowPlace, sandbox: Sandbox, feed: str) -> list[Record]:
+    """Every row that lies in the HDFS of the feed."""
+    ha, kerberos = sandbox.clusters["ha"], sandbox.clusters["kerberos"]
+    assert isinstance(ha, Ha)
+    assert isinstance(kerberos, Kerberos)
+    match FEEDS[feed][1]:
+        case "spark_ha":
+            return HdfsView(ha.family, ha.active).rows(f"{ROOT}/{feed}")
+        case "spark_kerberos":
+            view = HdfsView(kerberos.family, lambda: kerberos.namenode)
+            return view.rows(KERBEROS_TARGET["root"])
+        case _:
+            return place.rows(feed)
 
 
 def test_each_engine_lands_its_guarded_topic_through_airflow(
     runs: list[Run], place: AirflowPlace, guarded: KafkaTls, own_sandbox: Sandbox
 ) -> None:
     assert len(runs) == len(FEEDS)
-    for feed, (_, spark) in FEEDS.items():
-        rows = ha_rows(own_sandbox, feed) if spark == "spark_ha" else place.rows(feed)
+    for feed in FEEDS:
+        rows = seen_rows(place, own_sandbox, feed)
         assert rows == records_in(guarded.broker.address, feed, {0: (0, COUNT)}), feed
 
 
 def test_reconciling_on_each_engine_proves_it(runs: list[Run], place: AirflowPlace) -> None:
     for each in [place.start(f"reconcile_{name}") for name in FEEDS]:
         each.succeeds()
+
+
+def test_a_task_that_is_given_up_ends_its_application_and_another_run_lands_once(
+    runs: list[Run], place: AirflowPlace, own_sandbox: Sandbox
+) -> None:
+    cluster = own_sandbox.clusters["yarn"]
+    assert isinstance(cluster, Yarn)
+
+    def states() -> list[str]:
+        told = cluster.resource_manager.said("apps") or {}
+        found = (told.get("apps") or {}).get("app", [])
+        mine = [each for each in found if each["name"].startswith(f"tallystick {GIVEN_UP} ")]
+        return [each["state"] for each in sorted(mine, key=lambda each: str(each["id"]))]
+
+    create_topic(place.kafka, GIVEN_UP)
+    produce(place.kafka, GIVEN_UP, slow_messages(GIVEN_UP_COUNT))
+    run = place.start(f"ingest_{GIVEN_UP}")
+    until("the application runs", lambda: states() == ["RUNNING"])
+    path = f"/dags/{run.dag_id}/dagRuns/{run.run_id}/taskInstances/batch.land/0"
+    place.rest.patch(path, {"new_state": "failed"}, update_mask="new_state")
+    until("the application is killed", lambda: states() == ["KILLED"])
+    assert run.end() == "failed"
+
+    def has_landed() -> bool:
+        place.start(f"ingest_{GIVEN_UP}").succeeds()
+        return bool(place.rows(GIVEN_UP))
+
+    until("another run has adopted the batch", has_landed)
+    assert states() == ["KILLED", "FINISHED"]
+    assert place.rows(GIVEN_UP) == place.produced(GIVEN_UP, {0: GIVEN_UP_COUNT})
 
 
 def test_nobody_keeps_or_shows_a_secret(
