@@ -18,6 +18,8 @@ class Answer:
 
     status: int = 200
     body: bytes = b""
+    location: str = ""
+    """Where a redirect leads, without the path and the query that were asked for."""
 
     @classmethod
     def json(cls, document: object, status: int = 200) -> Answer:
@@ -47,6 +49,8 @@ class ScriptedServer:
     answers: list[Answer]
     asked: list[str] = field(default_factory=list)
     queries: list[dict[str, list[str]]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    """With names in small letters."""
 
     def next_answer(self, path: str) -> Answer:
         query = parse_qs(urlsplit(path).query)
@@ -61,6 +65,8 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
         protocol_version = "HTTP/1.1"
 
         def handle_one(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            script.headers.append({key.lower(): value for key, value in self.headers.items()})
             answer = script.next_answer(self.path)
             if answer is NEVER:
                 is_over.wait()
@@ -70,6 +76,9 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
                 return
             self.send_response(answer.status)
             self.send_header("Content-Length", str(len(answer.body)))
+            if answer.location:
+                self.send_header("Set-Cookie", "hadoop.auth=s3cret-cookie; Path=/; HttpOnly")
+                self.send_header("Location", f"{answer.location}{self.path}")
             self.end_headers()
             self.wfile.write(answer.body)
 

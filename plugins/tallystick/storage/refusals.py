@@ -151,6 +151,18 @@ class NoTicket(Exception):
         self.reason, self.may_pass = reason, may_pass
 
 
+class LeadsToClear(Exception):
+    """An answer over https leads to a server without it; it never leaves this package."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server)
+        self.reason = (
+            f"the connection says https, and the answer leads to {server}, where everybody may read"
+            " and change what travels; give DataNodes https (dfs.http.policy), and a gateway"
+            " its https address"
+        )
+
+
 def was_sent(error: requests.RequestException) -> bool:
     """False if the request surely never reached a server, so it can't have done anything."""
     return not isinstance(error, requests.ConnectTimeout) and _connecting(error) is None
