@@ -35,6 +35,8 @@ class Answer:
         )
 
 
+# A line that is no header comes before those that hold secrets, so all of them are unreadable.
+GARBLED = Answer(status=-2)
 # The request was taken, and the connection broke.
 LOST = Answer(status=0)
 # The request was taken, and the server froze.
@@ -74,6 +76,10 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
                 return
+            if answer is GARBLED:
+                self.wfile.write(_garbled(self.path))
+                self.close_connection = True
+                return
             self.send_response(answer.status)
             self.send_header("Content-Length", str(len(answer.body)))
             if answer.location:
@@ -100,6 +106,17 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def _garbled(path: str) -> bytes:
+    secrets = (
+        f'Location: http://dn{path}\r\nSet-Cookie: hadoop.auth="u=ada&s=s3cret-cookie"; Path=/'
+    )
+    body = b"{}"
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nthis is no header\r\n{secrets}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 @contextmanager

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
@@ -25,6 +24,7 @@ from tallystick.errors import (
     StorageUnavailable,
 )
 from tallystick.storage.name_node import NameNode, client_of, negotiation_by
+from tallystick.storage.quiet_logs import keep_secrets_from_logs
 from tallystick.storage.refusals import (
     LeadsToClear,
     NoTicket,
@@ -85,8 +85,7 @@ class NameNodes:
         call all this, as "connection webhdfs_default". Raises ConfigurationError for a file that
         isn't there, and for Kerberos without its library.
         """
-        # It tells each client that is made, by its address.
-        logging.getLogger("hdfs").setLevel(logging.WARNING)
+        keep_secrets_from_logs()
         self._retry_seconds = retry_seconds
         self._first = 0
         self._nodes: list[NameNode] = []
