@@ -3,8 +3,8 @@
 1. Fail-over. A client with several URLs sends a request to the next NameNode after a time-out,
    whatever the request; a rename that happened would then be answered with "no such file". So each
    NameNode has a client of its own, and what may be asked twice is decided here.
-2. Trust. A certificate or a ticket that is not accepted won't be the next time: it is a refusal.
-   So is an answer that leads out of https.
+2. Answers that are none. Another NameNode may be the active one, whatever the first one says that
+   is not WebHDFS's. Which of all is told in the end: no_answer.py.
 """
 
 from __future__ import annotations
@@ -14,25 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
-import requests
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from tallystick.errors import (
-    ConfigurationError,
-    StorageLoginFailed,
-    StorageRefused,
-    StorageUnavailable,
-)
+from tallystick.errors import ConfigurationError
 from tallystick.storage.name_node import NameNode, client_of, negotiation_by
+from tallystick.storage.no_answer import NoAnswer, answer_of
 from tallystick.storage.quiet_logs import keep_secrets_from_logs
-from tallystick.storage.refusals import (
-    LeadsToClear,
-    NoTicket,
-    Refusal,
-    was_sent,
-    why_no_answer,
-    why_no_trust,
-)
+from tallystick.storage.refusals import Refusal
 from tallystick.storage.session import Session
 
 CONNECT_SECONDS: Final = 3.0
@@ -41,18 +29,6 @@ ANSWER_SECONDS: Final = 8.0
 RETRY_SECONDS: Final = 5.0
 
 T = TypeVar("T")
-
-
-class NoAnswer(Exception):
-    """Nobody carried the request out, or nobody said so.
-
-    Made without its cause: the text of that one holds the URL, and a URL may hold a token.
-    """
-
-    def __init__(self, reason: str, *, may_have_happened: bool) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.may_have_happened = may_have_happened
 
 
 Ask = Callable[[NameNode], T]
@@ -119,81 +95,50 @@ class NameNodes:
             raise refusal.error(path) from None
 
     def answer(self, path: str, action: Ask[T], *, once: bool) -> T:
-        """The answer; raises Refusal, and StorageUnavailable when there is none.
+        """The answer; raises Refusal, and one of our errors when there is none.
 
         What must be carried out once at most isn't asked again after it may have been: NoAnswer.
         """
         tries = Retrying(
             retry=retry_if_exception(
-                lambda error: isinstance(error, NoAnswer) and not (once and error.may_have_happened)
+                lambda error: (
+                    isinstance(error, NoAnswer)
+                    and not error.is_final
+                    and not (once and error.may_have_happened)
+                )
             ),
             stop=stop_after_delay(self._retry_seconds),
             wait=wait_random_exponential(multiplier=0.2, max=2.0),
             reraise=True,
         )
         try:
-            return tries(self._round, path, action, once=once)
+            return tries(self._round, action, once=once)
         except NoAnswer as error:
             if once and error.may_have_happened:
                 raise
-            raise StorageUnavailable(path, error.reason) from error
+            raise error.error(path) from error
 
-    def _round(self, path: str, action: Ask[T], *, once: bool) -> T:
-        """What the first NameNode says that answers; raises NoAnswer if none does."""
-        last: NoAnswer | None = None
+    def _round(self, action: Ask[T], *, once: bool) -> T:
+        """What the first NameNode says that answers; raises NoAnswer if none does.
+
+        One that isn't WebHDFS, or isn't trusted, must not hide another one, which may be active.
+        """
+        found: list[NoAnswer] = []
         for turn in range(len(self._nodes)):
             place = (self._first + turn) % len(self._nodes)
             try:
-                found = _answer(path, action, self._nodes[place])
+                told = answer_of(self._nodes[place], action, once=once)
             except NoAnswer as error:
                 if once and error.may_have_happened:
                     raise
-                last = error
+                found.append(error)
                 continue
             except Refusal:
                 self._first = place
                 raise
             self._first = place
-            return found
-        raise last or NoAnswer("there is no NameNode to ask", may_have_happened=False)
-
-
-def _answer(path: str, action: Ask[T], node: NameNode) -> T:
-    """What this NameNode says; raises NoAnswer where it says nothing, or "come back later"."""
-    try:
-        return action(node)
-    except Refusal as refusal:
-        if not refusal.is_come_back:
-            raise
-        reason = f"{refusal.exception}: {refusal.words}{node.by}"
-        raise NoAnswer(reason, may_have_happened=False) from None
-    except (ValueError, KeyError, TypeError) as error:
-        # A success in which the package looks in vain for what WebHDFS answers, or a redirect to
-        # what is no URL.
-        reason = f"the answer is not WebHDFS's: is the URL right?{node.by}"
-        raise StorageRefused(path, reason) from error
-    except NoTicket as error:
-        # The server has refused the request without a ticket, and got no other.
-        reason = f"Kerberos gives no ticket for the server: {error.reason}{node.by}"
-        if error.may_pass:
-            raise NoAnswer(reason, may_have_happened=False) from None
-        raise StorageLoginFailed(path, reason) from None
-    except LeadsToClear as error:
-        # Such a step is never taken: nothing was done there, and nothing was told.
-        raise StorageLoginFailed(path, f"{error.reason}{node.by}") from None
-    except requests.RequestException as error:
-        distrust = why_no_trust(error)
-        if distrust:
-            reason = f"{distrust}; its authority must be in {_authorities(node)}{node.by}"
-            raise StorageLoginFailed(path, reason) from None
-        reason = why_no_answer(error) + node.by
-        raise NoAnswer(reason, may_have_happened=was_sent(error)) from None
-
-
-def _authorities(node: NameNode) -> str:
-    """Where the session looks for who signs certificates."""
-    verify = node.session.verify
-    return str(verify) if isinstance(verify, str) else "the PEM file that extra verify names"
+            return told
+        raise NoAnswer.of(found)
 
 
 def _require_files(files: Mapping[str, object], where: str) -> None:

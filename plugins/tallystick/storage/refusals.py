@@ -113,9 +113,19 @@ class Refusal(Exception):
         """True if the same request may be made again, whatever it is."""
         return self.exception in _COME_BACK
 
+    @property
+    def is_login(self) -> bool:
+        """True if nothing was looked at but who asks."""
+        return self.status in (401, 407)
+
+    @property
+    def may_have_happened(self) -> bool:
+        """True if nobody has said that nothing was done: a gateway may have lost the answer."""
+        return self.exception is None and (self.status >= 500 or self.status == 408)
+
     def error(self, path: str) -> StorageError:
         """The refusal as one of our errors."""
-        if self.status in (401, 407):
+        if self.is_login:
             wanted = ", and asks for Kerberos" if self.wants_kerberos else ""
             reason = f"HDFS does not accept this authentication{wanted}"
             return StorageLoginFailed(path, reason + self.by)

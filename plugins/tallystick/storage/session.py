@@ -41,7 +41,8 @@ class Session(requests.Session):
             if isinstance(self.auth, tuple):
                 options["auth"] = _nobody
         response = super().request(method, url, *args, **options)
-        if response.status_code >= 400:
+        # A redirect that leads nowhere would be taken for a rename that is done.
+        if response.status_code >= 300 and not response.is_redirect:
             raise Refusal.of(response, self._by)
         return response
 

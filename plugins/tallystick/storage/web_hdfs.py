@@ -20,7 +20,8 @@ from tallystick.errors import (
 )
 from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.name_node import NameNode
-from tallystick.storage.name_nodes import NameNodes, NoAnswer
+from tallystick.storage.name_nodes import NameNodes
+from tallystick.storage.no_answer import NoAnswer
 from tallystick.storage.paths import checked, parent_of
 from tallystick.storage.probe import prove_writable
 from tallystick.storage.refusals import Refusal
