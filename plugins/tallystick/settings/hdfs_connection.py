@@ -123,6 +123,10 @@ def _require_one_login(connection: Connection, *, kerberos: bool, has_token: boo
     ways = [way for way, is_there in said.items() if is_there]
     if len(ways) > 1:
         raise connection.wrong(ways[-1], HIDDEN, f"nothing beside {ways[0]}, which says who we are")
+    password = connection.password.get_secret_value() if connection.password else ""
+    if password and not connection.login:
+        beside = f"beside {ways[0]}, which says who we are" if ways else "without a login"
+        raise connection.wrong("password", HIDDEN, f"nothing {beside}")
 
 
 def _verify(connection: Connection) -> bool | str:
