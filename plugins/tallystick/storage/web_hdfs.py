@@ -165,7 +165,10 @@ class WebHdfsFileStore(RowAnswers):
         return self._name_nodes.ask(path, lambda node: node.hdfs.delete(path, recursive=True))
 
     def delete_empty(self, directory: str) -> bool:
-        """Delete the directory; False if it holds something, or isn't there."""
+        """Delete the directory; False if it holds something, or isn't there at the last try.
+
+        A try whose answer is lost may have deleted it: the next one says False then.
+        """
         path = checked(directory)
         found = self.status(path)
         if found is not None and not found.is_directory:
