@@ -11,7 +11,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import requests
-from urllib3.exceptions import NameResolutionError, NewConnectionError, SSLError
+from urllib3.exceptions import (
+    NameResolutionError,
+    NewConnectionError,
+    ReadTimeoutError,
+    SSLError,
+)
 
 from tallystick.errors import (
     FileMissing,
@@ -113,9 +118,19 @@ class Refusal(Exception):
         """True if the same request may be made again, whatever it is."""
         return self.exception in _COME_BACK
 
+    @property
+    def is_login(self) -> bool:
+        """True if nothing was looked at but who asks."""
+        return self.status in (401, 407)
+
+    @property
+    def may_have_happened(self) -> bool:
+        """True if nobody has said that nothing was done: a gateway may have lost the answer."""
+        return self.exception is None and (self.status >= 500 or self.status == 408)
+
     def error(self, path: str) -> StorageError:
         """The refusal as one of our errors."""
-        if self.status in (401, 407):
+        if self.is_login:
             wanted = ", and asks for Kerberos" if self.wants_kerberos else ""
             reason = f"HDFS does not accept this authentication{wanted}"
             return StorageLoginFailed(path, reason + self.by)
@@ -151,6 +166,18 @@ class NoTicket(Exception):
         self.reason, self.may_pass = reason, may_pass
 
 
+class LeadsToClear(Exception):
+    """An answer over https leads to a server without it; it never leaves this package."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server)
+        self.reason = (
+            f"the connection says https, and the answer leads to {server}, where everybody may read"
+            " and change what travels; give DataNodes https (dfs.http.policy), and a gateway"
+            " its https address"
+        )
+
+
 def was_sent(error: requests.RequestException) -> bool:
     """False if the request surely never reached a server, so it can't have done anything."""
     return not isinstance(error, requests.ConnectTimeout) and _connecting(error) is None
@@ -163,7 +190,7 @@ def why_no_answer(error: requests.RequestException) -> str:
         return f"there is no TLS connection to {host}"
     if isinstance(error, requests.ConnectTimeout):
         return f"{host} took no connection in time"
-    if isinstance(error, requests.Timeout):
+    if isinstance(error, requests.Timeout) or isinstance(_inside(error), ReadTimeoutError):
         return f"{host} did not answer in time"
     match _connecting(error):
         case None:
@@ -177,7 +204,7 @@ def why_no_answer(error: requests.RequestException) -> str:
 
 def why_no_trust(error: requests.RequestException) -> str | None:
     """Why TLS did not accept the server's certificate; None if it was not that."""
-    reason = getattr(error.args[0], "reason", None) if error.args else None
+    reason = getattr(_inside(error), "reason", None)
     cause = reason.args[0] if isinstance(reason, SSLError) and reason.args else None
     if not isinstance(cause, ssl.SSLCertVerificationError):
         return None
@@ -186,10 +213,19 @@ def why_no_trust(error: requests.RequestException) -> str | None:
 
 def _host_of(error: requests.RequestException) -> str:
     url = error.request.url if error.request is not None else None
-    return urlsplit(url or "").netloc.rpartition("@")[2] or "the server"
+    named = urlsplit(url or "").netloc.rpartition("@")[2]
+    inside = _inside(error)
+    if not named and isinstance(inside, ReadTimeoutError):
+        # In the middle of an answer `requests` forgets what it was asked.
+        named = f"{inside.pool.host}:{inside.pool.port}"
+    return named or "the server"
+
+
+def _inside(error: requests.RequestException) -> object:
+    return error.args[0] if error.args else None
 
 
 def _connecting(error: requests.RequestException) -> NewConnectionError | None:
     """The failure to connect inside, if that is what it was."""
-    reason = getattr(error.args[0], "reason", None) if error.args else None
+    reason = getattr(_inside(error), "reason", None)
     return reason if isinstance(reason, NewConnectionError) else None
