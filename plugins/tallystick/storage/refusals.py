@@ -11,12 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import requests
-from urllib3.exceptions import (
-    NameResolutionError,
-    NewConnectionError,
-    ReadTimeoutError,
-    SSLError,
-)
+from urllib3.exceptions import NameResolutionError, NewConnectionError, SSLError
 
 from tallystick.errors import (
     FileMissing,
@@ -190,7 +185,7 @@ def why_no_answer(error: requests.RequestException) -> str:
         return f"there is no TLS connection to {host}"
     if isinstance(error, requests.ConnectTimeout):
         return f"{host} took no connection in time"
-    if isinstance(error, requests.Timeout) or isinstance(_inside(error), ReadTimeoutError):
+    if isinstance(error, requests.Timeout):
         return f"{host} did not answer in time"
     match _connecting(error):
         case None:
@@ -204,7 +199,7 @@ def why_no_answer(error: requests.RequestException) -> str:
 
 def why_no_trust(error: requests.RequestException) -> str | None:
     """Why TLS did not accept the server's certificate; None if it was not that."""
-    reason = getattr(_inside(error), "reason", None)
+    reason = getattr(error.args[0], "reason", None) if error.args else None
     cause = reason.args[0] if isinstance(reason, SSLError) and reason.args else None
     if not isinstance(cause, ssl.SSLCertVerificationError):
         return None
@@ -213,19 +208,10 @@ def why_no_trust(error: requests.RequestException) -> str | None:
 
 def _host_of(error: requests.RequestException) -> str:
     url = error.request.url if error.request is not None else None
-    named = urlsplit(url or "").netloc.rpartition("@")[2]
-    inside = _inside(error)
-    if not named and isinstance(inside, ReadTimeoutError):
-        # In the middle of an answer `requests` forgets what it was asked.
-        named = f"{inside.pool.host}:{inside.pool.port}"
-    return named or "the server"
-
-
-def _inside(error: requests.RequestException) -> object:
-    return error.args[0] if error.args else None
+    return urlsplit(url or "").netloc.rpartition("@")[2] or "the server"
 
 
 def _connecting(error: requests.RequestException) -> NewConnectionError | None:
     """The failure to connect inside, if that is what it was."""
-    reason = getattr(_inside(error), "reason", None)
+    reason = getattr(error.args[0], "reason", None) if error.args else None
     return reason if isinstance(reason, NewConnectionError) else None

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 import requests
 
-from tallystick.storage.paced_answers import PacedAdapter
 from tallystick.storage.refusals import LeadsToClear, Refusal
 
 _PORTS: Final = {"http": 80, "https": 443}
@@ -28,10 +27,6 @@ class Session(requests.Session):
         """`urls`: what the connection names. `by` is put behind a refusal: whose connection."""
         super().__init__()
         self.trust_env = False
-        for scheme in _PORTS:
-            self.mount(f"{scheme}://", PacedAdapter())
-        # WebHDFS needs one, a gateway or two before it another one each.
-        self.max_redirects = 4
         self._own = frozenset(_origin(url) for url in urls)
         self._is_https = any(scheme == "https" for scheme, _, _ in self._own)
         self._by = by
