@@ -1,11 +1,13 @@
 # Images for docker-compose.yml. Every version comes from the files that the sandbox uses too:
-# requirements.txt, and the POMs under sandbox/poms/.
+# requirements.txt, and the POMs under sandbox/poms/. What is fetched is compared with the checksums beside them.
 
 FROM maven:3.9-eclipse-temurin-17 AS jars
 COPY sandbox/poms /poms
 RUN for part in kafka hdfs spark-kafka; do \
       mvn -B -q -f /poms/$part/pom.xml dependency:copy-dependencies \
-          -DincludeScope=runtime -DoutputDirectory=/jars/$part || exit 1; \
+          -DincludeScope=runtime -DoutputDirectory=/jars/$part \
+      && (cd /jars/$part && sha256sum -c --quiet /poms/$part/jars.sha256) \
+      && test "$(ls /jars/$part | wc -l)" = "$(wc -l < /poms/$part/jars.sha256)" || exit 1; \
     done
 
 FROM eclipse-temurin:17-jre AS kafka
@@ -32,7 +34,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps curl \
     && rm -rf /var/lib/apt/lists/*
 COPY requirements.txt /tmp/requirements.txt
-RUN pip install --no-cache-dir -r /tmp/requirements.txt && rm /tmp/requirements.txt
+RUN pip install --no-cache-dir --require-hashes -r /tmp/requirements.txt && rm /tmp/requirements.txt
 COPY --from=jars /jars/spark-kafka /opt/spark-kafka
 COPY dags /opt/tallystick/dags
 COPY plugins /opt/tallystick/plugins

@@ -83,6 +83,7 @@ class TlsPostgres(Postgres):
         for name, content in {
             "server.pem": identity.certificate.read_bytes(),
             "server.key": identity.key.read_bytes(),
+            "ca.pem": self.authority.ca.read_bytes(),  # for what runs as the server's user
             "rules": _RULES.encode(),
         }.items():
             file = self.area / name

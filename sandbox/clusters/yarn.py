@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from sandbox.entry.jars import direct_jars, ensure_jars
 from sandbox.entry.system import ensure_java
 from sandbox.ports import HOST
 from sandbox.processes import KILL_SECONDS
-from sandbox.service import Home, Service, java, program
+from sandbox.service import Home, Service, java, make_private, program
 from sandbox.services.hdfs import HEAP, LOGGING, OPENS, site_xml
 
 ANSWER_SECONDS = 2.0
@@ -64,6 +65,7 @@ class YarnDaemon(Service):
     @override
     def prepare(self) -> None:
         ensure_jars("spark-kafka")  # the connections name them
+        make_private(storage_of(self.home))
         conf = conf_of(self.home)
         (conf / "core-site.xml").write_text(site_xml(self._core_site()))
         (conf / "yarn-site.xml").write_text(site_xml(self._yarn_site()))
@@ -79,7 +81,7 @@ class YarnDaemon(Service):
         return {"fs.defaultFS": f"hdfs://{HOST}:{self.home.ports['namenode']}"}
 
     def _yarn_site(self) -> dict[str, str]:
-        storage = self.home.folder("yarn")
+        storage = storage_of(self.home)
         ports = {key: f"{HOST}:{self.home.ports[name]}" for name, key in _PORTS.items()}
         return {
             **ports,
@@ -182,11 +184,12 @@ class NodeManager(YarnDaemon):
     @override
     def purge(self) -> None:
         super().purge()
-        shutil.rmtree(self.home.folder("yarn"), ignore_errors=True)
+        for path in (self.home.folder("yarn"), storage_of(self.home)):
+            shutil.rmtree(path, ignore_errors=True)
 
     def containers(self) -> list[psutil.Process]:
         """The processes of all containers: they work below the node's directory."""
-        below = str(self.home.folder("yarn") / "local")
+        below = str(storage_of(self.home) / "local")
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -205,6 +208,15 @@ class NodeManager(YarnDaemon):
 def conf_of(home: Home) -> Path:
     """The directory of the configuration, for daemons and clients."""
     return home.folder("yarn", "conf")
+
+
+def storage_of(home: Home) -> Path:
+    """The directory in which containers work and write: its path never has a blank.
+
+    The script by which YARN starts a container does not quote it.
+    """
+    inside = home.directory / "yarn"
+    return home.outside("yarn") if re.search(r"\s", str(inside)) else inside
 
 
 class Yarn(Cluster):

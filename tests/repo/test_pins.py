@@ -13,8 +13,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from sandbox.entry.jars import POMS, SERVICES, direct_jars, versions_of
-from sandbox.entry.layout import REQUIREMENTS, ROOT
+from sandbox.entry.jar_list import list_of, listed_jars
+from sandbox.entry.jars import SERVICES, direct_jars, versions_of
+from sandbox.entry.layout import POMS, REQUIREMENTS, ROOT
+from tallystick.spark.connector_download import CONNECTOR
 
 EXPECTED = {
     "kafka": {
@@ -43,10 +45,19 @@ EXPECTED = {
     },
 }
 
+# With what a bench alone fetches.
+PARTS = sorted(each.parent.name for each in POMS.glob("*/pom.xml"))
+
 
 def lines_of(file: Path) -> list[Requirement]:
     texts = [re.split(r"#|\\", line)[0].strip() for line in file.read_text().splitlines()]
     return [Requirement(text) for text in texts if text and not text.startswith("-")]
+
+
+def pins_without_a_hash(text: str) -> list[str]:
+    """The pins of a compiled file that accept whatever bears their version."""
+    pins = text.replace("\\\n", " ").splitlines()
+    return [pin for pin in pins if "==" in pin.partition("#")[0] and "--hash=sha256:" not in pin]
 
 
 DIRECT = lines_of(ROOT / "requirements.in")
@@ -145,6 +156,16 @@ def test_every_pin_is_exact() -> None:
         pinned_version(name)
 
 
+@pytest.mark.parametrize("file", [REQUIREMENTS, KERBEROS, *RELEASES], ids=lambda file: file.stem)
+def test_every_pin_has_a_hash(file: Path) -> None:
+    text = file.read_text()
+    first = next(line for line in text.splitlines() if "==" in line and line[0] != "#")
+
+    assert pins_without_a_hash(text) == []
+    bare = text.replace(first, first.removesuffix(" \\"))
+    assert pins_without_a_hash(bare) == [first.removesuffix(" \\")]
+
+
 def test_this_environment_holds_the_pins() -> None:
     wanted = [pin for pin in PINNED.values() if pin.marker is None or pin.marker.evaluate()]
     strays = {
@@ -165,7 +186,25 @@ def test_the_java_parts_have_the_versions_that_were_measured(service: str) -> No
     assert versions_of(service) == EXPECTED[service]
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("part", PARTS)
+def test_each_list_of_jars_has_checksums_and_names_what_its_pom_names(part: str) -> None:
+    assert {*SERVICES, "iceberg"} == set(PARTS)
+    lines = list_of(part).read_text().splitlines()
+
+    # sha256sum's own format: the Dockerfile has it read.
+    assert all(re.fullmatch(r"[0-9a-f]{64}  [\w.-]+\.jar", line) for line in lines)
+    assert len(listed_jars(part)) == len(lines)
+    assert {each.name for each in direct_jars(part)} <= set(listed_jars(part))
+
+
+def test_the_connector_of_a_wheels_user_is_the_sandboxs_byte_for_byte() -> None:
+    assert {each.name: each.sha256 for each in CONNECTOR} == listed_jars("spark-kafka")
+    assert {f"{each.group}:{each.artifact}": each.version for each in CONNECTOR} == versions_of(
+        "spark-kafka"
+    )
+
+
+@pytest.mark.parametrize("service", PARTS)
 def test_no_pom_names_a_repository(service: str) -> None:
     assert "<repository>" not in (POMS / service / "pom.xml").read_text()
 

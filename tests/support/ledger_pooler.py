@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
 from typing_extensions import override
 
@@ -30,7 +30,7 @@ client_tls_sslmode = require
 client_tls_cert_file = {server}/server.pem
 client_tls_key_file = {server}/server.key
 server_tls_sslmode = verify-full
-server_tls_ca_file = {folder}/ca.pem
+server_tls_ca_file = {server}/ca.pem
 """
 
 
@@ -56,6 +56,14 @@ class Pooler(Service):
     def run_as(self) -> str | None:
         return server_user()
 
+    @property
+    @override
+    def folder(self) -> Path:
+        """In its server's area, where the user that both run as can reach it."""
+        path = self._server.area / self.name
+        path.mkdir(exist_ok=True)
+        return path
+
     def dsn(self, role: str) -> str:
         """Where a role finds the ledger behind it."""
         return self._server.dsn(DATABASE, role=role).replace(self._server.address, self.address)
@@ -64,7 +72,6 @@ class Pooler(Service):
     def prepare(self) -> None:
         folder = self.folder
         users = [f'"{role}" "{self._server.password(role)}"' for role in ROLES]
-        shutil.copy(self._server.authority.ca, folder / "ca.pem")
         (folder / "users").write_text("\n".join(users))
         (folder / "settings").write_text(
             _SETTINGS.format(

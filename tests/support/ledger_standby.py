@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import Final
 
+from psycopg.conninfo import make_conninfo
 from typing_extensions import override
 
 from sandbox.clusters.ledger_tls import TlsPostgres
@@ -25,10 +26,14 @@ class Standby(TlsPostgres):
 
     @override
     def initialise(self) -> None:
-        conninfo = self.primary.dsn("postgres", role=SUPERUSER)
+        conninfo = make_conninfo(
+            self.primary.dsn("postgres", role=SUPERUSER),
+            sslrootcert=str(self.primary.area / "ca.pem"),
+            application_name=APPLICATION,
+        )
         argv = [self.program("pg_basebackup"), "--write-recovery-conf", "--checkpoint=fast"]
         argv += ["--no-sync", "--pgdata", str(self.data)]
-        argv += ["--dbname", f"{conninfo}&application_name={APPLICATION}"]
+        argv += ["--dbname", conninfo]
         with self.log.open("ab") as out:
             done = subprocess.run(
                 argv,

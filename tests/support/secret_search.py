@@ -64,15 +64,21 @@ def watched(webhdfs_url: str, root: str) -> Iterator[Watch]:
         watch.stop()
 
 
-def hdfs_texts(webhdfs_url: str, path: str) -> Iterator[str]:
-    """Every file below the path."""
-    url = f"{webhdfs_url}/webhdfs/v1{path}"
-    listed = requests.get(url, {"op": "LISTSTATUS"}, timeout=10).json()["FileStatuses"]
-    for each in listed["FileStatus"]:
+def hdfs_texts(webhdfs_url: str, path: str, user: str = "root") -> Iterator[str]:
+    """Every file below the path, as this user may read it."""
+    url = f"{webhdfs_url}/webhdfs/v1{path.rstrip('/')}"
+    query = {"user.name": user}
+    listed = requests.get(url, {"op": "LISTSTATUS", **query}, timeout=10)
+    listed.raise_for_status()
+    for each in listed.json()["FileStatuses"]["FileStatus"]:
+        below = f"{path.rstrip('/')}/{each['pathSuffix']}"
         if each["type"] == "DIRECTORY":
-            yield from hdfs_texts(webhdfs_url, f"{path}/{each['pathSuffix']}")
+            yield from hdfs_texts(webhdfs_url, below, user)
         else:
-            answer = requests.get(f"{url}/{each['pathSuffix']}", {"op": "OPEN"}, timeout=10)
+            answer = requests.get(
+                f"{webhdfs_url}/webhdfs/v1{below}", {"op": "OPEN", **query}, timeout=10
+            )
+            answer.raise_for_status()
             yield answer.content.decode("latin-1")
 
 

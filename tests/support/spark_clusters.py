@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import psycopg
@@ -42,7 +43,7 @@ YARN_CONF = {
     "spark.yarn.am.memory": "300m",
     "spark.ui.enabled": "false",
     # The nodes are this machine: nothing need be uploaded.
-    "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
+    "spark.yarn.jars": f"local:{quote(str(Path(pyspark.__file__).parent))}/jars/*",
 }
 HARD_TO_PACK = {"replication": 1, "compression_level": 19}
 

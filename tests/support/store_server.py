@@ -18,6 +18,8 @@ class Answer:
 
     status: int = 200
     body: bytes = b""
+    location: str = ""
+    """Where a redirect leads, without the path and the query that were asked for."""
 
     @classmethod
     def json(cls, document: object, status: int = 200) -> Answer:
@@ -33,6 +35,8 @@ class Answer:
         )
 
 
+# A line that is no header comes before those that hold secrets, so all of them are unreadable.
+GARBLED = Answer(status=-2)
 # The request was taken, and the connection broke.
 LOST = Answer(status=0)
 # The request was taken, and the server froze.
@@ -47,6 +51,8 @@ class ScriptedServer:
     answers: list[Answer]
     asked: list[str] = field(default_factory=list)
     queries: list[dict[str, list[str]]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    """With names in small letters."""
 
     def next_answer(self, path: str) -> Answer:
         query = parse_qs(urlsplit(path).query)
@@ -61,6 +67,8 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
         protocol_version = "HTTP/1.1"
 
         def handle_one(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            script.headers.append({key.lower(): value for key, value in self.headers.items()})
             answer = script.next_answer(self.path)
             if answer is NEVER:
                 is_over.wait()
@@ -68,8 +76,15 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
                 return
+            if answer is GARBLED:
+                self.wfile.write(_garbled(self.path))
+                self.close_connection = True
+                return
             self.send_response(answer.status)
             self.send_header("Content-Length", str(len(answer.body)))
+            if answer.location:
+                self.send_header("Set-Cookie", "hadoop.auth=s3cret-cookie; Path=/; HttpOnly")
+                self.send_header("Location", f"{answer.location}{self.path}")
             self.end_headers()
             self.wfile.write(answer.body)
 
@@ -91,6 +106,17 @@ def scripted_server(*answers: Answer) -> Iterator[ScriptedServer]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def _garbled(path: str) -> bytes:
+    secrets = (
+        f'Location: http://dn{path}\r\nSet-Cookie: hadoop.auth="u=ada&s=s3cret-cookie"; Path=/'
+    )
+    body = b"{}"
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nthis is no header\r\n{secrets}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 @contextmanager

@@ -89,7 +89,10 @@ class FileStore(Protocol):
         ...
 
     def delete_empty(self, directory: str) -> bool:
-        """Delete the directory if nothing is in it, in one step; False if it holds something."""
+        """Delete the directory if nothing is in it, in one step; False if it holds something.
+
+        It may be asked for twice: False, too, if the first time deleted it and nobody heard.
+        """
         ...
 
     def read_back(self, directory: str) -> ReadBack:

@@ -24,6 +24,7 @@ from tallystick.settings.extras import (
 
 _FILE_SYSTEM: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@]+")
 _PORTS: Final = {"http": 9870, "https": 9871}
+_WITH_SCHEME: Final = re.compile(r"((?P<scheme>https?)://)?(?P<host>.*)", re.IGNORECASE | re.DOTALL)
 _FOR_TLS: Final = ("verify", "cert", "key")
 _FOR_KERBEROS: Final = ("principal", "keytab")
 # Of Airflow's own WebHDFS connection: use_ssl, verify, cert, key. Ours are the others.
@@ -64,16 +65,14 @@ class WebHdfsConnection:
         connection = with_known_extras(connection, _EXTRAS)
         if not connection.host:
             raise connection.wrong("host", None, "the NameNode's host, more after commas")
-        is_https = connection.host.startswith("https://") or flag(connection, "use_ssl")
-        scheme = "https" if is_https else "http"
-        bare = re.sub(r"https?://", "", connection.host)
+        scheme, bare = _scheme_of(connection, connection.host)
         hosts = hosts_of(connection, bare, _PORTS[scheme])
         prefix = f"/{connection.schema.strip('/')}" if connection.schema else ""
         fs = text_of(connection, "fs").rstrip("/") if "fs" in connection.extra else ""
         if not _FILE_SYSTEM.fullmatch(fs):
             accepted = "a file system such as hdfs://host:8020"
             raise connection.wrong("extra fs", shown_word(fs) if fs else None, accepted)
-        _require(connection, _FOR_TLS, is_https, "extra use_ssl")
+        _require(connection, _FOR_TLS, scheme == "https", "extra use_ssl")
         kerberos = flag(connection, "kerberos")
         _require(connection, _FOR_KERBEROS, kerberos, "extra kerberos")
         principal, keytab = kerberos_login(connection)
@@ -93,6 +92,29 @@ class WebHdfsConnection:
         )
 
 
+def _scheme_of(connection: Connection, text: str) -> tuple[str, str]:
+    """The one scheme of all hosts, and the hosts without it.
+
+    Each host is looked at: where one says https and the others were taken for http, all secrets
+    would go in clear.
+    """
+    if "@" in text:
+        raise connection.wrong("host", HIDDEN, "hosts alone: login and password have their places")
+    parts = [_WITH_SCHEME.fullmatch(each.strip()) for each in re.split(r"[,;]", text)]
+    found = [((match["scheme"] or "").lower(), match["host"]) for match in parts if match]
+    said = {scheme for scheme, _ in found if scheme}
+    if "use_ssl" in connection.extra:
+        said.add("https" if flag(connection, "use_ssl") else "http")
+    elif not all(scheme for scheme, _ in found):
+        said.add("" if said else "http")
+    if len(said) > 1:
+        accepted = "https:// or http:// before every host, or before none, as extra use_ssl has it"
+        # A semicolon stands between hosts here, not before a parameter.
+        shown = text if shown_word(text.replace(";", ",")) != HIDDEN else HIDDEN
+        raise connection.wrong("host", shown, accepted)
+    return said.pop(), ",".join(host for _, host in found)
+
+
 def _require(connection: Connection, keys: Sequence[str], there: bool, what: str) -> None:
     """Raises ConfigurationError for an extra that has no effect without another one."""
     found = next((key for key in keys if key in connection.extra), None)
@@ -105,6 +127,10 @@ def _require_one_login(connection: Connection, *, kerberos: bool, has_token: boo
     ways = [way for way, is_there in said.items() if is_there]
     if len(ways) > 1:
         raise connection.wrong(ways[-1], HIDDEN, f"nothing beside {ways[0]}, which says who we are")
+    password = connection.password.get_secret_value() if connection.password else ""
+    if password and not connection.login:
+        beside = f"beside {ways[0]}, which says who we are" if ways else "without a login"
+        raise connection.wrong("password", HIDDEN, f"nothing {beside}")
 
 
 def _verify(connection: Connection) -> bool | str:

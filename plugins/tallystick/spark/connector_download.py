@@ -68,7 +68,7 @@ CONNECTOR: Final = (
         "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b",
     ),
 )
-"""The sandbox's own, whose POM names the same; a test compares both, and the files."""
+"""The sandbox's own, byte for byte: a test compares them with its POM and its `jars.sha256`."""
 
 
 def fetch_connector(folder: Path, repository: str = MAVEN_CENTRAL) -> Iterator[tuple[Path, bool]]:

@@ -1,102 +1,34 @@
-"""What the public clients of the `hdfs` package leave open; all else is asked by their own verbs.
+"""The NameNodes of one file system: which of them is asked, how often, and what is believed.
 
 1. Fail-over. A client with several URLs sends a request to the next NameNode after a time-out,
    whatever the request; a rename that happened would then be answered with "no such file". So each
    NameNode has a client of its own, and what may be asked twice is decided here.
-2. Refusals. The package's error has no HTTP status, and the package fails on an error that is not
-   WebHDFS's. The session below a client raises `Refusal` before the client sees the answer.
-3. The exclusive rename. `rename` nests into a directory that is there, and says that all went well.
-   It can't be told `renameoptions=NONE`: one NameNode transaction, which refuses such a target.
-4. Paths. Clients normalise them and expand '#LATEST' in them; ours are final.
-5. Trust. A certificate or a ticket that is not accepted won't be the next time: it is a refusal.
+2. Answers that are none. Another NameNode may be the active one, whatever the first one says that
+   is not WebHDFS's. Which of all is told in the end: no_answer.py.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
-from urllib.parse import quote, urlsplit
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
-import requests
-from hdfs import Client, InsecureClient, TokenClient
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from tallystick.errors import (
-    ConfigurationError,
-    StorageLoginFailed,
-    StorageRefused,
-    StorageUnavailable,
-)
-from tallystick.storage.refusals import (
-    NoTicket,
-    Refusal,
-    was_sent,
-    why_no_answer,
-    why_no_trust,
-)
+from tallystick.errors import ConfigurationError
+from tallystick.storage.name_node import NameNode, client_of, negotiation_by
+from tallystick.storage.no_answer import NoAnswer, answer_of
+from tallystick.storage.quiet_logs import keep_secrets_from_logs
+from tallystick.storage.refusals import Refusal
+from tallystick.storage.session import Session
 
 CONNECT_SECONDS: Final = 3.0
 ANSWER_SECONDS: Final = 8.0
 # No try begins later than this after the first one: with one NameNode all is over in 16 seconds.
 RETRY_SECONDS: Final = 5.0
 
-_KERBEROS_PACKAGE: Final = (
-    "false, or true where pip install 'tallystick[kerberos]' was done"
-    " (it needs Kerberos' headers and a C compiler: apt-get install libkrb5-dev gcc python3-dev)"
-)
-
 T = TypeVar("T")
-
-
-class NoAnswer(Exception):
-    """Nobody carried the request out, or nobody said so.
-
-    Made without its cause: the text of that one holds the URL, and a URL may hold a token.
-    """
-
-    def __init__(self, reason: str, *, may_have_happened: bool) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.may_have_happened = may_have_happened
-
-
-@dataclass(frozen=True, slots=True)
-class NameNode:
-    """One NameNode, asked with the credentials that its client has put into the session."""
-
-    hdfs: Any
-    """A client of the package, for its public verbs."""
-    session: requests.Session
-    timeout: tuple[float, float]
-    proxy_user: str | None
-    by: str = ""
-    """What is put behind a reason: whose connection it was."""
-
-    def rename_exclusive(self, source: str, target: str) -> bool | None:
-        """None when the rename is done; else what a server says that has ignored the option."""
-        answer = self.session.put(
-            f"{self.hdfs.url.rstrip('/')}/webhdfs/v1{quote(source)}",
-            params={
-                "op": "RENAME",
-                "destination": target,
-                "renameoptions": "NONE",
-                "doas": self.proxy_user,
-            },
-            timeout=self.timeout,
-        )
-        return bool(answer.json()["boolean"]) if answer.content else None
-
-    def date(self) -> str:
-        """The header that says when it answers; empty if it doesn't."""
-        answer = self.session.get(
-            f"{self.hdfs.url.rstrip('/')}/webhdfs/v1/",
-            params={"op": "GETFILESTATUS", "doas": self.proxy_user},
-            timeout=self.timeout,
-        )
-        return str(answer.headers.get("Date", ""))
 
 
 Ask = Callable[[NameNode], T]
@@ -129,8 +61,7 @@ class NameNodes:
         call all this, as "connection webhdfs_default". Raises ConfigurationError for a file that
         isn't there, and for Kerberos without its library.
         """
-        # It tells each client that is made, by its address.
-        logging.getLogger("hdfs").setLevel(logging.WARNING)
+        keep_secrets_from_logs()
         self._retry_seconds = retry_seconds
         self._first = 0
         self._nodes: list[NameNode] = []
@@ -140,17 +71,15 @@ class NameNodes:
         files |= dict(zip(("cert", "key"), cert or (), strict=False))
         _require_files(files, where)
         for url in _checked(urls):
-            session = _Session(by)
-            # No proxy, no .netrc: the cluster is addressed directly, with the given credentials.
-            session.trust_env = False
+            session = Session(urls, by)
             session.verify = verify
             session.cert = cert
             if kerberos:
-                session.auth = _negotiation(principal, keytab, where)
+                session.auth = negotiation_by(principal, keytab, where)
             if user and password:
                 session.auth = (user, password)
             options = {"proxy": proxy_user, "timeout": timeout, "session": session}
-            client = _client(url, user, token, kerberos, options)
+            client = client_of(url, user, token, kerberos, options)
             self._nodes.append(NameNode(client, session, timeout, proxy_user, by))
 
     def close(self) -> None:
@@ -166,128 +95,50 @@ class NameNodes:
             raise refusal.error(path) from None
 
     def answer(self, path: str, action: Ask[T], *, once: bool) -> T:
-        """The answer; raises Refusal, and StorageUnavailable when there is none.
+        """The answer; raises Refusal, and one of our errors when there is none.
 
         What must be carried out once at most isn't asked again after it may have been: NoAnswer.
         """
         tries = Retrying(
             retry=retry_if_exception(
-                lambda error: isinstance(error, NoAnswer) and not (once and error.may_have_happened)
+                lambda error: (
+                    isinstance(error, NoAnswer)
+                    and not error.is_final
+                    and not (once and error.may_have_happened)
+                )
             ),
             stop=stop_after_delay(self._retry_seconds),
             wait=wait_random_exponential(multiplier=0.2, max=2.0),
             reraise=True,
         )
         try:
-            return tries(self._round, path, action, once=once)
+            return tries(self._round, action, once=once)
         except NoAnswer as error:
             if once and error.may_have_happened:
                 raise
-            raise StorageUnavailable(path, error.reason) from error
+            raise error.error(path) from error
 
-    def _round(self, path: str, action: Ask[T], *, once: bool) -> T:
-        """What the first NameNode says that answers; raises NoAnswer if none does."""
-        last: NoAnswer | None = None
+    def _round(self, action: Ask[T], *, once: bool) -> T:
+        """What the first NameNode says that answers; raises NoAnswer if none does.
+
+        One that isn't WebHDFS, or isn't trusted, must not hide another one, which may be active.
+        """
+        found: list[NoAnswer] = []
         for turn in range(len(self._nodes)):
             place = (self._first + turn) % len(self._nodes)
             try:
-                found = _answer(path, action, self._nodes[place])
+                told = answer_of(self._nodes[place], action, once=once)
             except NoAnswer as error:
                 if once and error.may_have_happened:
                     raise
-                last = error
+                found.append(error)
                 continue
             except Refusal:
                 self._first = place
                 raise
             self._first = place
-            return found
-        raise last or NoAnswer("there is no NameNode to ask", may_have_happened=False)
-
-
-def _answer(path: str, action: Ask[T], node: NameNode) -> T:
-    """What this NameNode says; raises NoAnswer where it says nothing, or "come back later"."""
-    try:
-        return action(node)
-    except Refusal as refusal:
-        if not refusal.is_come_back:
-            raise
-        reason = f"{refusal.exception}: {refusal.words}{node.by}"
-        raise NoAnswer(reason, may_have_happened=False) from None
-    except (requests.JSONDecodeError, KeyError, TypeError) as error:
-        # A success in which the package looks in vain for what WebHDFS answers.
-        reason = f"the answer is not WebHDFS's: is the URL right?{node.by}"
-        raise StorageRefused(path, reason) from error
-    except NoTicket as error:
-        # The server has refused the request without a ticket, and got no other.
-        reason = f"Kerberos gives no ticket for the server: {error.reason}{node.by}"
-        if error.may_pass:
-            raise NoAnswer(reason, may_have_happened=False) from None
-        raise StorageLoginFailed(path, reason) from None
-    except requests.RequestException as error:
-        distrust = why_no_trust(error)
-        if distrust:
-            reason = f"{distrust}; its authority must be in {_authorities(node)}{node.by}"
-            raise StorageLoginFailed(path, reason) from None
-        reason = why_no_answer(error) + node.by
-        raise NoAnswer(reason, may_have_happened=was_sent(error)) from None
-
-
-def _authorities(node: NameNode) -> str:
-    """Where the session looks for who signs certificates."""
-    verify = node.session.verify
-    return str(verify) if isinstance(verify, str) else "the PEM file that extra verify names"
-
-
-class _Session(requests.Session):
-    """Raises `Refusal` for each answer that is no success."""
-
-    def __init__(self, by: str) -> None:
-        super().__init__()
-        self._by = by
-
-    def request(self, *args: Any, **options: Any) -> requests.Response:
-        response = super().request(*args, **options)
-        if response.status_code >= 400:
-            raise Refusal.of(response, self._by)
-        return response
-
-
-class _PathsAsTheyAre:
-    """Comes before a client of the package; see 4."""
-
-    def resolve(self, hdfs_path: str) -> str:
-        return hdfs_path
-
-
-class _InsecureClient(_PathsAsTheyAre, InsecureClient):
-    pass
-
-
-class _TokenClient(_PathsAsTheyAre, TokenClient):
-    pass
-
-
-class _KerberosClient(_PathsAsTheyAre, Client):
-    """Says no name: the session's tickets do. The package's own client needs another library."""
-
-
-def _client(
-    url: str, user: str | None, token: str | None, kerberos: bool, options: dict[str, Any]
-) -> Any:
-    if token:
-        return _TokenClient(url, token, **options)
-    if not kerberos:
-        return _InsecureClient(url, user=user, **options)
-    return _KerberosClient(url, **options)
-
-
-def _negotiation(principal: str | None, keytab: str | None, where: str) -> Any:
-    try:
-        from tallystick.storage.negotiation import Negotiation
-    except ImportError as error:
-        raise ConfigurationError("extra kerberos", True, _KERBEROS_PACKAGE, where=where) from error
-    return Negotiation(principal, keytab)
+            return told
+        raise NoAnswer.of(found)
 
 
 def _require_files(files: Mapping[str, object], where: str) -> None:

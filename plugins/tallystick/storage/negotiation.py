@@ -6,6 +6,7 @@ The only module that needs `requests-gssapi`, which stands on the system's Kerbe
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Final
 from uuid import uuid4
 
@@ -24,6 +25,8 @@ class Negotiation(HTTPSPNEGOAuth):
     """Answers a server's "Negotiate"; the cookie that it gets spares the next requests that.
 
     What a failure says is ours to tell: the library would log it and go on without a ticket.
+    Safe to use from threads. The server proves itself by its certificate alone: an answer to a
+    cookie, or of a DataNode, has no proof by Kerberos, so none can be asked for.
     """
 
     def __init__(self, principal: str | None, keytab: str | None) -> None:
@@ -32,14 +35,18 @@ class Negotiation(HTTPSPNEGOAuth):
         super().__init__()
         self._principal, self._keytab = principal, keytab
         self._cache = f"MEMORY:tallystick-{uuid4().hex}"
+        # The library keeps one exchange for each host: a second thread's would take its place
+        # before the first one has made its first step.
+        self._one_at_a_time = threading.Lock()
 
     def generate_request_header(
         self, response: requests.Response, host: str, is_preemptive: bool = False
     ) -> str:
         """The header's value; raises NoTicket."""
         try:
-            self.creds = self._credentials()
-            return str(super().generate_request_header(response, host, is_preemptive))
+            with self._one_at_a_time:
+                self.creds = self._credentials()
+                return str(super().generate_request_header(response, host, is_preemptive))
         except gssapi.exceptions.GSSError as error:
             raise self._no_ticket(error) from None
         except SPNEGOExchangeError as error:

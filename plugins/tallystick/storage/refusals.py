@@ -113,9 +113,19 @@ class Refusal(Exception):
         """True if the same request may be made again, whatever it is."""
         return self.exception in _COME_BACK
 
+    @property
+    def is_login(self) -> bool:
+        """True if nothing was looked at but who asks."""
+        return self.status in (401, 407)
+
+    @property
+    def may_have_happened(self) -> bool:
+        """True if nobody has said that nothing was done: a gateway may have lost the answer."""
+        return self.exception is None and (self.status >= 500 or self.status == 408)
+
     def error(self, path: str) -> StorageError:
         """The refusal as one of our errors."""
-        if self.status in (401, 407):
+        if self.is_login:
             wanted = ", and asks for Kerberos" if self.wants_kerberos else ""
             reason = f"HDFS does not accept this authentication{wanted}"
             return StorageLoginFailed(path, reason + self.by)
@@ -149,6 +159,18 @@ class NoTicket(Exception):
     def __init__(self, reason: str, *, may_pass: bool) -> None:
         super().__init__(reason)
         self.reason, self.may_pass = reason, may_pass
+
+
+class LeadsToClear(Exception):
+    """An answer over https leads to a server without it; it never leaves this package."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server)
+        self.reason = (
+            f"the connection says https, and the answer leads to {server}, where everybody may read"
+            " and change what travels; give DataNodes https (dfs.http.policy), and a gateway"
+            " its https address"
+        )
 
 
 def was_sent(error: requests.RequestException) -> bool:

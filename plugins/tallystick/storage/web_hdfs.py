@@ -19,7 +19,9 @@ from tallystick.errors import (
     TargetOccupied,
 )
 from tallystick.ports.file_store import StoredEntry
-from tallystick.storage.name_nodes import NameNode, NameNodes, NoAnswer
+from tallystick.storage.name_node import NameNode
+from tallystick.storage.name_nodes import NameNodes
+from tallystick.storage.no_answer import NoAnswer
 from tallystick.storage.paths import checked, parent_of
 from tallystick.storage.probe import prove_writable
 from tallystick.storage.refusals import Refusal
@@ -163,7 +165,10 @@ class WebHdfsFileStore(RowAnswers):
         return self._name_nodes.ask(path, lambda node: node.hdfs.delete(path, recursive=True))
 
     def delete_empty(self, directory: str) -> bool:
-        """Delete the directory; False if it holds something, or isn't there."""
+        """Delete the directory; False if it holds something, or isn't there at the last try.
+
+        A try whose answer is lost may have deleted it: the next one says False then.
+        """
         path = checked(directory)
         found = self.status(path)
         if found is not None and not found.is_directory:

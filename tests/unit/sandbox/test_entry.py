@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.entry import console, dispatch, environment, jars, layout, system
+from sandbox.entry import console, dispatch, environment, jar_list, jars, layout, system
 from sandbox.entry.console import SetupFailed
 
 ENTRY = layout.ROOT / "tallystick"
@@ -110,40 +110,81 @@ def test_only_a_java_17_is_taken(
     assert (system.java_home() == tmp_path) is fits
 
 
-def test_an_unfinished_download_leaves_no_jars(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def maven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A Maven to be written, whose service ``kafka`` has one jar, with the letter a in it."""
+    for module in (jars, jar_list):
+        monkeypatch.setattr(module, "POMS", tmp_path / "poms")
+    (tmp_path / "poms" / "kafka").mkdir(parents=True)
+    (tmp_path / "poms" / "kafka" / "pom.xml").write_text("<project/>")
+    list_jars(tmp_path, {"a.jar": "a"})
     monkeypatch.setattr(jars, "JARS", tmp_path / "jars")
     monkeypatch.setattr(jars, "FETCHED", tmp_path)
     monkeypatch.setattr(jars, "SETUP_LOG", tmp_path / "log")
     monkeypatch.setattr(jars, "ensure_java", lambda: tmp_path)
     monkeypatch.setattr(jars, "ensure_maven", lambda: str(tmp_path / "mvn"))
+    return tmp_path / "mvn"
 
-    into_staging = 'for last; do :; done; touch "${last#-DoutputDirectory=}/a.jar"'
-    program(tmp_path / "mvn", f"{into_staging}; echo could not resolve; exit 1")
+
+def list_jars(folder: Path, files: dict[str, str]) -> None:
+    sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    lines = [f"{sha256}  {name}\n" for name, sha256 in sums.items()]
+    (folder / "poms" / "kafka" / "jars.sha256").write_text("".join(lines))
+
+
+def bringing(files: dict[str, str]) -> str:
+    """What such a Maven does that brings these files."""
+    into = 'for last; do :; done; cd "${last#-DoutputDirectory=}"'
+    return "; ".join([into, *(f"printf {text} > {name}" for name, text in files.items())])
+
+
+def test_an_unfinished_download_leaves_no_jars(maven: Path) -> None:
+    program(maven, f"{bringing({'a.jar': 'a'})}; echo could not resolve; exit 1")
     with pytest.raises(SetupFailed, match="could not resolve"):
         jars.ensure_jars("kafka")
-    assert list((tmp_path / "jars").iterdir()) == []
+    assert list(jars.JARS.iterdir()) == []
 
-    program(tmp_path / "mvn", into_staging)
+    program(maven, bringing({"a.jar": "a"}))
     assert (jars.ensure_jars("kafka") / "a.jar").exists()
-    program(tmp_path / "mvn", "exit 1")
+    program(maven, "exit 1")
     jars.ensure_jars("kafka")  # complete: Maven is not asked again
 
 
-def test_jars_of_a_changed_pom_are_fetched_anew(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("brought", "told"),
+    [
+        ({"a.jar": "b", "c.jar": "c"}, ["a.jar has SHA-256 3e23e816"]),
+        ({"c.jar": "c"}, ["a.jar is missing"]),
+        ({"a.jar": "a", "c.jar": "c", "d.jar": "d"}, ["d.jar is not in the list"]),
+        ({"a.jar": "b", "d.jar": "d"}, ["a.jar has", "c.jar is missing", "d.jar is not in"]),
+    ],
+    ids=["altered", "missing", "one too many", "all of it"],
+)
+def test_jars_that_are_not_the_listed_ones_are_told_and_not_kept(
+    maven: Path, brought: dict[str, str], told: list[str]
 ) -> None:
-    monkeypatch.setattr(jars, "JARS", tmp_path)
-    pom = (layout.POMS / "kafka" / "pom.xml").read_bytes()
-    (tmp_path / "kafka").mkdir()
-    (tmp_path / "kafka" / jars.STAMP).write_text(hashlib.sha256(pom + b" ").hexdigest())
-    monkeypatch.setattr(jars, "FETCHED", tmp_path)
-    monkeypatch.setattr(jars, "SETUP_LOG", tmp_path / "log")
-    monkeypatch.setattr(jars, "ensure_java", lambda: tmp_path)
-    monkeypatch.setattr(jars, "ensure_maven", lambda: "/bin/false")
+    list_jars(maven.parent, {"a.jar": "a", "c.jar": "c"})
+    program(maven, bringing(brought))
+    with pytest.raises(SetupFailed, match=r"sandbox/poms/kafka/jars\.sha256") as refused:
+        jars.ensure_jars("kafka")
+    lines = str(refused.value).splitlines()
+    files = [line.strip() for line in lines if line.startswith("    ")]
+    assert len(files) == len(told)
+    assert all(file.startswith(each) for file, each in zip(files, told, strict=True))
+    assert lines[-1].startswith("Next: ")
+    assert list(jars.JARS.iterdir()) == []
+
+
+@pytest.mark.parametrize("changed", ["pom.xml", "jars.sha256"])
+def test_jars_of_a_changed_pom_or_list_are_fetched_anew(maven: Path, changed: str) -> None:
+    program(maven, bringing({"a.jar": "a"}))
+    jars.ensure_jars("kafka")
+    with (jars.POMS / "kafka" / changed).open("a") as file:
+        file.write("\n" if changed == "pom.xml" else f"{'0' * 64}  b.jar\n")
+    program(maven, "exit 1")
     with pytest.raises(SetupFailed, match="Maven could not fetch the jars of kafka"):
         jars.ensure_jars("kafka")
+    assert (jars.JARS / "kafka" / "a.jar").exists()
 
 
 @pytest.mark.parametrize(
@@ -164,6 +205,41 @@ def test_an_environment_is_changed_in_place_only_where_that_is_safe(
     if old is not None:
         (tmp_path / "stamp").write_text(old)
     assert environment._may_be_kept("python==3.11.7\npyspark==4.0.4\nrich==2") is kept
+
+
+def test_hashes_are_no_reason_to_renew_an_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(environment, "REQUIREMENTS", tmp_path / "requirements.txt")
+    plain = "rich==1\nuv==2 ; python_version < '4'\n"
+    hashed = plain.replace(
+        "\n", " \\\n    --hash=sha256:12 \\\n    --hash=sha256:3\n    # via -r a\n"
+    )
+    stamps = set()
+    for text in (plain, hashed):
+        (tmp_path / "requirements.txt").write_text(text)
+        stamps.add(environment._stamp())
+    assert len(stamps) == 1
+    assert stamps.pop().splitlines()[1:] == ["rich==1", "uv==2 ; python_version < '4'"]
+
+
+def test_uv_itself_is_fetched_by_its_pin_and_its_hashes() -> None:
+    first, *hashes = environment._pin_of_uv(layout.REQUIREMENTS.read_text()).splitlines()
+    assert first.startswith("uv==")
+    assert len(hashes) > 1
+    assert all(each.strip().startswith("--hash=sha256:") for each in hashes)
+
+
+def test_whoever_installs_asks_for_hashes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(environment, "VENV", tmp_path)
+    monkeypatch.setattr(environment, "run", lambda argv, **_: ran.append(argv) or True)
+    environment._install_by_uv("uv", {})
+    environment._install_by_uv(None, {})
+    environment._install_by_pip({})
+    installs = [argv for argv in ran if "install" in argv]
+    assert len(installs) == 4
+    assert all("--require-hashes" in argv for argv in installs)
 
 
 def test_pip_settings_reach_uv(monkeypatch: pytest.MonkeyPatch) -> None:

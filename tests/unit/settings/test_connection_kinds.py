@@ -97,6 +97,11 @@ def test_kerberos_by_ticket_cache_and_by_keytab() -> None:
     assert (found.kerberos, found.keytab) == (True, "/etc/etl.keytab")
 
 
+def test_an_empty_password_is_none() -> None:
+    text = json.dumps({**json.loads(webhdfs(kerberos=True)), "password": ""})
+    assert WebHdfsConnection.of(parse_connection("c", text)).kerberos
+
+
 def test_a_token_is_a_secret() -> None:
     found = WebHdfsConnection.of(parse_connection("c", webhdfs(token="s3cret")))
     assert found.token is not None
@@ -275,6 +280,14 @@ WRONG = [
      " accepted: nothing beside extra kerberos, which says who we are"),
     (WebHdfsConnection, "webhdfs://me@h/?fs=hdfs%3A%2F%2Fnn&kerberos=true",
      "login is '(not shown)'; accepted: nothing beside extra kerberos, which says who we are"),
+    (WebHdfsConnection, f"webhdfs://:hunter2@h/{FS}",
+     "password is '(not shown)'; accepted: nothing without a login"),
+    (WebHdfsConnection, f"webhdfs://:hunter2@h/{FS}&token=s3cret",
+     "password is '(not shown)';"
+     " accepted: nothing beside extra token, which says who we are"),
+    (WebHdfsConnection, f"webhdfs://:hunter2@h/{FS}&kerberos=true",
+     "password is '(not shown)';"
+     " accepted: nothing beside extra kerberos, which says who we are"),
     (SparkConnection, "spark://", f"host is missing; accepted: {MASTERS}"),
     (SparkConnection, '{"conn_type":"spark","host":"somewhere"}',
      f"host is 'somewhere'; accepted: {MASTERS}"),

@@ -253,3 +253,9 @@ def test_every_error_names_the_connection(answer: Answer) -> None:
 def test_a_file_system_that_is_no_uri_is_refused() -> None:
     with pytest.raises(ConfigurationError):
         WebHdfsFileStore(NameNodes(["http://nn:9870"]), "nn:8020")
+
+
+def test_an_empty_directory_whose_deletion_was_not_heard_of_is_not_there() -> None:
+    with scripted_server(STATUS, LOST, Answer.json({"boolean": False})) as server:
+        assert not store_at(server.url).delete_empty("/a")
+    assert server.asked == ["GETFILESTATUS", "DELETE", "DELETE"]

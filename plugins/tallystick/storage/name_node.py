@@ -1,0 +1,97 @@
+"""One NameNode: a client of the `hdfs` package, and what its public verbs leave open.
+
+1. The exclusive rename. `rename` nests into a directory that is there, and says that all went well.
+   It can't be told `renameoptions=NONE`: one NameNode transaction, which refuses such a target.
+2. Paths. Clients normalise them and expand '#LATEST' in them; ours are final.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from hdfs import Client, InsecureClient, TokenClient
+
+from tallystick.errors import ConfigurationError
+from tallystick.storage.session import Session
+
+_KERBEROS_PACKAGE: Final = (
+    "false, or true where pip install 'tallystick[kerberos]' was done"
+    " (it needs Kerberos' headers and a C compiler: apt-get install libkrb5-dev gcc python3-dev)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NameNode:
+    """One NameNode, asked with the credentials that its client has put into the session."""
+
+    hdfs: Any
+    """A client of the package, for its public verbs."""
+    session: Session
+    timeout: tuple[float, float]
+    proxy_user: str | None
+    by: str = ""
+    """What is put behind a reason: whose connection it was."""
+
+    def rename_exclusive(self, source: str, target: str) -> bool | None:
+        """None when the rename is done; else what a server says that has ignored the option."""
+        answer = self.session.put(
+            f"{self.hdfs.url.rstrip('/')}/webhdfs/v1{quote(source)}",
+            params={
+                "op": "RENAME",
+                "destination": target,
+                "renameoptions": "NONE",
+                "doas": self.proxy_user,
+            },
+            timeout=self.timeout,
+        )
+        return bool(answer.json()["boolean"]) if answer.content else None
+
+    def date(self) -> str:
+        """The header that says when it answers; empty if it doesn't."""
+        answer = self.session.get(
+            f"{self.hdfs.url.rstrip('/')}/webhdfs/v1/",
+            params={"op": "GETFILESTATUS", "doas": self.proxy_user},
+            timeout=self.timeout,
+        )
+        return str(answer.headers.get("Date", ""))
+
+
+class _PathsAsTheyAre:
+    """Comes before a client of the package; see 2."""
+
+    def resolve(self, hdfs_path: str) -> str:
+        return hdfs_path
+
+
+class _InsecureClient(_PathsAsTheyAre, InsecureClient):
+    pass
+
+
+class _TokenClient(_PathsAsTheyAre, TokenClient):
+    pass
+
+
+class _KerberosClient(_PathsAsTheyAre, Client):
+    """Says no name: the session's tickets do. The package's own client needs another library."""
+
+
+def client_of(
+    url: str, user: str | None, token: str | None, kerberos: bool, options: dict[str, Any]
+) -> Any:
+    """A client that puts into its session who asks; a token beats Kerberos, and both the user."""
+    if token:
+        return _TokenClient(url, token, **options)
+    if not kerberos:
+        return _InsecureClient(url, user=user, **options)
+    return _KerberosClient(url, **options)
+
+
+def negotiation_by(principal: str | None, keytab: str | None, where: str) -> Any:
+    """Kerberos for a session; raises ConfigurationError where its library isn't installed."""
+    try:
+        from tallystick.storage.negotiation import Negotiation
+    except ImportError as error:
+        raise ConfigurationError("extra kerberos", True, _KERBEROS_PACKAGE, where=where) from error
+    return Negotiation(principal, keytab)

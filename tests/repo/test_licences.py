@@ -1,0 +1,90 @@
+"""The page of licences names everything that is fetched, in the version that is, and knows each."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+from packaging.licenses import canonicalize_license_expression
+
+from sandbox.entry import system
+from sandbox.entry.jar_list import listed_jars
+from sandbox.entry.layout import POMS
+from sandbox.licences.looked_up import LOOKED_UP, OTHERS
+from sandbox.licences.names import _PLAIN, UNKNOWN
+from sandbox.licences.python_parts import pins
+from tests.support.repository import DOCS, ROOT, sections_of
+
+PAGE = DOCS / "licences.md"
+SECTIONS = sections_of(PAGE, level=2)
+PARTS = sorted(each.parent.name for each in POMS.glob("*/pom.xml"))
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+
+
+def rows_of(section: str) -> list[list[str]]:
+    """The cells of each row of a section's tables, without heads."""
+    lines = [line for line in SECTIONS[section].splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_each_pin_stands_there_with_its_version_and_nothing_is_left_over() -> None:
+    rows = [row for row in rows_of("Python packages") if len(row) == 4]
+    assert [tuple(row[:2]) for row in rows[1:]] == sorted(pins().items())
+
+
+def test_each_listed_jar_stands_there_with_what_needs_it_and_nothing_is_left_over() -> None:
+    needed: dict[str, list[str]] = {}
+    for part in PARTS:
+        for jar in listed_jars(part):
+            needed.setdefault(jar, []).append(part)
+    found = {row[0]: row[1].split(", ") for row in rows_of("Java parts")[1:]}
+    assert found == needed
+
+
+def test_no_licence_is_unknown_or_missing() -> None:
+    assert UNKNOWN not in PAGE.read_text()
+    assert all(row[2] for row in rows_of("Python packages")[1:])
+    assert all(row[2] for row in rows_of("Java parts")[1:])
+
+
+def test_each_look_up_is_of_a_version_that_is_fetched() -> None:
+    fetched = {f"{name} {pin}" for name, pin in pins().items()}
+    jars = {jar.removesuffix(".jar") for part in PARTS for jar in listed_jars(part)}
+    assert set(LOOKED_UP) <= fetched | jars
+
+
+def test_what_only_other_releases_of_airflow_bring_is_there() -> None:
+    files = (ROOT / "tests" / "installed").glob("airflow-*.txt")
+    other = {
+        f"{name} {pin}"
+        for file in files
+        for name, pin in re.findall(r"^([\w.-]+)==([^\s;]+)", file.read_text(), re.MULTILINE)
+        if name not in pins()
+    }
+    assert other == set(OTHERS)
+
+
+def test_each_package_of_the_distribution_is_there() -> None:
+    module = (ROOT / "sandbox" / "entry" / "system.py").read_text()
+    installed = {*system.KERBEROS_PACKAGES, system.JAVA_PACKAGE, "python3.11-venv"}
+    installed |= set(re.findall(r'\["([a-z][a-z0-9-]+)"\]', module))
+    for names in re.findall(r"--no-install-recommends ([a-z0-9 -]+)", DOCKERFILE):
+        installed |= set(names.split())
+    assert {"maven", "chromium", "postgresql", "pgbouncer", "procps", "curl"} < installed
+    assert {row[0] for row in rows_of("Packages of Debian and Ubuntu")[1:]} == installed
+
+
+def test_each_base_image_is_there() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"].values()
+    built = {each["image"] for each in services if "build" in each}
+    images = {each["image"] for each in services if "image" in each} - built
+    images |= set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
+    assert {row[0] for row in rows_of("Base images")[1:]} == {
+        each for each in images if not each.startswith("tallystick-")
+    }
+
+
+@pytest.mark.parametrize("name", _PLAIN)
+def test_plain_names_are_those_of_spdx(name: str) -> None:
+    assert canonicalize_license_expression(name) == name
