@@ -122,12 +122,13 @@ COMMENT ON TYPE public.verdict IS 'What is said of an interval, from harmless to
 
 CREATE FUNCTION public.are_slices(partitions int4multirange, first_offsets bigint[], span_blocks integer[], span_rests smallint[], hole_counts bigint[]) RETURNS boolean
     LANGUAGE sql IMMUTABLE
+    SET search_path TO 'public', 'pg_temp'
     AS $$
   SELECT count(*) > 0
      AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
                            AND s.span_block >= 0 AND s.span_rest >= 0
                            AND s.span_block * 32768::bigint + s.span_rest > s.hole_count, false))
-    FROM unnest(public.numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
+    FROM unnest(numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
          AS s(partition, first_offset, span_block, span_rest, hole_count)
 $$;
 
@@ -139,6 +140,7 @@ COMMENT ON FUNCTION public.are_slices(partitions int4multirange, first_offsets b
 
 CREATE FUNCTION public.guard_anchor() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NEW.generation_id <> OLD.generation_id OR NEW.record_offset <= OLD.record_offset THEN
@@ -152,6 +154,7 @@ END $$;
 
 CREATE FUNCTION public.guard_attempt() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF (NEW.attempt_id, NEW.batch_id, NEW.token, NEW.owner, NEW.started_at)
@@ -169,6 +172,7 @@ END $$;
 
 CREATE FUNCTION public.guard_batch() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
@@ -205,6 +209,7 @@ END $$;
 
 CREATE FUNCTION public.guard_batch_state() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF (OLD.state, NEW.state) NOT IN (
@@ -228,6 +233,7 @@ END $$;
 
 CREATE FUNCTION public.guard_claims_settled() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   standing bigint;
@@ -249,6 +255,7 @@ COMMENT ON FUNCTION public.guard_claims_settled() IS 'A batch that is over holds
 
 CREATE FUNCTION public.guard_commit_link() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   head commit_link%ROWTYPE;
@@ -272,6 +279,7 @@ END $$;
 
 CREATE FUNCTION public.guard_commit_linked() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM commit_link l WHERE l.batch_id = NEW.batch_id) THEN
@@ -289,6 +297,7 @@ COMMENT ON FUNCTION public.guard_commit_linked() IS 'No batch is committed besid
 
 CREATE FUNCTION public.guard_finding() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF (NEW.finding_id, NEW.feed, NEW.code, NEW.verdict, NEW.level, NEW.topic, NEW.generation,
@@ -315,6 +324,7 @@ END $$;
 
 CREATE FUNCTION public.guard_fingerprint() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM file f
@@ -330,6 +340,7 @@ END $$;
 
 CREATE FUNCTION public.guard_folding() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   gone record;
@@ -356,6 +367,7 @@ COMMENT ON FUNCTION public.guard_folding() IS 'A committed range may only be rem
 
 CREATE FUNCTION public.guard_folding_of_holes() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   gone record;
@@ -384,6 +396,7 @@ COMMENT ON FUNCTION public.guard_folding_of_holes() IS 'Holes may only be remove
 
 CREATE FUNCTION public.guard_frontier() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   passed record;
@@ -416,6 +429,7 @@ COMMENT ON FUNCTION public.guard_frontier() IS 'The frontier never passes an off
 
 CREATE FUNCTION public.guard_generation() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
@@ -457,6 +471,7 @@ END $$;
 
 CREATE FUNCTION public.guard_hole() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF (NEW.batch_id, NEW.generation_id, NEW.class, NEW.position, NEW.runs, NEW.hole_count)
@@ -474,6 +489,7 @@ END $$;
 
 CREATE FUNCTION public.guard_holes_of_range() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   on_record bigint;
@@ -496,6 +512,7 @@ COMMENT ON FUNCTION public.guard_holes_of_range() IS 'A range is committed with 
 
 CREATE FUNCTION public.guard_look() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   -- Rows that this very statement has thinned before are seen as they are now. NEW has no value yet
@@ -523,6 +540,7 @@ COMMENT ON FUNCTION public.guard_look() IS 'Of each log, each day keeps a look t
 
 CREATE FUNCTION public.guard_new_range() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   log generation%ROWTYPE;
@@ -574,6 +592,7 @@ COMMENT ON FUNCTION public.guard_new_range() IS 'A range begins as a claim or as
 
 CREATE FUNCTION public.guard_range_step() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   left_over int8multirange;
@@ -634,6 +653,7 @@ END $$;
 
 CREATE FUNCTION public.guard_retraction() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NOT coalesce((SELECT NEW.offsets <@ range_agg(r.offsets) FROM offset_range r
@@ -654,6 +674,7 @@ COMMENT ON FUNCTION public.guard_retraction() IS 'What is retracted is committed
 
 CREATE FUNCTION public.guard_second_life() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   earlier generation%ROWTYPE;
@@ -676,6 +697,7 @@ END $$;
 
 CREATE FUNCTION public.guard_thinned_reports() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   gone record;
@@ -703,6 +725,7 @@ COMMENT ON FUNCTION public.guard_thinned_reports() IS 'The last report of each d
 
 CREATE FUNCTION public.guard_verification() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NEW.hashes IS NOT NULL
@@ -725,6 +748,7 @@ COMMENT ON FUNCTION public.guard_verification() IS 'Hashes may be forgotten whil
 
 CREATE FUNCTION public.guard_waiver() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NEW.request_id IS NOT NULL AND NOT EXISTS (
@@ -742,6 +766,7 @@ END $$;
 
 CREATE FUNCTION public.guard_waiver_request() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF OLD.ending IS NOT NULL
@@ -765,6 +790,7 @@ END $$;
 
 CREATE FUNCTION public.numbers_in(ranges int4multirange) RETURNS integer[]
     LANGUAGE sql IMMUTABLE
+    SET search_path TO 'public', 'pg_temp'
     AS $$
   SELECT array_agg(number ORDER BY number)
     FROM unnest(ranges) AS r, generate_series(lower(r), upper(r) - 1) AS number
@@ -778,6 +804,7 @@ COMMENT ON FUNCTION public.numbers_in(ranges int4multirange) IS 'All numbers in 
 
 CREATE FUNCTION public.refuse_change() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   RAISE EXCEPTION '% refused: % is evidence and never changes', TG_OP, TG_TABLE_NAME
@@ -792,6 +819,7 @@ COMMENT ON FUNCTION public.refuse_change() IS 'Keeps append-only tables append-o
 
 CREATE FUNCTION public.refuse_delete() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   RAISE EXCEPTION '% refused: rows of % are never removed', TG_OP, TG_TABLE_NAME
@@ -866,6 +894,7 @@ COMMENT ON COLUMN public.generation.read_until IS 'End (excluded) of the furthes
 
 CREATE FUNCTION public.was_cut(log public.generation) RETURNS boolean
     LANGUAGE sql STABLE
+    SET search_path TO 'public', 'pg_temp'
     AS $$
   SELECT log.ending_code = 'A10'
       OR (log.ending_code IN ('A3', 'A4')

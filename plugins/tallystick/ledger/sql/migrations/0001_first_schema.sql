@@ -1,5 +1,7 @@
 -- The ledger: what was claimed, committed and lost, and the evidence for it.
 -- Ranges are half-open, [from, until). Whatever the schema can refuse, it refuses.
+-- Each function gets a fixed search_path when its migration ends (paths_lacking): names in it are this
+-- schema's, whatever temporary tables its caller has.
 
 CREATE EXTENSION IF NOT EXISTS btree_gist;
 
@@ -797,7 +799,7 @@ CREATE FUNCTION are_slices(
      AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
                            AND s.span_block >= 0 AND s.span_rest >= 0
                            AND s.span_block * 32768::bigint + s.span_rest > s.hole_count, false))
-    FROM unnest(public.numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
+    FROM unnest(numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
          AS s(partition, first_offset, span_block, span_rest, hole_count)
 $$;
 COMMENT ON FUNCTION are_slices(int4multirange, bigint[], integer[], smallint[], bigint[]) IS
