@@ -161,7 +161,8 @@ BEGIN
      IS DISTINCT FROM (OLD.attempt_id, OLD.batch_id, OLD.token, OLD.owner, OLD.started_at) THEN
     RAISE EXCEPTION 'attempt %: its identity never changes', OLD.attempt_id USING ERRCODE = 'TS002';
   END IF;
-  IF OLD.outcome = 'committed' AND NEW.outcome IS DISTINCT FROM 'committed' THEN
+  IF OLD.outcome = 'committed' AND (NEW.outcome, NEW.ended_at, NEW.application_id)
+     IS DISTINCT FROM (OLD.outcome, OLD.ended_at, OLD.application_id) THEN
     RAISE EXCEPTION 'attempt % has committed: its outcome never changes', OLD.attempt_id
       USING ERRCODE = 'TS002';
   END IF;
@@ -200,6 +201,10 @@ BEGIN
      (OLD.committed_by, OLD.commit_number, OLD.committed_at, OLD.verification_id, OLD.newest_token,
       OLD.record_count, OLD.hole_count, OLD.byte_count) THEN
     RAISE EXCEPTION 'batch % is committed: its commit never changes', OLD.batch_id
+      USING ERRCODE = 'TS002';
+  END IF;
+  IF OLD.state IN ('published', 'abandoned') AND NEW IS DISTINCT FROM OLD THEN
+    RAISE EXCEPTION 'batch % is %: it never changes', OLD.batch_id, OLD.state
       USING ERRCODE = 'TS002';
   END IF;
   RETURN NEW;
@@ -345,15 +350,22 @@ CREATE FUNCTION public.guard_folding() RETURNS trigger
 DECLARE
   gone record;
 BEGIN
-  -- Spelled as the predicate of the exclusion constraint, whose index then finds the holder at once.
-  SELECT * INTO gone FROM old_rows o
-   WHERE o.state <> 'committed'
-      OR NOT EXISTS (SELECT FROM offset_range r
-                      WHERE r.generation_id = o.generation_id AND r.state = 'committed'
-                        AND NOT r.replaces AND r.offsets @> o.offsets)
+  -- Spelled as the predicate of the exclusion constraint, whose index then finds the holder at once:
+  -- a join would compare all ranges of a log.
+  WITH held AS MATERIALIZED (
+    SELECT o.*, (SELECT r FROM offset_range r
+                  WHERE r.generation_id = o.generation_id AND r.state = 'committed'
+                    AND NOT r.replaces AND r.offsets @> o.offsets) AS holder
+      FROM old_rows o)
+  SELECT h.generation_id, range_merge(range_agg(h.offsets)) AS offsets INTO gone
+    FROM held h
+   GROUP BY h.generation_id, (h.holder).range_id
+  HAVING (h.holder).range_id IS NULL OR bool_or(h.state <> 'committed')
+      OR sum(h.record_count) <> min((h.holder).record_count)
+      OR sum(h.hole_count) <> min((h.holder).hole_count)
    LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten',
+    RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten, or counted anew',
       gone.offsets, gone.generation_id USING ERRCODE = 'TS001';
   END IF;
   RETURN NULL;
@@ -361,7 +373,8 @@ END $$;
 
 -- FUNCTION guard_folding(), COMMENT
 
-COMMENT ON FUNCTION public.guard_folding() IS 'A committed range may only be removed by the statement that enters one which holds all its offsets.';
+COMMENT ON FUNCTION public.guard_folding() IS 'Committed ranges may only be removed by the statement that enters one with all their offsets, and
+with the sums of their counts.';
 
 -- guard_folding_of_holes(), FUNCTION
 
@@ -464,6 +477,11 @@ BEGIN
     RAISE EXCEPTION 'generation %: no step from % to %', OLD.generation_id, OLD.state, NEW.state
       USING ERRCODE = 'TS002';
   END IF;
+  IF NEW.state = OLD.state AND (NEW.ended_at, NEW.ending_code, NEW.ending_reason)
+     IS DISTINCT FROM (OLD.ended_at, OLD.ending_code, OLD.ending_reason) THEN
+    RAISE EXCEPTION 'generation %: why it ended never changes', OLD.generation_id
+      USING ERRCODE = 'TS002';
+  END IF;
   RETURN NEW;
 END $$;
 
@@ -535,6 +553,48 @@ END $$;
 -- FUNCTION guard_look(), COMMENT
 
 COMMENT ON FUNCTION public.guard_look() IS 'Of each log, each day keeps a look that is whole.';
+
+-- guard_new_holes(), FUNCTION
+
+CREATE FUNCTION public.guard_new_holes() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+DECLARE
+  wrong record;
+BEGIN
+  SELECT * INTO wrong FROM new_rows n
+   WHERE lower_inf(n.runs) OR upper_inf(n.runs)
+      OR n.hole_count <> (SELECT sum(upper(run) - lower(run)) FROM unnest(n.runs) AS run)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'holes % of generation % are not %',
+      wrong.reach, wrong.generation_id, wrong.hole_count USING ERRCODE = 'TS002';
+  END IF;
+  -- What this very transaction commits is added up by its range, and where it retracts holes, by
+  -- these: when it ends.
+  WITH others AS MATERIALIZED (
+    SELECT DISTINCT n.generation_id FROM new_rows n
+     WHERE NOT EXISTS (SELECT FROM offset_range r
+                        WHERE r.batch_id = n.batch_id AND r.generation_id = n.generation_id
+                          AND r.state = 'committed' AND r.offsets @> n.reach
+                          AND r.xmin = pg_current_xact_id()::xid))
+  SELECT * INTO wrong FROM others o
+   WHERE CASE WHEN holes_add_up(o.generation_id) THEN false
+              ELSE o.generation_id NOT IN (SELECT h.generation_id FROM hole h
+                                            WHERE h.retracted_by IS NOT NULL
+                                              AND h.xmin = pg_current_xact_id()::xid) END
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'generation %: its committed ranges count other holes', wrong.generation_id
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_new_holes(), COMMENT
+
+COMMENT ON FUNCTION public.guard_new_holes() IS 'Holes count their runs, and come with the ranges that count them, or in place of the same ones.';
 
 -- guard_new_range(), FUNCTION
 
@@ -649,6 +709,29 @@ BEGIN
   RETURN NEW;
 END $$;
 
+-- guard_retracted_holes(), FUNCTION
+
+CREATE FUNCTION public.guard_retracted_holes() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM batch b
+                  WHERE b.batch_id = NEW.retracted_by AND b.committed_by IS NOT NULL) THEN
+    RAISE EXCEPTION 'holes % of generation %: batch % retracts them, and is not committed',
+      NEW.reach, NEW.generation_id, NEW.retracted_by USING ERRCODE = 'TS003';
+  END IF;
+  IF NOT holes_add_up(NEW.generation_id) THEN
+    RAISE EXCEPTION 'generation %: its committed ranges count other holes', NEW.generation_id
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_retracted_holes(), COMMENT
+
+COMMENT ON FUNCTION public.guard_retracted_holes() IS 'Holes go with the ranges that count them.';
+
 -- guard_retraction(), FUNCTION
 
 CREATE FUNCTION public.guard_retraction() RETURNS trigger
@@ -663,12 +746,28 @@ BEGIN
     RAISE EXCEPTION 'range % % of generation % is retracted, and nothing has taken its place',
       NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
   END IF;
+  -- The newest link of the feed is this transaction's own, and a repair's.
+  IF NOT EXISTS (
+       SELECT FROM generation g
+        CROSS JOIN LATERAL (SELECT l.batch_id, l.xmin AS made_by FROM commit_link l
+                             WHERE l.feed = g.feed ORDER BY l.position DESC LIMIT 1) newest
+         JOIN replaced_file r ON r.batch_id = newest.batch_id
+        WHERE g.generation_id = NEW.generation_id
+          AND newest.made_by = pg_current_xact_id()::xid) THEN
+    RAISE EXCEPTION 'range % % of generation % is retracted, and no repair commits',
+      NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+  END IF;
+  IF NOT holes_add_up(NEW.generation_id) THEN
+    RAISE EXCEPTION 'range % % of generation % is retracted, and what remains counts other holes'
+      ' than are on record', NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+  END IF;
   RETURN NULL;
 END $$;
 
 -- FUNCTION guard_retraction(), COMMENT
 
-COMMENT ON FUNCTION public.guard_retraction() IS 'What is retracted is committed or lost elsewhere at the end of the same transaction.';
+COMMENT ON FUNCTION public.guard_retraction() IS 'Only the commit of a repair retracts. What is retracted is committed or lost elsewhere at the end of
+the same transaction.';
 
 -- guard_second_life(), FUNCTION
 
@@ -785,6 +884,22 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
+
+-- holes_add_up(bigint), FUNCTION
+
+CREATE FUNCTION public.holes_add_up(log bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+  SELECT (SELECT coalesce(sum(h.hole_count), 0) FROM hole h
+           WHERE h.generation_id = log AND h.retracted_by IS NULL)
+       = (SELECT coalesce(sum(r.hole_count), 0) FROM offset_range r
+           WHERE r.generation_id = log AND r.state = 'committed')
+$$;
+
+-- FUNCTION holes_add_up(log bigint), COMMENT
+
+COMMENT ON FUNCTION public.holes_add_up(log bigint) IS 'If a log has as many holes on record as its committed ranges count.';
 
 -- numbers_in(int4multirange), FUNCTION
 
@@ -2159,6 +2274,10 @@ CREATE TRIGGER commit_link_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON pu
 
 CREATE TRIGGER commit_link_guard BEFORE INSERT ON public.commit_link FOR EACH ROW EXECUTE FUNCTION public.guard_commit_link();
 
+-- feed feed_append_only, TRIGGER
+
+CREATE TRIGGER feed_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.feed FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
 -- file file_append_only, TRIGGER
 
 CREATE TRIGGER file_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
@@ -2203,6 +2322,10 @@ CREATE TRIGGER generation_kept BEFORE DELETE OR TRUNCATE ON public.generation FO
 
 CREATE TRIGGER generation_second_life BEFORE INSERT ON public.generation FOR EACH ROW EXECUTE FUNCTION public.guard_second_life();
 
+-- hole hole_counted, TRIGGER
+
+CREATE TRIGGER hole_counted AFTER INSERT ON public.hole REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_new_holes();
+
 -- hole hole_folded, TRIGGER
 
 CREATE TRIGGER hole_folded AFTER DELETE ON public.hole REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_folding_of_holes();
@@ -2214,6 +2337,10 @@ CREATE TRIGGER hole_guard BEFORE UPDATE ON public.hole FOR EACH ROW EXECUTE FUNC
 -- hole hole_kept, TRIGGER
 
 CREATE TRIGGER hole_kept BEFORE TRUNCATE ON public.hole FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
+-- hole hole_retracted, TRIGGER
+
+CREATE CONSTRAINT TRIGGER hole_retracted AFTER UPDATE ON public.hole DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.guard_retracted_holes();
 
 -- offset_range offset_range_folded, TRIGGER
 
