@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
@@ -28,6 +28,8 @@ from tallystick.errors import (
     LedgerRightMissing,
     LedgerUnavailable,
 )
+from tallystick.ledger.connection import LedgerConnection as LedgerSession
+from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.settings.connections import connection_in
 from tallystick.settings.ledger_connection import LedgerConnection
@@ -174,6 +176,43 @@ def test_a_pooler_of_statements_is_refused_at_the_first_one(server: TlsPostgres)
         pooler.purge()
 
 
+@pytest.fixture
+def own_server(sandbox: Sandbox) -> Iterator[TlsPostgres]:
+    """A server that a test may kill."""
+    found = TlsPostgres(sandbox.home, "ledger-primary")
+    found.start()
+    yield found
+    found.kill()
+    found.purge()
+
+
+def write_while(ledger: LedgerSession, happens: Callable[[], None]) -> None:
+    """A transaction in the middle of which something happens."""
+    with ledger.writing() as transaction:
+        transaction.row("server_version")
+        happens()
+        transaction.row("server_version")
+
+
+def test_behind_a_pooler_a_server_that_is_away_is_waited_for(own_server: TlsPostgres) -> None:
+    """In the middle of a transaction, on a session that was open, and on a new one."""
+    pooler = Pooler(own_server, "transaction", sessions=1)
+    pooler.start()
+    connection = LedgerSession(ledger_address(pooler.dsn(RUNNER)))
+    try:
+        assert heads(pooler.dsn(RUNNER)) == []
+        with pytest.raises(LedgerUnavailable):
+            write_while(connection, own_server.kill)
+        with pytest.raises(LedgerUnavailable):
+            write_while(connection, lambda: None)
+        with pytest.raises(LedgerUnavailable):
+            heads(pooler.dsn(RUNNER))
+    finally:
+        connection.close()
+        pooler.stop()
+        pooler.purge()
+
+
 # A fail-over --------------------------------------------------------------------------------------
 
 
@@ -283,6 +322,20 @@ def test_nobody_takes_over_before_the_standby_is_promoted(pair: Pair) -> None:
         heads(pair.dsn)
     pair.take_over()
     assert heads(pair.dsn) == []
+
+
+def test_a_standby_behind_the_name_of_the_server_is_waited_for(pair: Pair) -> None:
+    """The name leads to the standby before it is promoted: it reads, and does not write yet."""
+    pair.start(synchronous=False)
+    LedgerStory(pair.dsn).open({0: (0, 10)})
+    pair.until(f"SELECT replay_lsn = pg_current_wal_lsn() FROM {SENDERS}")
+    with closing(PostgresLedger(pair.standby.dsn(DATABASE, role=RUNNER))) as ledger:
+        assert [each.feed for each in ledger.feed_heads(most_runs=1)] == [FEED]
+        with pytest.raises(LedgerUnavailable, match="during recovery"):
+            ledger.fold(FEED)
+        pair.primary.kill()
+        pair.take_over()
+        ledger.fold(FEED)
 
 
 def test_what_an_asynchronous_standby_lacks_is_noticed_and_entered(

@@ -91,6 +91,28 @@ def test_both_forms_of_a_connection_string_are_understood() -> None:
     assert by_url.without_secrets(f"x {SECRET} y") == "x *** y"
 
 
+@pytest.mark.parametrize("name", ["host", "hostaddr"])
+def test_of_several_hosts_the_one_that_may_be_written_to_is_taken(name: str) -> None:
+    several = ledger_address(f"{name}=10.0.0.1,10.0.0.2").parameters
+    assert several["target_session_attrs"] == "read-write"
+    assert "target_session_attrs" not in ledger_address(f"{name}=10.0.0.1").parameters
+
+
+@pytest.mark.parametrize(
+    "misread",
+    [
+        "postgresql://u:12?cret@db/led",
+        "postgresql://u:12?connect_timeout=3@db/led",
+        "postgresql://u:a@b?c@db/led",
+        "postgresql://u:a@b?application_name=c@db/led",
+        "postgresql://u:Se?cret@db/led",
+    ],
+)
+def test_a_misread_connection_string_is_refused_and_not_shown(misread: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"\(not shown\)"):
+        ledger_address(misread)
+
+
 def test_no_error_of_a_broken_connection_shows_the_password(
     ledger_server: LedgerServer, story: LedgerStory
 ) -> None:

@@ -191,6 +191,46 @@ def test_a_role_may_enter_where_nobody_else_may(
     assert grant(owner, STRANGE, purpose) == (), "it has all that it needs"
 
 
+FUNCTIONS = re.findall(
+    r"'FUNCTION',\s+'((\w+)\([^']*\))'", statements()["grants_lacking"].query.decode()
+)
+
+
+@pytest.fixture
+def hardened(ledger_server: LedgerServer) -> Iterator[str]:
+    """A ledger whose owner gives nobody the use of new functions and types."""
+    database = ledger_server.fresh(template="template0")
+    for kind in ("EXECUTE ON FUNCTIONS", "USAGE ON TYPES"):
+        ledger_server.execute(
+            database, f"ALTER DEFAULT PRIVILEGES FOR ROLE {OWNER_ROLE} REVOKE {kind} FROM PUBLIC"
+        )
+    ledger_server.migrate(database)
+    yield database
+    ledger_server.drop(database)
+
+
+def test_functions_are_granted_where_they_are_not_everybodys(
+    ledger_server: LedgerServer, hardened: str, tmp_path: Path
+) -> None:
+    """Types need no grant: what they would be refused for is only to make tables of them."""
+    live(ledger_server.dsn(hardened), tmp_path)
+    make_role(ledger_server, READER)
+    given = grant(ledger_server.dsn(hardened, role=OWNER_ROLE), READER, Purpose.READ)
+    look(ledger_server.dsn(hardened, role=READER))
+    assert "EXECUTE on function numbers_in(int4multirange)" in given
+    ledger_server.execute(hardened, f"DROP OWNED BY {READER}")
+    drop_role(ledger_server, READER)
+
+
+@pytest.mark.parametrize(("function", "name"), FUNCTIONS)
+def test_without_a_single_function_something_fails(
+    ledger_server: LedgerServer, hardened: str, tmp_path: Path, function: str, name: str
+) -> None:
+    revoke(ledger_server, hardened, f"EXECUTE ON FUNCTION {function}", RUNNER_ROLE)
+    with pytest.raises(LedgerRightMissing, match=f"permission denied for function {name}"):
+        live(ledger_server.dsn(hardened), tmp_path)
+
+
 def test_only_the_owner_grants(ledger_server: LedgerServer, closed: str) -> None:
     owner, role = ledger_server.dsn(closed, role=OWNER_ROLE), address(ledger_server, closed)
     grant(owner, STRANGE, Purpose.READ)

@@ -16,6 +16,8 @@ from tallystick.domain.planning.log_changes import Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, LedgerRefused
+from tallystick.ledger.statements import statement, statements
+from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, manifest_of, snapshot_of
 
 HOLES = {
@@ -231,19 +233,35 @@ def test_the_schema_refuses_a_retraction_by_hand(
     assert said in str(caught.value)
 
 
-def test_the_schema_refuses_a_range_with_holes_of_another_batch(story: LedgerStory) -> None:
-    """Somebody has written holes for offsets that are not landed yet."""
+def test_the_schema_refuses_a_range_with_holes_of_another_batch(
+    story: LedgerStory, ledger_server: LedgerServer, ledger_database: str
+) -> None:
+    """Somebody has written holes for offsets that are not landed yet, past the guards."""
     story.open({0: (0, 100)})
     first = story.committed((0, 0, 50))
     attempt = story.begin(story.planned((0, 50, 100)))
     story.verify(attempt)
-    with story.raw() as hand:
-        hand.execute(
+    with psycopg.connect(ledger_server.admin_dsn(ledger_database)) as admin:
+        admin.execute("SET session_replication_role = replica")
+        admin.execute(
             "INSERT INTO hole SELECT %s, generation_id, 'aborted', 0, '{[60,63)}', 3"
             " FROM generation",
             [first.batch_id],
         )
     with pytest.raises(LedgerRefused, match="committed with 0 holes, and 3 are on record there"):
+        story.ledger.commit(attempt)
+
+
+def test_the_schema_refuses_a_repair_that_leaves_other_counts(
+    story: LedgerStory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = landed(story)
+    attempt = story.begin(repair_of(story, files[1], 20, 50).batch_id)
+    story.verify(attempt, holes={0: holes_in(20, 50)})
+    usual = statement("keep_remainders")
+    forged = replace(usual, query=usual.query.replace(b"counted.holes", b"(counted.holes + 1)"))
+    monkeypatch.setitem(statements(), "keep_remainders", forged)
+    with pytest.raises(LedgerRefused, match=r"counts? other holes"):
         story.ledger.commit(attempt)
 
 

@@ -1,7 +1,7 @@
 """One connection to the ledger, and transactions on it. Decides no content.
 
-A session keeps nothing from one transaction to the next, so a pooler between us and the server may
-give each transaction another one.
+A session keeps nothing but TCP's keepalives from one transaction to the next, so a pooler between
+us and the server may give each transaction another one.
 
 Opened when first used, and again when it broke, but never in the middle of a transaction: what a
 broken transaction had done is undone by the server. One thread at a time has a transaction; others
@@ -202,7 +202,8 @@ class LedgerConnection:
         try:
             connection.execute(statement("commit").query)
         except psycopg.Error as error:
-            if connection.closed:
+            # A pooler says so by a protocol violation when it has lost the server.
+            if connection.closed or isinstance(error, psycopg.errors.ProtocolViolation):
                 raise lost_commit(reason_of(error)) from error
             raise translated(error, "commit", "", {}) from error
 

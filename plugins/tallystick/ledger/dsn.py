@@ -64,11 +64,14 @@ def ledger_address(dsn: str, patience: timedelta | None = None) -> LedgerAddress
     except psycopg.Error:
         raise _not_understood() from None  # its text quotes the string
     ports = found.get("port", "")
-    if "@" in found.get("host", "") or not re.fullmatch(r"[0-9,]*", ports):
+    # An @ behind the parameters' question mark: that stands in a password, and was to be %3F.
+    is_misread = "://" in dsn and "@" in dsn.partition("?")[2]
+    if is_misread or "@" in found.get("host", "") or not re.fullmatch(r"[0-9,]*", ports):
         raise _not_understood()
     hurry = {} if patience is None else _hurried(patience)
     # Of several hosts one is to be written to; libpq would take the first that answers.
-    several = {"target_session_attrs": "read-write"} if "," in found.get("host", "") else {}
+    hosts = found.get("host", "") + found.get("hostaddr", "")
+    several = {"target_session_attrs": "read-write"} if "," in hosts else {}
     return LedgerAddress(_DEFAULTS | several | found | hurry)
 
 

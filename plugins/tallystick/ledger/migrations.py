@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from tallystick.errors import LedgerRefused, LedgerRightMissing, SchemaOutOfDate
 from tallystick.ledger.connection import LedgerConnection, Transaction, schema_found
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.statements import Migration, migrations
 
-_EXTENSION_HELP = (
+log = logging.getLogger(__name__)
+
+_EXTENSION_HELP: Final = (
     "The ledger needs the extension btree_gist. Have an administrator run, in the ledger's"
     " database: CREATE EXTENSION btree_gist; (package postgresql-contrib), and migrate again."
 )
-
-
-_OWNER_HELP = "Only the ledger's owner migrates: connect as that role"
+_OWNER_HELP: Final = "Only the ledger's owner migrates: connect as that role"
 
 
 def status(dsn: str) -> tuple[int, int]:
@@ -30,7 +33,8 @@ def migrate(dsn: str) -> tuple[str, ...]:
     """Names of the migrations that were applied just now, in order; none when all is up to date.
 
     Two migrators wait for one another. Raises SchemaOutOfDate for a schema newer than this code,
-    LedgerRefused where a right is missing.
+    LedgerRefused where a right is missing. Everybody loses what nobody needs: the rights to create
+    in the schema, and temporary tables.
     """
     connection = _unchecked(dsn)
     try:
@@ -38,6 +42,7 @@ def migrate(dsn: str) -> tuple[str, ...]:
         while True:
             name = _migrated(connection)
             if name is None:
+                _take_from_everybody(connection)
                 return tuple(applied)
             applied.append(name)
     finally:
@@ -68,6 +73,9 @@ def _step(transaction: Transaction) -> str | None:
         transaction.change("make_schema_version")
     step = migrations()[found]
     _apply(transaction, step)
+    # No migration names the path in each of its functions, and none can forget it.
+    for each in transaction.rows("paths_lacking"):
+        transaction.script("paths_lacking", each.query.encode())
     transaction.change("record_migration", version=step.version, name=step.name)
     return step.name
 
@@ -80,3 +88,14 @@ def _apply(transaction: Transaction, step: Migration) -> None:
             _, reason = error.args
             raise LedgerRefused(step.name, f"{reason}. {_EXTENSION_HELP}") from error
         raise
+
+
+def _take_from_everybody(connection: LedgerConnection) -> None:
+    """Where another role owns the schema or the database, only say what its owner should run."""
+    with connection.writing() as transaction:
+        transaction.row("lock_migrations")
+        for each in transaction.rows("rights_of_everybody"):
+            if each.may_take:
+                transaction.script("rights_of_everybody", each.query.encode())
+            else:
+                log.warning("Everybody has %s; its owner should run: %s", each.given, each.query)

@@ -122,12 +122,13 @@ COMMENT ON TYPE public.verdict IS 'What is said of an interval, from harmless to
 
 CREATE FUNCTION public.are_slices(partitions int4multirange, first_offsets bigint[], span_blocks integer[], span_rests smallint[], hole_counts bigint[]) RETURNS boolean
     LANGUAGE sql IMMUTABLE
+    SET search_path TO 'public', 'pg_temp'
     AS $$
   SELECT count(*) > 0
      AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
                            AND s.span_block >= 0 AND s.span_rest >= 0
                            AND s.span_block * 32768::bigint + s.span_rest > s.hole_count, false))
-    FROM unnest(public.numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
+    FROM unnest(numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
          AS s(partition, first_offset, span_block, span_rest, hole_count)
 $$;
 
@@ -139,6 +140,7 @@ COMMENT ON FUNCTION public.are_slices(partitions int4multirange, first_offsets b
 
 CREATE FUNCTION public.guard_anchor() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NEW.generation_id <> OLD.generation_id OR NEW.record_offset <= OLD.record_offset THEN
@@ -152,13 +154,15 @@ END $$;
 
 CREATE FUNCTION public.guard_attempt() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF (NEW.attempt_id, NEW.batch_id, NEW.token, NEW.owner, NEW.started_at)
      IS DISTINCT FROM (OLD.attempt_id, OLD.batch_id, OLD.token, OLD.owner, OLD.started_at) THEN
     RAISE EXCEPTION 'attempt %: its identity never changes', OLD.attempt_id USING ERRCODE = 'TS002';
   END IF;
-  IF OLD.outcome = 'committed' AND NEW.outcome IS DISTINCT FROM 'committed' THEN
+  IF OLD.outcome = 'committed' AND (NEW.outcome, NEW.ended_at, NEW.application_id)
+     IS DISTINCT FROM (OLD.outcome, OLD.ended_at, OLD.application_id) THEN
     RAISE EXCEPTION 'attempt % has committed: its outcome never changes', OLD.attempt_id
       USING ERRCODE = 'TS002';
   END IF;
@@ -169,6 +173,7 @@ END $$;
 
 CREATE FUNCTION public.guard_batch() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
@@ -198,6 +203,10 @@ BEGIN
     RAISE EXCEPTION 'batch % is committed: its commit never changes', OLD.batch_id
       USING ERRCODE = 'TS002';
   END IF;
+  IF OLD.state IN ('published', 'abandoned') AND NEW IS DISTINCT FROM OLD THEN
+    RAISE EXCEPTION 'batch % is %: it never changes', OLD.batch_id, OLD.state
+      USING ERRCODE = 'TS002';
+  END IF;
   RETURN NEW;
 END $$;
 
@@ -205,6 +214,7 @@ END $$;
 
 CREATE FUNCTION public.guard_batch_state() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF (OLD.state, NEW.state) NOT IN (
@@ -228,6 +238,7 @@ END $$;
 
 CREATE FUNCTION public.guard_claims_settled() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   standing bigint;
@@ -249,6 +260,7 @@ COMMENT ON FUNCTION public.guard_claims_settled() IS 'A batch that is over holds
 
 CREATE FUNCTION public.guard_commit_link() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   head commit_link%ROWTYPE;
@@ -272,6 +284,7 @@ END $$;
 
 CREATE FUNCTION public.guard_commit_linked() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM commit_link l WHERE l.batch_id = NEW.batch_id) THEN
@@ -289,6 +302,7 @@ COMMENT ON FUNCTION public.guard_commit_linked() IS 'No batch is committed besid
 
 CREATE FUNCTION public.guard_finding() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF (NEW.finding_id, NEW.feed, NEW.code, NEW.verdict, NEW.level, NEW.topic, NEW.generation,
@@ -315,6 +329,7 @@ END $$;
 
 CREATE FUNCTION public.guard_fingerprint() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM file f
@@ -330,19 +345,27 @@ END $$;
 
 CREATE FUNCTION public.guard_folding() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   gone record;
 BEGIN
-  -- Spelled as the predicate of the exclusion constraint, whose index then finds the holder at once.
-  SELECT * INTO gone FROM old_rows o
-   WHERE o.state <> 'committed'
-      OR NOT EXISTS (SELECT FROM offset_range r
-                      WHERE r.generation_id = o.generation_id AND r.state = 'committed'
-                        AND NOT r.replaces AND r.offsets @> o.offsets)
+  -- Spelled as the predicate of the exclusion constraint, whose index then finds the holder at once:
+  -- a join would compare all ranges of a log.
+  WITH held AS MATERIALIZED (
+    SELECT o.*, (SELECT r FROM offset_range r
+                  WHERE r.generation_id = o.generation_id AND r.state = 'committed'
+                    AND NOT r.replaces AND r.offsets @> o.offsets) AS holder
+      FROM old_rows o)
+  SELECT h.generation_id, range_merge(range_agg(h.offsets)) AS offsets INTO gone
+    FROM held h
+   GROUP BY h.generation_id, (h.holder).range_id
+  HAVING (h.holder).range_id IS NULL OR bool_or(h.state <> 'committed')
+      OR sum(h.record_count) <> min((h.holder).record_count)
+      OR sum(h.hole_count) <> min((h.holder).hole_count)
    LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten',
+    RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten, or counted anew',
       gone.offsets, gone.generation_id USING ERRCODE = 'TS001';
   END IF;
   RETURN NULL;
@@ -350,12 +373,14 @@ END $$;
 
 -- FUNCTION guard_folding(), COMMENT
 
-COMMENT ON FUNCTION public.guard_folding() IS 'A committed range may only be removed by the statement that enters one which holds all its offsets.';
+COMMENT ON FUNCTION public.guard_folding() IS 'Committed ranges may only be removed by the statement that enters one with all their offsets, and
+with the sums of their counts.';
 
 -- guard_folding_of_holes(), FUNCTION
 
 CREATE FUNCTION public.guard_folding_of_holes() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   gone record;
@@ -384,6 +409,7 @@ COMMENT ON FUNCTION public.guard_folding_of_holes() IS 'Holes may only be remove
 
 CREATE FUNCTION public.guard_frontier() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   passed record;
@@ -416,6 +442,7 @@ COMMENT ON FUNCTION public.guard_frontier() IS 'The frontier never passes an off
 
 CREATE FUNCTION public.guard_generation() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
@@ -450,6 +477,11 @@ BEGIN
     RAISE EXCEPTION 'generation %: no step from % to %', OLD.generation_id, OLD.state, NEW.state
       USING ERRCODE = 'TS002';
   END IF;
+  IF NEW.state = OLD.state AND (NEW.ended_at, NEW.ending_code, NEW.ending_reason)
+     IS DISTINCT FROM (OLD.ended_at, OLD.ending_code, OLD.ending_reason) THEN
+    RAISE EXCEPTION 'generation %: why it ended never changes', OLD.generation_id
+      USING ERRCODE = 'TS002';
+  END IF;
   RETURN NEW;
 END $$;
 
@@ -457,6 +489,7 @@ END $$;
 
 CREATE FUNCTION public.guard_hole() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF (NEW.batch_id, NEW.generation_id, NEW.class, NEW.position, NEW.runs, NEW.hole_count)
@@ -474,6 +507,7 @@ END $$;
 
 CREATE FUNCTION public.guard_holes_of_range() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   on_record bigint;
@@ -496,6 +530,7 @@ COMMENT ON FUNCTION public.guard_holes_of_range() IS 'A range is committed with 
 
 CREATE FUNCTION public.guard_look() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   -- Rows that this very statement has thinned before are seen as they are now. NEW has no value yet
@@ -519,10 +554,53 @@ END $$;
 
 COMMENT ON FUNCTION public.guard_look() IS 'Of each log, each day keeps a look that is whole.';
 
+-- guard_new_holes(), FUNCTION
+
+CREATE FUNCTION public.guard_new_holes() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+DECLARE
+  wrong record;
+BEGIN
+  SELECT * INTO wrong FROM new_rows n
+   WHERE lower_inf(n.runs) OR upper_inf(n.runs)
+      OR n.hole_count <> (SELECT sum(upper(run) - lower(run)) FROM unnest(n.runs) AS run)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'holes % of generation % are not %',
+      wrong.reach, wrong.generation_id, wrong.hole_count USING ERRCODE = 'TS002';
+  END IF;
+  -- What this very transaction commits is added up by its range, and where it retracts holes, by
+  -- these: when it ends.
+  WITH others AS MATERIALIZED (
+    SELECT DISTINCT n.generation_id FROM new_rows n
+     WHERE NOT EXISTS (SELECT FROM offset_range r
+                        WHERE r.batch_id = n.batch_id AND r.generation_id = n.generation_id
+                          AND r.state = 'committed' AND r.offsets @> n.reach
+                          AND r.xmin = pg_current_xact_id()::xid))
+  SELECT * INTO wrong FROM others o
+   WHERE CASE WHEN holes_add_up(o.generation_id) THEN false
+              ELSE o.generation_id NOT IN (SELECT h.generation_id FROM hole h
+                                            WHERE h.retracted_by IS NOT NULL
+                                              AND h.xmin = pg_current_xact_id()::xid) END
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'generation %: its committed ranges count other holes', wrong.generation_id
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_new_holes(), COMMENT
+
+COMMENT ON FUNCTION public.guard_new_holes() IS 'Holes count their runs, and come with the ranges that count them, or in place of the same ones.';
+
 -- guard_new_range(), FUNCTION
 
 CREATE FUNCTION public.guard_new_range() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   log generation%ROWTYPE;
@@ -574,6 +652,7 @@ COMMENT ON FUNCTION public.guard_new_range() IS 'A range begins as a claim or as
 
 CREATE FUNCTION public.guard_range_step() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   left_over int8multirange;
@@ -630,10 +709,34 @@ BEGIN
   RETURN NEW;
 END $$;
 
+-- guard_retracted_holes(), FUNCTION
+
+CREATE FUNCTION public.guard_retracted_holes() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM batch b
+                  WHERE b.batch_id = NEW.retracted_by AND b.committed_by IS NOT NULL) THEN
+    RAISE EXCEPTION 'holes % of generation %: batch % retracts them, and is not committed',
+      NEW.reach, NEW.generation_id, NEW.retracted_by USING ERRCODE = 'TS003';
+  END IF;
+  IF NOT holes_add_up(NEW.generation_id) THEN
+    RAISE EXCEPTION 'generation %: its committed ranges count other holes', NEW.generation_id
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_retracted_holes(), COMMENT
+
+COMMENT ON FUNCTION public.guard_retracted_holes() IS 'Holes go with the ranges that count them.';
+
 -- guard_retraction(), FUNCTION
 
 CREATE FUNCTION public.guard_retraction() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NOT coalesce((SELECT NEW.offsets <@ range_agg(r.offsets) FROM offset_range r
@@ -643,17 +746,34 @@ BEGIN
     RAISE EXCEPTION 'range % % of generation % is retracted, and nothing has taken its place',
       NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
   END IF;
+  -- The newest link of the feed is this transaction's own, and a repair's.
+  IF NOT EXISTS (
+       SELECT FROM generation g
+        CROSS JOIN LATERAL (SELECT l.batch_id, l.xmin AS made_by FROM commit_link l
+                             WHERE l.feed = g.feed ORDER BY l.position DESC LIMIT 1) newest
+         JOIN replaced_file r ON r.batch_id = newest.batch_id
+        WHERE g.generation_id = NEW.generation_id
+          AND newest.made_by = pg_current_xact_id()::xid) THEN
+    RAISE EXCEPTION 'range % % of generation % is retracted, and no repair commits',
+      NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+  END IF;
+  IF NOT holes_add_up(NEW.generation_id) THEN
+    RAISE EXCEPTION 'range % % of generation % is retracted, and what remains counts other holes'
+      ' than are on record', NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+  END IF;
   RETURN NULL;
 END $$;
 
 -- FUNCTION guard_retraction(), COMMENT
 
-COMMENT ON FUNCTION public.guard_retraction() IS 'What is retracted is committed or lost elsewhere at the end of the same transaction.';
+COMMENT ON FUNCTION public.guard_retraction() IS 'Only the commit of a repair retracts. What is retracted is committed or lost elsewhere at the end of
+the same transaction.';
 
 -- guard_second_life(), FUNCTION
 
 CREATE FUNCTION public.guard_second_life() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   earlier generation%ROWTYPE;
@@ -676,6 +796,7 @@ END $$;
 
 CREATE FUNCTION public.guard_thinned_reports() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
   gone record;
@@ -703,6 +824,7 @@ COMMENT ON FUNCTION public.guard_thinned_reports() IS 'The last report of each d
 
 CREATE FUNCTION public.guard_verification() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NEW.hashes IS NOT NULL
@@ -725,6 +847,7 @@ COMMENT ON FUNCTION public.guard_verification() IS 'Hashes may be forgotten whil
 
 CREATE FUNCTION public.guard_waiver() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF NEW.request_id IS NOT NULL AND NOT EXISTS (
@@ -742,6 +865,7 @@ END $$;
 
 CREATE FUNCTION public.guard_waiver_request() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   IF OLD.ending IS NOT NULL
@@ -761,10 +885,27 @@ BEGIN
   RETURN NEW;
 END $$;
 
+-- holes_add_up(bigint), FUNCTION
+
+CREATE FUNCTION public.holes_add_up(log bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+  SELECT (SELECT coalesce(sum(h.hole_count), 0) FROM hole h
+           WHERE h.generation_id = log AND h.retracted_by IS NULL)
+       = (SELECT coalesce(sum(r.hole_count), 0) FROM offset_range r
+           WHERE r.generation_id = log AND r.state = 'committed')
+$$;
+
+-- FUNCTION holes_add_up(log bigint), COMMENT
+
+COMMENT ON FUNCTION public.holes_add_up(log bigint) IS 'If a log has as many holes on record as its committed ranges count.';
+
 -- numbers_in(int4multirange), FUNCTION
 
 CREATE FUNCTION public.numbers_in(ranges int4multirange) RETURNS integer[]
     LANGUAGE sql IMMUTABLE
+    SET search_path TO 'public', 'pg_temp'
     AS $$
   SELECT array_agg(number ORDER BY number)
     FROM unnest(ranges) AS r, generate_series(lower(r), upper(r) - 1) AS number
@@ -778,6 +919,7 @@ COMMENT ON FUNCTION public.numbers_in(ranges int4multirange) IS 'All numbers in 
 
 CREATE FUNCTION public.refuse_change() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   RAISE EXCEPTION '% refused: % is evidence and never changes', TG_OP, TG_TABLE_NAME
@@ -792,6 +934,7 @@ COMMENT ON FUNCTION public.refuse_change() IS 'Keeps append-only tables append-o
 
 CREATE FUNCTION public.refuse_delete() RETURNS trigger
     LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
   RAISE EXCEPTION '% refused: rows of % are never removed', TG_OP, TG_TABLE_NAME
@@ -866,6 +1009,7 @@ COMMENT ON COLUMN public.generation.read_until IS 'End (excluded) of the furthes
 
 CREATE FUNCTION public.was_cut(log public.generation) RETURNS boolean
     LANGUAGE sql STABLE
+    SET search_path TO 'public', 'pg_temp'
     AS $$
   SELECT log.ending_code = 'A10'
       OR (log.ending_code IN ('A3', 'A4')
@@ -2130,6 +2274,10 @@ CREATE TRIGGER commit_link_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON pu
 
 CREATE TRIGGER commit_link_guard BEFORE INSERT ON public.commit_link FOR EACH ROW EXECUTE FUNCTION public.guard_commit_link();
 
+-- feed feed_append_only, TRIGGER
+
+CREATE TRIGGER feed_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.feed FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
 -- file file_append_only, TRIGGER
 
 CREATE TRIGGER file_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
@@ -2174,6 +2322,10 @@ CREATE TRIGGER generation_kept BEFORE DELETE OR TRUNCATE ON public.generation FO
 
 CREATE TRIGGER generation_second_life BEFORE INSERT ON public.generation FOR EACH ROW EXECUTE FUNCTION public.guard_second_life();
 
+-- hole hole_counted, TRIGGER
+
+CREATE TRIGGER hole_counted AFTER INSERT ON public.hole REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_new_holes();
+
 -- hole hole_folded, TRIGGER
 
 CREATE TRIGGER hole_folded AFTER DELETE ON public.hole REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_folding_of_holes();
@@ -2185,6 +2337,10 @@ CREATE TRIGGER hole_guard BEFORE UPDATE ON public.hole FOR EACH ROW EXECUTE FUNC
 -- hole hole_kept, TRIGGER
 
 CREATE TRIGGER hole_kept BEFORE TRUNCATE ON public.hole FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
+
+-- hole hole_retracted, TRIGGER
+
+CREATE CONSTRAINT TRIGGER hole_retracted AFTER UPDATE ON public.hole DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.guard_retracted_holes();
 
 -- offset_range offset_range_folded, TRIGGER
 

@@ -23,7 +23,9 @@ _PASSING: Final = (
     psycopg.OperationalError,  # connection lost, shut down, deadlock, time-outs, out of resources
     psycopg.InterfaceError,
     errors.ReadOnlySqlTransaction,  # a standby, after or before its promotion
+    errors.ProtocolViolation,  # a pooler whose server is away, or that has none to give just now
 )
+_STATEMENT_POOLING: Final = "statement pooling"
 # What no try mends: certificates, keys, passwords, names and the server's rules of access. The
 # client library gives no code for them. A peer that goes away in the middle is no such thing.
 _LASTING: Final = re.compile(
@@ -33,6 +35,8 @@ _LASTING: Final = re.compile(
     r"|permission denied for database"
     r"|(role|database) \".*\" does not exist|no such (database|user)"
 )
+# Names of hosts, files, roles and databases, which may hold any of these words.
+_NAMES: Final = re.compile(r"\"[^\"]*\"|^'[^']*'(, (port|hostaddr): '[^']*')*: ")
 # psycopg tells of several hosts in one text, each behind this.
 _EACH_HOST: Final = "\n- host: "
 _CONFLICT: Final = re.compile(
@@ -53,9 +57,11 @@ def translated(
     """
     if isinstance(error, errors.ExclusionViolation):
         return ClaimConflict(feed, _overlap(error, partitions))
-    if isinstance(error, errors.ProtocolViolation):
+    if isinstance(error, errors.ProtocolViolation) and _STATEMENT_POOLING in str(error):
         return LedgerRefused(statement, f"{reason_of(error)}. {_POOLER_HELP}")
-    if isinstance(error, _PASSING):
+    # How a standby refuses to begin what may write.
+    is_standby = statement == "begin_write" and isinstance(error, errors.FeatureNotSupported)
+    if is_standby or isinstance(error, _PASSING):
         return LedgerUnavailable(reason_of(error))
     if isinstance(error, errors.InsufficientPrivilege):
         return LedgerRightMissing(statement, reason_of(error))
@@ -69,7 +75,7 @@ def not_connected(said: str) -> LedgerError:
     """
     _, *each_host = said.split(_EACH_HOST)
     facts = [facts_in(each) for each in each_host or [said]]
-    is_lasting = all(_LASTING.search(each) for each in facts)
+    is_lasting = all(_LASTING.search(_NAMES.sub('""', each)) for each in facts)
     kind = LedgerAccessRefused if is_lasting else LedgerUnavailable
     return kind("; ".join(each.rstrip(".") for each in facts))
 

@@ -11,8 +11,10 @@ from tallystick.settings.connections import DSN_KEY, HIDDEN, Connection
 from tallystick.settings.extras import hosts_of, require_type, text_of, with_known_extras
 
 _DSN_URL: Final = re.compile(
-    r"postgres(ql)?://((?P<login>[^:@/?]*)(:[^@/?]*)?(?P<at>@))?(?P<place>[^?@]*)(\?.*)?"
+    r"postgres(ql)?://((?P<login>[^:@/?]*)(:[^@/?]*)?(?P<at>@))?(?P<place>[^?@]*)(\?[^@]*)?"
 )
+# A part of a password that was taken for a port.
+_NO_PORT: Final = re.compile(r":(?!\d*(,|/|$))")
 # Connection parameters of libpq that an extra may carry. Others are refused: a mistyped sslmode
 # would switch encryption off without a word.
 _LIBPQ: Final = (
@@ -60,7 +62,7 @@ class LedgerConnection:
     @classmethod
     def _of_dsn(cls, connection: Connection, dsn: str) -> LedgerConnection:
         match = _DSN_URL.fullmatch(dsn)
-        if match:
+        if match and not _NO_PORT.search(re.sub(r"\[[^]]*]", "", match["place"].partition("/")[0])):
             return cls(
                 dsn, f"postgresql://{match['login'] or ''}{match['at'] or ''}{match['place']}"
             )

@@ -38,6 +38,24 @@ PASSING = [
 ]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        'connection to server at "certificates-db.example.com" (10.0.0.1), port 5432 failed:'
+        " Connection refused",
+        'could not translate host name "pg.certificate.svc" to address: Temporary failure in name'
+        " resolution",
+        'connection to server on socket "/run/sslmode/.s.PGSQL.5432" failed: No such file',
+        'FATAL:  role "certificate" is not ready',
+    ],
+)
+def test_words_in_a_name_are_no_reason(said: str) -> None:
+    assert type(not_connected(said)) is LedgerUnavailable
+    assert type(not_connected(f"{said}\nAll:\n- host: 'certificate', port: '1': {said}")) is (
+        LedgerUnavailable
+    )
+
+
 @pytest.mark.parametrize("said", LASTING)
 def test_what_no_try_mends_is_a_refusal(said: str) -> None:
     error = not_connected(AT + said)

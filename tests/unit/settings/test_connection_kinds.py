@@ -200,6 +200,24 @@ def test_a_dsn_is_used_as_it_is_and_shown_without_its_password(dsn: str, shown: 
     assert "hunter2" not in repr(found)
 
 
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://u:Se?cret@db/led",
+        "postgresql://u:12?cret@db:5432/led",
+        "postgresql://u:Se/cr?et@db/led",
+        "postgresql://u:a@Se?cret@db/led",
+        "postgresql://u:Se/cret@db/led",
+        "postgresql://Se:cret",
+    ],
+)
+def test_a_password_that_is_not_quoted_is_not_shown_in_part(dsn: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        LedgerConnection.of(connection_in({"LEDGER_DSN": dsn}, "ledger_default"))
+    assert "(not shown)" in str(caught.value)
+    assert "Se" not in str(caught.value)
+
+
 def test_what_the_sandbox_prints_is_enough() -> None:
     environ = {
         "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9092",

@@ -35,19 +35,26 @@ WITH rights (kind, name, to_run) AS (VALUES
        ('TABLE',    'waiver_request',     '{SELECT,INSERT,UPDATE}'),
        ('SEQUENCE', 'commit_number',      '{USAGE}'),
        ('SEQUENCE', 'look_number',        '{USAGE}'),
-       ('SCHEMA',   current_schema(),     '{USAGE}'),
-       ('DATABASE', current_database(),   '{CONNECT}')),
+       ('FUNCTION', 'are_slices(int4multirange, bigint[], integer[], smallint[], bigint[])', '{EXECUTE}'),
+       ('FUNCTION', 'holes_add_up(bigint)', '{EXECUTE}'),
+       ('FUNCTION', 'numbers_in(int4multirange)', '{EXECUTE}'),
+       ('FUNCTION', 'was_cut(generation)', '{EXECUTE}'),
+       ('SCHEMA',   current_schema()::text, '{USAGE}'),
+       ('DATABASE', current_database()::text, '{CONNECT}')),
      wanted AS (
-       SELECT r.kind, r.name, p.privilege, quote_ident(r.name) AS quoted
+       SELECT r.kind, r.name, p.privilege,
+              CASE r.kind WHEN 'FUNCTION' THEN r.name ELSE quote_ident(r.name) END AS quoted
          FROM rights r, unnest(r.to_run) AS p(privilege)
         WHERE :to_run::boolean OR p.privilege IN ('SELECT', 'CONNECT')
-           OR (r.kind = 'SCHEMA' AND p.privilege = 'USAGE'))
+           OR (r.kind = 'SCHEMA' AND p.privilege = 'USAGE')
+           OR r.name LIKE 'numbers_in(%')  -- by the view of slices
 SELECT w.privilege || ' on ' || lower(w.kind) || ' ' || w.name AS given,
        format('GRANT %s ON %s %s TO %I', w.privilege, w.kind, w.quoted, :role::text) AS query
   FROM wanted w
  WHERE NOT CASE w.kind
              WHEN 'TABLE' THEN has_table_privilege(:role, w.quoted, w.privilege)
              WHEN 'SEQUENCE' THEN has_sequence_privilege(:role, w.quoted, w.privilege)
+             WHEN 'FUNCTION' THEN has_function_privilege(:role, w.quoted, w.privilege)
              WHEN 'SCHEMA' THEN has_schema_privilege(:role, w.name, w.privilege)
              ELSE has_database_privilege(:role, w.name, w.privilege)
            END

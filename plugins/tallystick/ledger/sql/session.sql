@@ -1,6 +1,7 @@
 -- name: keep_alive
--- Ask the client's machine now and then if it is there: a dead one holds nothing for hours. All
--- else is set for one transaction at a time, for a pooler may give the next one another session.
+-- Ask the client's machine now and then if it is there: a dead one holds nothing for hours. That
+-- may outlive us in a pooler's session, where it harms nobody. All else is set for one transaction at a
+-- time, for a pooler may give the next one another session.
 SELECT set_config('tcp_keepalives_idle', '30', false) AS keepalives_idle,
        set_config('tcp_keepalives_interval', '10', false) AS keepalives_interval,
        set_config('tcp_keepalives_count', '3', false) AS keepalives_count;

@@ -1,5 +1,7 @@
 -- The ledger: what was claimed, committed and lost, and the evidence for it.
 -- Ranges are half-open, [from, until). Whatever the schema can refuse, it refuses.
+-- Each function gets a fixed search_path when its migration ends (paths_lacking): names in it are this
+-- schema's, whatever temporary tables its caller has.
 
 CREATE EXTENSION IF NOT EXISTS btree_gist;
 
@@ -76,6 +78,8 @@ CREATE TABLE feed (
   first_planned_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE feed IS 'One row per feed that was ever planned; its row lock is the planning lock.';
+CREATE TRIGGER feed_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON feed
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE generation (
   generation_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -151,6 +155,11 @@ BEGIN
   IF NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN
      (('open', 'stopped'), ('open', 'closed'), ('stopped', 'closed')) THEN
     RAISE EXCEPTION 'generation %: no step from % to %', OLD.generation_id, OLD.state, NEW.state
+      USING ERRCODE = 'TS002';
+  END IF;
+  IF NEW.state = OLD.state AND (NEW.ended_at, NEW.ending_code, NEW.ending_reason)
+     IS DISTINCT FROM (OLD.ended_at, OLD.ending_code, OLD.ending_reason) THEN
+    RAISE EXCEPTION 'generation %: why it ended never changes', OLD.generation_id
       USING ERRCODE = 'TS002';
   END IF;
   RETURN NEW;
@@ -358,7 +367,8 @@ BEGIN
      IS DISTINCT FROM (OLD.attempt_id, OLD.batch_id, OLD.token, OLD.owner, OLD.started_at) THEN
     RAISE EXCEPTION 'attempt %: its identity never changes', OLD.attempt_id USING ERRCODE = 'TS002';
   END IF;
-  IF OLD.outcome = 'committed' AND NEW.outcome IS DISTINCT FROM 'committed' THEN
+  IF OLD.outcome = 'committed' AND (NEW.outcome, NEW.ended_at, NEW.application_id)
+     IS DISTINCT FROM (OLD.outcome, OLD.ended_at, OLD.application_id) THEN
     RAISE EXCEPTION 'attempt % has committed: its outcome never changes', OLD.attempt_id
       USING ERRCODE = 'TS002';
   END IF;
@@ -449,6 +459,10 @@ BEGIN
      (OLD.committed_by, OLD.commit_number, OLD.committed_at, OLD.verification_id, OLD.newest_token,
       OLD.record_count, OLD.hole_count, OLD.byte_count) THEN
     RAISE EXCEPTION 'batch % is committed: its commit never changes', OLD.batch_id
+      USING ERRCODE = 'TS002';
+  END IF;
+  IF OLD.state IN ('published', 'abandoned') AND NEW IS DISTINCT FROM OLD THEN
+    RAISE EXCEPTION 'batch % is %: it never changes', OLD.batch_id, OLD.state
       USING ERRCODE = 'TS002';
   END IF;
   RETURN NEW;
@@ -697,21 +711,29 @@ CREATE FUNCTION guard_folding() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   gone record;
 BEGIN
-  -- Spelled as the predicate of the exclusion constraint, whose index then finds the holder at once.
-  SELECT * INTO gone FROM old_rows o
-   WHERE o.state <> 'committed'
-      OR NOT EXISTS (SELECT FROM offset_range r
-                      WHERE r.generation_id = o.generation_id AND r.state = 'committed'
-                        AND NOT r.replaces AND r.offsets @> o.offsets)
+  -- Spelled as the predicate of the exclusion constraint, whose index then finds the holder at once:
+  -- a join would compare all ranges of a log.
+  WITH held AS MATERIALIZED (
+    SELECT o.*, (SELECT r FROM offset_range r
+                  WHERE r.generation_id = o.generation_id AND r.state = 'committed'
+                    AND NOT r.replaces AND r.offsets @> o.offsets) AS holder
+      FROM old_rows o)
+  SELECT h.generation_id, range_merge(range_agg(h.offsets)) AS offsets INTO gone
+    FROM held h
+   GROUP BY h.generation_id, (h.holder).range_id
+  HAVING (h.holder).range_id IS NULL OR bool_or(h.state <> 'committed')
+      OR sum(h.record_count) <> min((h.holder).record_count)
+      OR sum(h.hole_count) <> min((h.holder).hole_count)
    LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten',
+    RAISE EXCEPTION 'DELETE refused: range % of generation % would be forgotten, or counted anew',
       gone.offsets, gone.generation_id USING ERRCODE = 'TS001';
   END IF;
   RETURN NULL;
 END $$;
 COMMENT ON FUNCTION guard_folding() IS
-  'A committed range may only be removed by the statement that enters one which holds all its offsets.';
+  'Committed ranges may only be removed by the statement that enters one with all their offsets, and
+with the sums of their counts.';
 CREATE TRIGGER offset_range_folded AFTER DELETE ON offset_range
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION guard_folding();
@@ -725,10 +747,26 @@ BEGIN
     RAISE EXCEPTION 'range % % of generation % is retracted, and nothing has taken its place',
       NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
   END IF;
+  -- The newest link of the feed is this transaction's own, and a repair's.
+  IF NOT EXISTS (
+       SELECT FROM generation g
+        CROSS JOIN LATERAL (SELECT l.batch_id, l.xmin AS made_by FROM commit_link l
+                             WHERE l.feed = g.feed ORDER BY l.position DESC LIMIT 1) newest
+         JOIN replaced_file r ON r.batch_id = newest.batch_id
+        WHERE g.generation_id = NEW.generation_id
+          AND newest.made_by = pg_current_xact_id()::xid) THEN
+    RAISE EXCEPTION 'range % % of generation % is retracted, and no repair commits',
+      NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+  END IF;
+  IF NOT holes_add_up(NEW.generation_id) THEN
+    RAISE EXCEPTION 'range % % of generation % is retracted, and what remains counts other holes'
+      ' than are on record', NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+  END IF;
   RETURN NULL;
 END $$;
 COMMENT ON FUNCTION guard_retraction() IS
-  'What is retracted is committed or lost elsewhere at the end of the same transaction.';
+  'Only the commit of a repair retracts. What is retracted is committed or lost elsewhere at the end of
+the same transaction.';
 CREATE CONSTRAINT TRIGGER offset_range_retraction AFTER UPDATE ON offset_range
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
   WHEN (NEW.state = 'retracted' AND OLD.state = 'committed')
@@ -797,7 +835,7 @@ CREATE FUNCTION are_slices(
      AND bool_and(coalesce(s.partition >= 0 AND s.first_offset >= 0 AND s.hole_count >= 0
                            AND s.span_block >= 0 AND s.span_rest >= 0
                            AND s.span_block * 32768::bigint + s.span_rest > s.hole_count, false))
-    FROM unnest(public.numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
+    FROM unnest(numbers_in(partitions), first_offsets, span_blocks, span_rests, hole_counts)
          AS s(partition, first_offset, span_block, span_rest, hole_count)
 $$;
 COMMENT ON FUNCTION are_slices(int4multirange, bigint[], integer[], smallint[], bigint[]) IS
@@ -961,6 +999,69 @@ COMMENT ON TABLE folded_holes IS
   'How many holes of a batch, of all its logs, stand in rows that are folded over several batches.';
 CREATE TRIGGER folded_holes_kept BEFORE DELETE OR TRUNCATE ON folded_holes
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
+
+CREATE FUNCTION holes_add_up(log bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT (SELECT coalesce(sum(h.hole_count), 0) FROM hole h
+           WHERE h.generation_id = log AND h.retracted_by IS NULL)
+       = (SELECT coalesce(sum(r.hole_count), 0) FROM offset_range r
+           WHERE r.generation_id = log AND r.state = 'committed')
+$$;
+COMMENT ON FUNCTION holes_add_up(bigint) IS
+  'If a log has as many holes on record as its committed ranges count.';
+
+CREATE FUNCTION guard_new_holes() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  wrong record;
+BEGIN
+  SELECT * INTO wrong FROM new_rows n
+   WHERE lower_inf(n.runs) OR upper_inf(n.runs)
+      OR n.hole_count <> (SELECT sum(upper(run) - lower(run)) FROM unnest(n.runs) AS run)
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'holes % of generation % are not %',
+      wrong.reach, wrong.generation_id, wrong.hole_count USING ERRCODE = 'TS002';
+  END IF;
+  -- What this very transaction commits is added up by its range, and where it retracts holes, by
+  -- these: when it ends.
+  WITH others AS MATERIALIZED (
+    SELECT DISTINCT n.generation_id FROM new_rows n
+     WHERE NOT EXISTS (SELECT FROM offset_range r
+                        WHERE r.batch_id = n.batch_id AND r.generation_id = n.generation_id
+                          AND r.state = 'committed' AND r.offsets @> n.reach
+                          AND r.xmin = pg_current_xact_id()::xid))
+  SELECT * INTO wrong FROM others o
+   WHERE CASE WHEN holes_add_up(o.generation_id) THEN false
+              ELSE o.generation_id NOT IN (SELECT h.generation_id FROM hole h
+                                            WHERE h.retracted_by IS NOT NULL
+                                              AND h.xmin = pg_current_xact_id()::xid) END
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'generation %: its committed ranges count other holes', wrong.generation_id
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+COMMENT ON FUNCTION guard_new_holes() IS
+  'Holes count their runs, and come with the ranges that count them, or in place of the same ones.';
+CREATE TRIGGER hole_counted AFTER INSERT ON hole REFERENCING NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION guard_new_holes();
+
+CREATE FUNCTION guard_retracted_holes() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM batch b
+                  WHERE b.batch_id = NEW.retracted_by AND b.committed_by IS NOT NULL) THEN
+    RAISE EXCEPTION 'holes % of generation %: batch % retracts them, and is not committed',
+      NEW.reach, NEW.generation_id, NEW.retracted_by USING ERRCODE = 'TS003';
+  END IF;
+  IF NOT holes_add_up(NEW.generation_id) THEN
+    RAISE EXCEPTION 'generation %: its committed ranges count other holes', NEW.generation_id
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+COMMENT ON FUNCTION guard_retracted_holes() IS 'Holes go with the ranges that count them.';
+CREATE CONSTRAINT TRIGGER hole_retracted AFTER UPDATE ON hole
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_retracted_holes();
 
 CREATE FUNCTION guard_holes_of_range() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
