@@ -69,13 +69,15 @@ def an_hour_and_more_goes_by(story: Story) -> None:
     """Everything in the ledger is 61 minutes older."""
     older = "- interval '61 minutes'"
     with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
-        hand.execute("ALTER TABLE batch DISABLE TRIGGER batch_guard")
+        for guarded in ("batch", "attempt"):
+            hand.execute(f"ALTER TABLE {guarded} DISABLE TRIGGER {guarded}_guard".encode())
         hand.execute(
             f"UPDATE batch SET planned_at = planned_at {older},"
             f" lease_until = lease_until {older}, committed_at = committed_at {older}".encode()
         )
-        hand.execute("ALTER TABLE batch ENABLE TRIGGER batch_guard")
         hand.execute(f"UPDATE attempt SET ended_at = ended_at {older}".encode())
+        for guarded in ("batch", "attempt"):
+            hand.execute(f"ALTER TABLE {guarded} ENABLE TRIGGER {guarded}_guard".encode())
 
 
 def published_file(story: Story) -> Path:
