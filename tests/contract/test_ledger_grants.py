@@ -39,7 +39,7 @@ from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_feed
 from tests.support.waivers import YEARS_LATER
 
-READER, STRANGE = "a_reading_role", "a Strange role"
+READER, ANOTHER, STRANGE = "a_reading_role", "another_role", "a Strange role"
 TO_RUN = [
     (kind, name, privilege)
     for kind, name, privileges in re.findall(
@@ -214,12 +214,12 @@ def test_functions_are_granted_where_they_are_not_everybodys(
 ) -> None:
     """Types need no grant: what they would be refused for is only to make tables of them."""
     live(ledger_server.dsn(hardened), tmp_path)
-    make_role(ledger_server, READER)
-    given = grant(ledger_server.dsn(hardened, role=OWNER_ROLE), READER, Purpose.READ)
-    look(ledger_server.dsn(hardened, role=READER))
+    make_role(ledger_server, ANOTHER)
+    given = grant(ledger_server.dsn(hardened, role=OWNER_ROLE), ANOTHER, Purpose.READ)
+    look(ledger_server.dsn(hardened, role=ANOTHER))
     assert "EXECUTE on function numbers_in(int4multirange)" in given
-    ledger_server.execute(hardened, f"DROP OWNED BY {READER}")
-    drop_role(ledger_server, READER)
+    ledger_server.execute(hardened, f"DROP OWNED BY {ANOTHER}")
+    drop_role(ledger_server, ANOTHER)
 
 
 @pytest.mark.parametrize(("function", "name"), FUNCTIONS)

@@ -9,14 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tallystick.settings.feed import Feed
-from tallystick.spark.parent_death import die_with_parent
+from tallystick.spark.parent_death import dying_with_parent
 from tests.support.repository import ROOT
 
 BOUND_SECONDS = 150
@@ -40,7 +39,8 @@ class Command:
 
     def __init__(self, folder: Folder, environ: Mapping[str, str], *arguments: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tallystick", *arguments],
+            # A test that fails leaves no landing behind.
+            dying_with_parent([sys.executable, "-P", "-m", "tallystick", *arguments]),
             env={
                 **os.environ,
                 **environ,
@@ -52,8 +52,6 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # A test that fails leaves no landing behind.
-            preexec_fn=partial(die_with_parent, os.getpid()),
         )
         self.out, self.err, self.code = "", "", -1
 

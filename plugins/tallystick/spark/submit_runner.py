@@ -28,7 +28,7 @@ from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark.command import SubmitCommand, Work, submit_command
 from tallystick.spark.connector_jars import require_jars
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
-from tallystick.spark.parent_death import die_with_parent
+from tallystick.spark.parent_death import dying_with_parent
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.running_submit import RunningSubmit
 from tallystick.spark.submit_log import SubmitLog, note_in
@@ -204,20 +204,19 @@ def _process(
     command: SubmitCommand, directory: Path, running: RunningSubmit
 ) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
     """The running spark-submit and its output; leaving early kills it, and its driver."""
-    argv = command.argv()
+    argv, env = command.argv(), command.place.environment(os.environ)
     logger.info("starting spark-submit on %s: %s", command.place.master, command.work.name)
     try:
         process = running.process = subprocess.Popen(
-            argv,
+            dying_with_parent(argv, path=env.get("PATH")),
             cwd=directory,
-            env=command.place.environment(os.environ),
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=partial(die_with_parent, os.getpid()),
         )
     except FileNotFoundError as error:
         raise ConfigurationError(

@@ -10,10 +10,9 @@ import logging
 import os
 import re
 import subprocess
-from functools import partial
 from typing import Final
 
-from tallystick.spark.parent_death import die_with_parent
+from tallystick.spark.parent_death import dying_with_parent
 from tallystick.spark.place import SparkPlace
 
 logger = logging.getLogger(__name__)
@@ -55,10 +54,12 @@ def _asked(place: SparkPlace, *arguments: str, outlives: bool = False) -> str | 
     # Both are said, or spark-defaults.conf says them.
     here = ("--master", "local", "--deploy-mode", "client")
     argv = [place.spark_submit, *here, *place.login(), "--class", _CLIENT]
+    argv += ["spark-internal", "application", *arguments]
+    env = place.environment(os.environ)
     try:
         done = subprocess.run(
-            [*argv, "spark-internal", "application", *arguments],
-            env=place.environment(os.environ),
+            argv if outlives else dying_with_parent(argv, path=env.get("PATH")),
+            env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -66,7 +67,6 @@ def _asked(place: SparkPlace, *arguments: str, outlives: bool = False) -> str | 
             timeout=ANSWER_SECONDS,
             check=False,
             start_new_session=outlives,
-            preexec_fn=None if outlives else partial(die_with_parent, os.getpid()),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         logger.warning("YARN was not asked for applications that were left behind: %s", error)
