@@ -28,7 +28,13 @@ from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_records import Record, records_in
 from tests.support.kafka_topics import create_topic
 from tests.support.sandbox_fixtures import watched_sandbox
-from tests.support.secret_search import assert_hidden, hdfs_texts, ledger_texts, watched
+from tests.support.secret_search import (
+    assert_hidden,
+    database_texts,
+    hdfs_texts,
+    ledger_texts,
+    watched,
+)
 from tests.support.spark_clusters import HARD_TO_PACK, STANDALONE_CONF, YARN_CONF, slow_messages
 
 COUNT = 500
@@ -157,17 +163,24 @@ def runs(place: AirflowPlace, shown: dict[str, str]) -> list[Run]:
 
 def seen_rows(place: AirflowPlace, sandbox: Sandbox, feed: str) -> list[Record]:
     """Every row that lies in the HDFS of the feed."""
+    match FEEDS[feed][1]:
+        case "spark_ha":
+            return views(sandbox)["ha"].rows(f"{ROOT}/{feed}")
+        case "spark_kerberos":
+            return views(sandbox)["kerberos"].rows(KERBEROS_TARGET["root"])
+        case _:
+            return place.rows(feed)
+
+
+def views(sandbox: Sandbox) -> Mapping[str, HdfsView]:
+    """The HDFS beside the usual one, each as its superuser sees it."""
     ha, kerberos = sandbox.clusters["ha"], sandbox.clusters["kerberos"]
     assert isinstance(ha, Ha)
     assert isinstance(kerberos, Kerberos)
-    match FEEDS[feed][1]:
-        case "spark_ha":
-            return HdfsView(ha.family, ha.active).rows(f"{ROOT}/{feed}")
-        case "spark_kerberos":
-            view = HdfsView(kerberos.family, lambda: kerberos.namenode)
-            return view.rows(KERBEROS_TARGET["root"])
-        case _:
-            return place.rows(feed)
+    return {
+        ha.name: HdfsView(ha.family, ha.active),
+        kerberos.name: HdfsView(kerberos.family, lambda: kerberos.namenode),
+    }
 
 
 def test_each_engine_lands_its_guarded_topic_through_airflow(
@@ -228,9 +241,11 @@ def test_nobody_keeps_or_shows_a_secret(
     texts = shown | {
         f"the log of {run.dag_id}, {task}": run.log(task) for run in runs for task in run.ran()
     }
-    texts["Airflow's database"] = "\n".join(ledger_texts(own_sandbox.postgres.dsn("airflow")))
+    texts["Airflow's database"] = "\n".join(database_texts(own_sandbox.postgres.dsn("airflow")))
     texts["the ledger"] = "\n".join(ledger_texts(ledger.server.dsn(DATABASE, role=READER)))
     texts["HDFS, with YARN's logs"] = "\n".join(hdfs_texts(place.env["WEBHDFS_URL"], "/"))
+    for name, view in views(own_sandbox).items():
+        texts[f"the HDFS of {name}"] = "\n".join(view.texts())
     texts["YARN's page"] = json.dumps(yarn.resource_manager.said("apps"))
     texts |= pages(place)
     for log in own_sandbox.home.folder("logs").glob("*.log"):

@@ -53,6 +53,11 @@ class HdfsView:
         rows = [row for each in files for row in Landed("", {}, each).records()]
         return sorted(rows, key=lambda each: (each.partition, each.offset))
 
+    def texts(self, root: str = "") -> Iterator[str]:
+        """What lies in every file below a directory."""
+        for path in self.below(root):
+            yield self._get(path, "OPEN").raise_for_status().content.decode("latin-1")
+
     def _get(self, path: str, op: str) -> Any:
         url = f"{self.name_node().web_url}/webhdfs/v1{path}"
         return self.family.send("GET", url, {"op": op})

@@ -10,6 +10,8 @@ import psutil
 import psycopg
 import requests
 
+from tallystick.ledger.exporting import exported
+
 POLL_SECONDS = 0.5
 
 
@@ -22,12 +24,19 @@ class Watch(threading.Thread):
         super().__init__(daemon=True)
         self._staging = f"{webhdfs_url}/webhdfs/v1{staging}"
         self._ended = threading.Event()
+        self._failure: Exception | None = None
         self.arguments: set[str] = set()
         self.plans: set[str] = set()
         self.environments: set[str] = set()
         """Of what a program of Tallystick's has started: Spark, and what Spark starts."""
 
     def run(self) -> None:
+        try:
+            self._watch()
+        except Exception as failure:  # noqa: BLE001 - raised where the watch is stopped
+            self._failure = failure
+
+    def _watch(self) -> None:
         while not self._ended.wait(POLL_SECONDS):
             for process in psutil.process_iter(["cmdline"]):
                 line = " ".join(process.info["cmdline"] or ())
@@ -51,6 +60,8 @@ class Watch(threading.Thread):
     def stop(self) -> None:
         self._ended.set()
         self.join()
+        if self._failure is not None:
+            raise self._failure
 
 
 @contextlib.contextmanager
@@ -83,6 +94,13 @@ def hdfs_texts(webhdfs_url: str, path: str, user: str = "root") -> Iterator[str]
 
 
 def ledger_texts(dsn: str) -> Iterator[str]:
+    """Every row of every table, and all that is packed there, as an export unpacks it."""
+    yield from database_texts(dsn)
+    for each in exported(dsn, None):
+        yield each.line
+
+
+def database_texts(dsn: str) -> Iterator[str]:
     """Every row of every table."""
     tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
     with psycopg.connect(dsn) as ledger:

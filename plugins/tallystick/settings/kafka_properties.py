@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -168,7 +167,7 @@ def _check_token_source(found: dict[str, str], wrong: Wrong) -> None:
     found["sasl.oauthbearer.method"] = "oidc"
     url = found.get(TOKEN_URL, "")
     if not _is_guarded(url):
-        accepted = "a URL such as https://login.example.com/token; http to this machine alone"
+        accepted = "a URL such as https://login.example.com/token"
         raise wrong(TOKEN_URL, HIDDEN if url else None, accepted)
     if found.get(TOKEN_CA):
         authorities_in(found, TOKEN_CA, wrong)
@@ -184,11 +183,5 @@ def _is_guarded(url: str) -> bool:
         return False
     if not host or not is_port or "@" in parts.netloc:
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    # Not by http to this machine either: a proxy of the environment would be told the secret.
+    return parts.scheme == "https"

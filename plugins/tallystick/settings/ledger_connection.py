@@ -50,6 +50,8 @@ class LedgerConnection:
         hosts = _ledger_hosts(connection)
         login = quote(connection.login or "", safe="")
         password = connection.password.get_secret_value() if connection.password else ""
+        if password and not login:
+            raise connection.wrong("login", None, "the role of this password")
         secret = f":{quote(password, safe='')}" if password else ""
         place = f"{hosts}/{quote(connection.schema, safe='')}"
         query = urlencode({key: text_of(connection, key) for key in extra}, quote_via=quote)

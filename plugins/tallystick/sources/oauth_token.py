@@ -75,7 +75,10 @@ class ClientCredentials(AbstractTokenProvider):
             raise self._trouble(f"answers with HTTP {status}")
         try:
             document = json.loads(body) if 200 <= status < 300 else {}
-            return str(document["access_token"]), float(document.get("expires_in", 0))
+            token, seconds = document["access_token"], document.get("expires_in")
+            if isinstance(token, str):
+                return token, float(seconds or 0)
+            raise TypeError("a token is a text")
         except (ValueError, KeyError, TypeError, AttributeError) as failure:
             raise self._refusal(f"no token in HTTP {status}") from failure
 

@@ -30,12 +30,12 @@ def posted(
 
     Raises OSError where there is none in time; requests' own errors are of that kind.
     """
-    answers: queue.SimpleQueue[TokenAnswer | OSError] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[TokenAnswer | Exception] = queue.SimpleQueue()
 
     def ask() -> None:
         try:
             answers.put(_asked(url, login, form, ca, seconds))
-        except OSError as failure:
+        except Exception as failure:  # noqa: BLE001 - raised where it is waited for
             answers.put(failure)
 
     # A time-out of sockets begins anew with each byte. So it is this thread that is waited for.
@@ -44,7 +44,7 @@ def posted(
         found = answers.get(timeout=seconds)
     except queue.Empty:
         raise TimeoutError(f"no whole answer within {seconds:.0f} s") from None
-    if isinstance(found, OSError):
+    if isinstance(found, Exception):
         raise found
     return found
 

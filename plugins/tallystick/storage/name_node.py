@@ -17,8 +17,9 @@ from tallystick.errors import ConfigurationError
 from tallystick.storage.session import Session
 
 _KERBEROS_PACKAGE: Final = (
-    "false, or true where pip install 'tallystick[kerberos]' was done"
-    " (it needs Kerberos' headers and a C compiler: apt-get install libkrb5-dev gcc python3-dev)"
+    "false, or true where the library requests-gssapi is installed (docs/install.md, A secured"
+    " HDFS; it needs Kerberos' headers and a C compiler: apt-get install libkrb5-dev gcc"
+    " python3-dev)"
 )
 
 

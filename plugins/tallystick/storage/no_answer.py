@@ -32,7 +32,7 @@ from tallystick.storage.refusals import (
 )
 
 T = TypeVar("T")
-_Final = type[StorageRefused]
+_LastingError = type[StorageRefused]
 
 
 class NoAnswer(Exception):
@@ -42,7 +42,7 @@ class NoAnswer(Exception):
     """
 
     def __init__(
-        self, reason: str, *, may_have_happened: bool, final: _Final | None = None
+        self, reason: str, *, may_have_happened: bool, final: _LastingError | None = None
     ) -> None:
         """`final`: the error that it is where no try can mend it."""
         super().__init__(reason)

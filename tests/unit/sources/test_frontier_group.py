@@ -14,7 +14,7 @@ OAUTH = {
     "sasl.mechanism": "OAUTHBEARER",
     "sasl.oauthbearer.client.id": "vera",
     "sasl.oauthbearer.client.secret": "pa55-word",
-    "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
+    "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:1/token",
 }
 
 
@@ -24,6 +24,6 @@ def test_without_a_token_the_endpoint_is_named() -> None:
     group._hear(KafkaError(KafkaError._AUTHENTICATION, words))
     group._hear(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     over = KafkaError(KafkaError._TIMED_OUT)
-    with pytest.raises(BrokerUnavailable, match="token endpoint http://127") as caught:
+    with pytest.raises(BrokerUnavailable, match="token endpoint https://127") as caught:
         group._translate(over, KafkaException(over))
     assert "pa55-word" not in str(caught.value)

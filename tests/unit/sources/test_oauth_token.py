@@ -212,7 +212,7 @@ def test_what_the_brokers_are_blamed_for_names_the_endpoint() -> None:
             "sasl.mechanism": "OAUTHBEARER",
             "sasl.oauthbearer.client.id": "vera",
             "sasl.oauthbearer.client.secret": "pa55-word",
-            "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
+            "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:1/token",
         }
     )
     provider = known.kafka_python["sasl_oauth_token_provider"]
@@ -223,7 +223,7 @@ def test_what_the_brokers_are_blamed_for_names_the_endpoint() -> None:
     connections._client = _TimeIsOver()
     with pytest.raises(AskAgain) as caught:
         connections.send(0, None, lambda: 0.1)
-    assert "token endpoint http://127.0.0.1:1/token does not answer" in str(caught.value.becomes)
+    assert "token endpoint https://127.0.0.1:1/token does not answer" in str(caught.value.becomes)
 
 
 class _TimeIsOver:

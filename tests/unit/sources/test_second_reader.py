@@ -180,11 +180,11 @@ def test_a_token_that_cannot_be_had_now_is_no_refusal(words: str, is_final: bool
         "sasl.mechanism": "OAUTHBEARER",
         "sasl.oauthbearer.client.id": "vera",
         "sasl.oauthbearer.client.secret": "pa55-word",
-        "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
+        "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:1/token",
     }
     reader = LibrdkafkaReader(given)
     reader._hear(KafkaError(KafkaError._AUTHENTICATION, NO_TOKEN + words))
     reader._hear(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     assert (reader._refusal is not None) == is_final
-    told = f"token endpoint http://127.0.0.1:1/token: {NO_TOKEN}{words}"
+    told = f"token endpoint https://127.0.0.1:1/token: {NO_TOKEN}{words}"
     assert reader._last_trouble == told
