@@ -200,10 +200,10 @@ class _Tickets(httpx.Auth):
 
         # The library reads it from the environment alone.
         os.environ["KRB5_CONFIG"] = str(self._kdc.config)
-        store = {
-            "client_keytab": str(self._kdc.keytab(self._principal)),
-            "ccache": f"MEMORY:{self._principal}",
-        }
+        keytab = self._kdc.keytab(self._principal)
+        # Another KDC of this process has the same realm, and one made anew has other keys.
+        cache = f"MEMORY:{keytab}-{keytab.stat().st_mtime_ns}"
+        store = {"client_keytab": str(keytab), "ccache": cache}
         name = gssapi.Name(f"{self._principal}@{REALM}", gssapi.NameType.kerberos_principal)
         credentials = gssapi.Credentials(name=name, usage="initiate", store=store)
         server = gssapi.Name(f"HTTP@{request.url.host}", gssapi.NameType.hostbased_service)
