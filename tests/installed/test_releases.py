@@ -27,6 +27,8 @@ pytestmark = pytest.mark.timeout(900)
 INSTALL = DOCS / "install.md"
 PROGRAM = Path(__file__).with_name("one_run.py")
 RECORDS = 50
+READER = "tallystick_reader"
+"""The document's third role; the server of the tests has the other two."""
 PARTS_OF_A_RUN = {"finish", "plan", "batch.land", "batch.commit_and_publish", "announce", "check"}
 
 
@@ -53,6 +55,7 @@ def installed(
     web, spark = urlsplit(hdfs.webhdfs_url), urlsplit(spark_connect)
     database = f"installed_{bare.release.replace('.', '_')}"
     ledger_server.create(database)
+    ledger_server.execute("postgres", f"CREATE ROLE {READER}")
     dsn = ledger_server.dsn(database, role=OWNER_ROLE)
     connections = {
         "kafka_default": {"conn_type": "kafka", "extra": {"bootstrap.servers": topic}},
@@ -82,6 +85,7 @@ def installed(
         connections={f"AIRFLOW_CONN_{k.upper()}": json.dumps(v) for k, v in connections.items()},
     )
     ledger_server.drop(database)
+    ledger_server.execute("postgres", f"DROP ROLE {READER}")
 
 
 @pytest.fixture(scope="module")
