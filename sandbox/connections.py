@@ -6,7 +6,7 @@ import getpass
 import json
 from typing import Protocol
 
-from sandbox.entry.jars import direct_jars
+from sandbox.entry.jars import connector_jars
 from sandbox.ports import HOST
 from sandbox.service import Home
 from sandbox.services.airflow import Airflow
@@ -57,7 +57,7 @@ def airflow_connections(sandbox: Services) -> dict[str, str]:
     at its start only.
     """
     namenode, postgres = sandbox.hdfs.namenode, sandbox.postgres
-    jars = ",".join(str(jar) for jar in direct_jars("spark-kafka"))
+    jars = connector_jars()
     found: dict[str, dict[str, object]] = {
         "KAFKA_DEFAULT": {
             "conn_type": "kafka",

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from sandbox.clusters.cluster import Cluster
 from sandbox.connections import SPARK_MASTER
-from sandbox.entry.jars import direct_jars, ensure_jars
+from sandbox.entry.jars import connector_jars, ensure_jars
 from sandbox.errors import ServiceFailed
 from sandbox.ports import answers
 from sandbox.service import Home, Service, java
@@ -148,7 +148,7 @@ class Ha(Cluster):
             "login": "root",
             "extra": {"fs": f"hdfs://{NAME_SERVICE}"},
         }
-        jars = ",".join(str(jar) for jar in direct_jars("spark-kafka"))
+        jars = connector_jars()
         spark = {
             "conn_type": "spark",
             "host": SPARK_MASTER,

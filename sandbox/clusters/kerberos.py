@@ -19,7 +19,7 @@ from sandbox.clusters.cluster import Cluster
 from sandbox.clusters.kdc import REALM, Kdc
 from sandbox.connections import SPARK_MASTER
 from sandbox.entry.environment import ensure_kerberos_library
-from sandbox.entry.jars import direct_jars, ensure_jars
+from sandbox.entry.jars import connector_jars, ensure_jars
 from sandbox.service import Home, Service
 from sandbox.services.hdfs import ANSWER_SECONDS, DataNode, Family, NameNode, site_xml
 
@@ -107,7 +107,7 @@ class Kerberos(Cluster):
             "port": self.home.ports[self.family.named("namenode-http")],
             "extra": {"fs": self.namenode.address, **web, **by_keytab},
         }
-        jars = ",".join(str(jar) for jar in direct_jars("spark-kafka"))
+        jars = connector_jars()
         spark = {
             "conn_type": "spark",
             "host": SPARK_MASTER,

@@ -10,7 +10,7 @@ import httpx
 from typing_extensions import override
 
 from sandbox.clusters.cluster import Cluster
-from sandbox.entry.jars import direct_jars, ensure_jars
+from sandbox.entry.jars import connector_jars, ensure_jars
 from sandbox.entry.system import ensure_java
 from sandbox.ports import HOST
 from sandbox.service import QUICK_JVM, Home, Service, program
@@ -143,7 +143,7 @@ class Standalone(Cluster):
 
     @override
     def connections(self) -> Mapping[str, str]:
-        jars = ",".join(str(jar) for jar in direct_jars("spark-kafka"))
+        jars = connector_jars()
         port = self.home.ports[_MASTER]
         found = {
             "conn_type": "spark",

@@ -16,7 +16,7 @@ import psutil
 from typing_extensions import override
 
 from sandbox.clusters.cluster import Cluster
-from sandbox.entry.jars import direct_jars, ensure_jars
+from sandbox.entry.jars import connector_jars, ensure_jars
 from sandbox.entry.system import ensure_java
 from sandbox.ports import HOST
 from sandbox.processes import KILL_SECONDS
@@ -237,7 +237,7 @@ class Yarn(Cluster):
 
     @override
     def connections(self) -> Mapping[str, str]:
-        jars = ",".join(str(jar) for jar in direct_jars("spark-kafka"))
+        jars = connector_jars()
         extra = {"jars": jars, "hadoop-conf-dir": str(conf_of(self.home))}
         modes = {"SPARK_YARN": "client", "SPARK_YARN_CLUSTER": "cluster"}
         return {

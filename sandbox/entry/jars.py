@@ -44,6 +44,11 @@ def direct_jars(service: str) -> list[Path]:
     ]
 
 
+def connector_jars() -> str:
+    """The paths of Kafka's connector for Spark, as a `spark` connection and `--jars` name them."""
+    return ",".join(str(jar) for jar in direct_jars("spark-kafka"))
+
+
 def versions_of(service: str) -> dict[str, str]:
     """The direct dependencies of a service's POM: ``group:artifact`` to version."""
     root = ET.parse(POMS / service / "pom.xml").getroot()

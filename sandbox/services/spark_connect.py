@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import override
 
 from sandbox.entry.class_archive import OPTIONS, spark_variables
-from sandbox.entry.jars import direct_jars, ensure_jars
+from sandbox.entry.jars import connector_jars, ensure_jars
 from sandbox.entry.layout import ROOT
 from sandbox.entry.system import ensure_java
 from sandbox.errors import ServiceFailed
@@ -84,7 +84,7 @@ class SparkConnect(Service):
         if not _NAMES_COLLECTOR.search(told):
             settings[_JAVA_OPTIONS] += f" {_COLLECTOR}"
         argv = [program("spark-submit"), "--master", self._master, "--driver-memory", MEMORY]
-        argv += ["--jars", ",".join(str(jar) for jar in direct_jars("spark-kafka"))]
+        argv += ["--jars", connector_jars()]
         argv += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         return [*argv, "--class", MAIN]
 

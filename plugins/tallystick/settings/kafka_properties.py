@@ -9,7 +9,7 @@ so a check of the answer gives the answer again. No error holds a secret.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,9 +17,7 @@ from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import HIDDEN
 from tallystick.settings.extras import host_port, only_these, shown_word
 from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY, SOURCES, authorities_in, tls_texts
-
-Wrong = Callable[[str, object, str], ConfigurationError]
-"""Makes the error of a property, its value and what is accepted."""
+from tallystick.settings.tls_store import Wrong
 
 DEFAULT_CLIENT: Final = "tallystick"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -17,6 +17,7 @@ from tallystick.settings.extras import shown_path
 
 KINDS: Final = "RSA, or EC on P-256, P-384, P-521"
 Wrong = Callable[[str, object, str], ConfigurationError]
+"""Makes the error of a property, its value and what is accepted."""
 _JAVA_STORES: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 # Java has no other curves. Its PEM reader knows DSA, too, and TLS 1.3 does not.
 _CURVES: Final = ("secp256r1", "secp384r1", "secp521r1")
