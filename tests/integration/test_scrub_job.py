@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -36,7 +37,13 @@ def ordered(hdfs: HdfsPlace, plan: ScrubPlan) -> ScrubOrder:
     """The order for a plan that lies beside its output directory."""
     path = f"{plan.output.removeprefix(hdfs.hdfs_url).removesuffix('/result')}/scrub.json"
     put(hdfs.webhdfs_url, path, plan.to_json().encode(), hdfs.user)
-    return ScrubOrder("orders", plan.scrub_id, f"{hdfs.hdfs_url}{path}", plan=plan)
+    return ScrubOrder(
+        "orders",
+        plan.scrub_id,
+        f"{hdfs.hdfs_url}{path}",
+        plan=plan,
+        written=partial(result_of, hdfs, plan),
+    )
 
 
 def landed(hdfs: HdfsPlace, path: Path, directory: str, last_offset: int) -> ScrubFile:
@@ -52,6 +59,10 @@ def result_of(hdfs: HdfsPlace, plan: ScrubPlan) -> ScrubResult:
     answer = requests.get(f"{hdfs.webhdfs_url}/webhdfs/v1{directory}/{name}?op=OPEN", timeout=60)
     answer.raise_for_status()
     return ScrubResult.from_json(answer.text)
+
+
+def unwritten() -> ScrubResult:
+    raise AssertionError("the application has failed, and its result is read")
 
 
 def test_files_in_hdfs_are_read_in_full_and_a_flipped_byte_is_named(
@@ -70,9 +81,8 @@ def test_files_in_hdfs_are_read_in_full_and_a_flipped_byte_is_named(
     )
     plan = ScrubPlan("s1", files, f"{hdfs.hdfs_url}{root}/_scrub/orders/s1/result", 1)
 
-    runner().scrub(ordered(hdfs, plan))
+    whole, bad, short = runner().scrub(ordered(hdfs, plan)).files
 
-    whole, bad, short = result_of(hdfs, plan).files
     assert [(each.fingerprint, each.missing) for each in whole.slices] == [
         (fingerprint_of(rows), NOTHING)
     ]
@@ -93,7 +103,7 @@ def test_files_in_hdfs_are_read_in_full_and_a_flipped_byte_is_named(
 def test_a_scrub_that_fails_is_told_in_one_line(hdfs: HdfsPlace) -> None:
     nowhere = f"{hdfs.hdfs_url}/nowhere"
     plan = ScrubPlan("s2", (), f"{nowhere}/result", None)
-    order = ScrubOrder("orders", "s2", f"{nowhere}/scrub.json", plan=plan)
+    order = ScrubOrder("orders", "s2", f"{nowhere}/scrub.json", plan=plan, written=unwritten)
 
     with pytest.raises(ScrubFailed) as failed:
         runner().scrub(order)
@@ -111,4 +121,8 @@ def test_a_scrub_that_never_starts_says_why() -> None:
         replace(PLACE, master="nowhere"), application=APPLICATION, feed_conf={}, kafka_secrets={}
     )
     with pytest.raises(ScrubFailed, match=r"\(none was started\) failed: .*Master must"):
-        nowhere.scrub(ScrubOrder("orders", "s3", "hdfs://127.0.0.1:1/scrub.json", plan=plan))
+        nowhere.scrub(
+            ScrubOrder(
+                "orders", "s3", "hdfs://127.0.0.1:1/scrub.json", plan=plan, written=unwritten
+            )
+        )

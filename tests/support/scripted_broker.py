@@ -38,7 +38,7 @@ from tallystick.domain.planning.unreadable import (
     searched,
 )
 from tallystick.domain.rows.record_hash import record_hash
-from tallystick.domain.rows.scrub import ScrubPlan
+from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead
 from tallystick.errors import ApplicationFailed, ApplicationOverdue, BrokerUnavailable, TopicUnknown
 from tallystick.ports.file_store import FileStore
@@ -453,8 +453,9 @@ class ScriptedSpark:
     def _path(self, uri: str) -> str:
         return uri.removeprefix(self._store.uri("/landing").removesuffix("/landing"))
 
-    def scrub(self, order: ScrubOrder) -> None:
+    def scrub(self, order: ScrubOrder) -> ScrubResult:
         plan = ScrubPlan.from_json(self._text(order.plan_uri))
         base = self._store.uri("/landing").removesuffix("/landing")
         result = scrub_by_pyarrow(self._store, plan, base).to_json()
         self._store.write(f"{self._path(plan.output)}/part-00000.txt", f"{result}\n".encode())
+        return order.written()

@@ -15,7 +15,7 @@ from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import Owner
-from tallystick.domain.rows.scrub import ScrubPlan
+from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, ScrubFailed
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder, SparkRunner
@@ -92,7 +92,7 @@ class SessionRunner:
             cause = cause_of(str(error))
             raise ApplicationFailed(order.batch_id, order.attempt_id, cause) from error
 
-    def scrub(self, order: ScrubOrder) -> None:
+    def scrub(self, order: ScrubOrder) -> ScrubResult:
         text = self.spark.read.text(order.plan_uri, wholetext=True).head()
         assert text is not None
         plan = ScrubPlan.from_json(text["value"])
@@ -101,6 +101,7 @@ class SessionRunner:
         except Exception as error:
             cause = cause_of(str(error))
             raise ScrubFailed(order.scrub_id, "session", cause) from error
+        return order.written()
 
 
 @dataclass

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DataType, IntegerType, LongType, StringType
+from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType
 
 from sandbox import Sandbox
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
 from tallystick.domain.verdicts import Verdict
+from tallystick.errors import SparkUnavailable
+from tallystick.ports.spark_runner import ScrubOrder
 from tallystick.spark.known_row import require_own_functions
 from tallystick.spark.session_settings import SessionChanged
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.connect_servers import Struck, server_at
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic
+from tests.support.landed_rows import a_row, write
 from tests.support.whole_way import Way, environ_of
 
 FUNCTIONS: dict[str, DataType] = {
@@ -114,13 +120,39 @@ def test_each_function_that_a_full_read_calls_is_known_from_another(
     sandbox.up(only=["spark-connect"])
     session = server_at(spark_connect)._opened(str(uuid4()), 1)
     try:
-        require_own_functions(session.spark)
+        require_own_functions(session.spark, listed=True)
         session.spark.udf.register(name, lambda *_: None, FUNCTIONS[name])
 
         with pytest.raises(SessionChanged, match="functions of the session"):
-            require_own_functions(session.spark)
+            require_own_functions(session.spark, listed=True)
     finally:
         session.close()
+
+
+def test_a_file_is_not_blamed_by_a_function_that_lists_other_offsets(
+    spark_connect: str, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """Lists are asked for where sums don't show that all offsets are there."""
+    sandbox.up(only=["spark-connect"])
+    path = write(tmp_path / "short.parquet", [a_row(each) for each in range(9)])
+    wanted = ExpectedSlice(0, 0, 9, OffsetRuns())
+    file = ScrubFile(path.name, path.as_uri(), path.stat().st_size, (wanted,))
+
+    def order() -> ScrubOrder:
+        plan = ScrubPlan(str(uuid4()), (file,), (tmp_path / "result").as_uri(), None)
+        return ScrubOrder("orders", plan.scrub_id, path.as_uri(), plan=plan, written=_unwritten)
+
+    def lists(spark: SparkSession) -> None:
+        spark.udf.register("collect_list", lambda *_: [1], ArrayType(LongType()))
+
+    [found] = Meddler(spark_connect, lambda _: None).runner().scrub(order()).files
+    assert [each.missing.count for each in found.slices] == [1]
+    with pytest.raises(SparkUnavailable, match="functions of the session"):
+        Meddler(spark_connect, lists).runner().scrub(order())
+
+
+def _unwritten() -> ScrubResult:
+    raise AssertionError("a server's client has the result")
 
 
 def test_a_setting_that_the_work_sets_away_is_no_other_function(
@@ -132,6 +164,6 @@ def test_a_setting_that_the_work_sets_away_is_no_other_function(
     try:
         session.spark.conf.set("spark.sql.ansi.enabled", "true")
         session.spark.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
-        require_own_functions(session.spark)
+        require_own_functions(session.spark, listed=True)
     finally:
         session.close()

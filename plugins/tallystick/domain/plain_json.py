@@ -32,11 +32,9 @@ def to_plain(value: object) -> Any:
     {'at': '2026-11-01T00:00:00+00:00', 'span': [1, None]}
     """
     match value:
-        case None | bool() | int():
-            return value
         case StrEnum():
             return value.value
-        case str():
+        case None | bool() | int() | str():
             return value
         case float():
             return value if math.isfinite(value) else str(value)
@@ -44,7 +42,9 @@ def to_plain(value: object) -> Any:
             return value.astimezone(UTC).isoformat()
         case Mapping():
             return {str(to_plain(key)): to_plain(each) for key, each in value.items()}
-        case list() | tuple() | OffsetRuns():
+        case OffsetRuns():
+            return list(value)
+        case list() | tuple():
             return [to_plain(each) for each in value]
         case set() | frozenset():
             return sorted((to_plain(each) for each in value), key=str)

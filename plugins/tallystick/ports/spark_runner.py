@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
-from tallystick.domain.rows.scrub import ScrubPlan
+from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.ports.progress import Told, unheard
 
 
@@ -28,7 +28,7 @@ class LandingOrder:
 
 @dataclass(frozen=True, slots=True)
 class ScrubOrder:
-    """Where the scrub plan lies; the result is written beside it."""
+    """Where the scrub plan lies, and how its result is read where an application writes one."""
 
     feed: str
     scrub_id: str
@@ -36,6 +36,8 @@ class ScrubOrder:
     """Full URI of scrub.json."""
     plan: ScrubPlan = field(kw_only=True, repr=False)
     """What is written there."""
+    written: Callable[[], ScrubResult] = field(kw_only=True, compare=False, repr=False)
+    """Reads the result at the plan's output; raises StorageError."""
     told: Told = field(default=unheard, compare=False, repr=False)
     """Hears how far it has come, as far as the engine says."""
 
@@ -64,8 +66,8 @@ class SparkRunner(Protocol):
         False: a server that is shared does not answer, and may take as long for the next attempt.
         Of spark-submit's applications, YARN kills those of cluster mode. In client mode one has
         died with the process that started it; in Kubernetes' cluster mode `longest_orphan` alone
-        says when it has ended, whatever
-        is answered here. Raises nothing: an attempt that can't be interrupted can commit nothing.
+        says when it has ended, whatever is answered here. Raises nothing: an attempt that can't be
+        interrupted can commit nothing.
         """
         ...
 
@@ -86,9 +88,9 @@ class SparkRunner(Protocol):
         """
         ...
 
-    def scrub(self, order: ScrubOrder) -> None:
-        """Return when the application has ended well, with the result written.
+    def scrub(self, order: ScrubOrder) -> ScrubResult:
+        """What the files hold; raises ScrubFailed or ApplicationOverdue.
 
-        Raises ScrubFailed or ApplicationOverdue.
+        An application that runs elsewhere writes it first: then StorageError is raised, too.
         """
         ...

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.batches.landing import LandingPlan
+from tallystick.domain.rows.scrub import ScrubResult
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
@@ -104,8 +104,8 @@ class ConnectRunner:
             )
             searching.write_result(spark, plan, found)
 
-    def scrub(self, order: ScrubOrder) -> None:
-        """Return when the result is written; raises ScrubFailed, and else as `run` does."""
+    def scrub(self, order: ScrubOrder) -> ScrubResult:
+        """What the files hold, which nobody has to write; raises ScrubFailed, else as `run`."""
         session_id, work = session_of(order.scrub_id, SCRUB), f"scrub {order.scrub_id}"
         with (
             _failing(ScrubFailed, order.scrub_id, session_id),
@@ -117,12 +117,8 @@ class ConnectRunner:
             with session_settings(spark, scrubbing.SESSION_SETTINGS):
                 with tasks_counted(spark, partial(_tell_scrubbed, order.told, size)):
                     found = scrubbing.scrub(spark, plan, is_no_file=is_lost)
-                with ThreadPoolExecutor(2, thread_name_prefix="scrub") as pool:
-                    asked = pool.submit(require_own_functions, spark)
-                    written = pool.submit(scrubbing.write_result, spark, plan, found)
-                # Nobody reads the result of a scrub that fails.
-                asked.result()
-                written.result()
+                require_own_functions(spark, listed=_finds_fault(found))
+            return found
 
     @contextmanager
     def _working(
@@ -170,6 +166,14 @@ def _tell_landed(told: Told, offsets: int, tasks: Tasks) -> None:
 
 def _tell_scrubbed(told: Told, size: int, tasks: Tasks) -> None:
     told(Progress("scrub", tasks.bytes_read, size, "bytes"))
+
+
+def _finds_fault(result: ScrubResult) -> bool:
+    """True where lists of offsets were asked for, and did not show that all is well."""
+    slices = (each for file in result.files for each in file.slices)
+    return any(each.failure for each in result.files) or any(
+        not each.has_its_offsets for each in slices
+    )
 
 
 def _overdue(work: str, session_id: str, deadline: Deadline) -> ApplicationOverdue:

@@ -6,6 +6,7 @@ the same names. Sums over files would be wrong then, and a whole file be blamed 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, row_hash
@@ -34,28 +35,30 @@ _CONTENT: Final = (
 _SUMS: Final = (
     *AGGREGATES,
     "bit_or(1L << cast(offset & 63 AS INT)) AS word",
-    "size(collect_list(offset)) AS listed",
     "max(part) AS part",
     "max(number) AS number",
 )
+# As long as all the others together, since Spark compiles no list.
+_LISTED: Final = "size(collect_list(offset)) AS listed"
 
 
-def require_own_functions(spark: SparkSession) -> None:
+def require_own_functions(spark: SparkSession, *, listed: bool) -> None:
     """Return when the session's functions still are Spark's; raises SessionChanged.
 
-    An error that says that the server is lost is raised as it is.
+    `listed` asks for the one that lists offsets, too. An error that says that the server is lost is
+    raised as it is.
     """
     try:
         # As the work itself was done: the cluster may have `offset` for a reserved word.
         with session_settings(spark, DEFAULTS):
-            found = _asked(spark)
+            found = _asked(spark, (*_SUMS, _LISTED) if listed else _SUMS).asDict()
     except Exception as error:
         if is_lost(error):
             raise
         failure = failure_of(error)
     else:
         expected = _expected()
-        wrong = [name for name in expected if found[name] != expected[name]]
+        wrong = [name for name in found if found[name] != expected[name]]
         if not wrong:
             return
         failure = f"another {', '.join(wrong)}"
@@ -63,12 +66,14 @@ def require_own_functions(spark: SparkSession) -> None:
     raise SessionChanged(f"other code has changed functions of the session: {failure}")
 
 
-def _asked(spark: SparkSession) -> Row:
+def _asked(spark: SparkSession, aggregates: Sequence[str]) -> Row:
     expr = functions_of(spark).expr
     headers = [{"key": key, "value": value} for key, value in _HEADERS]
     row = (_PARTITION, _OFFSET, _TIMESTAMP_MICROS, 0, _KEY, _VALUE, headers)
     known = spark.createDataFrame([row], SCHEMA).coalesce(1)
-    sums = known.selectExpr(*_FIELDS).selectExpr(*_CONTENT).agg(*(expr(each) for each in _SUMS))
+    sums = (
+        known.selectExpr(*_FIELDS).selectExpr(*_CONTENT).agg(*(expr(each) for each in aggregates))
+    )
     [found] = sums.collect()
     return found
 

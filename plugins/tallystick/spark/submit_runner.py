@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
+from tallystick.domain.rows.scrub import ScrubResult
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
@@ -134,8 +135,8 @@ class SubmitRunner:
                 order.batch_id, log.application_id or NO_APPLICATION, self._reason(log, exit_code)
             )
 
-    def scrub(self, order: ScrubOrder) -> None:
-        """Return when the application has ended well; raises ScrubFailed with its cause."""
+    def scrub(self, order: ScrubOrder) -> ScrubResult:
+        """What the application has written; raises ScrubFailed with its cause."""
         command = submit_command(
             # Nothing is asked of Kafka: neither its connector is needed nor its secrets.
             replace(self._place, jars=()),
@@ -151,6 +152,7 @@ class SubmitRunner:
             raise ScrubFailed(
                 order.scrub_id, log.application_id or NO_APPLICATION, self._reason(log, exit_code)
             )
+        return order.written()
 
     def _reason(self, log: SubmitLog, exit_code: int) -> str:
         """Why it failed, and what prints the log of a driver that has written it elsewhere."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.rows.scrub import ScrubPlan
+from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.errors import ApplicationFailed, ApplicationOverdue
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark import submit_runner
@@ -60,6 +60,10 @@ def test_a_landing_that_hangs_is_ended_and_fails_with_an_error_of_its_own(tmp_pa
     assert caught.value.retry
 
 
+def unwritten() -> ScrubResult:
+    raise AssertionError("nothing was written")
+
+
 def test_a_search_and_a_scrub_that_hang_are_ended_too(tmp_path: Path) -> None:
     hanging = runner(tmp_path, HANGS, longest=1.5)
     plan = ScrubPlan("scrub1", (), "hdfs://nn/result", None)
@@ -67,7 +71,9 @@ def test_a_search_and_a_scrub_that_hang_are_ended_too(tmp_path: Path) -> None:
     with pytest.raises(ApplicationOverdue, match="batch batch1"):
         hanging.search(ORDER, noted=lambda _: None)
     with pytest.raises(ApplicationOverdue, match="scrub scrub1"):
-        hanging.scrub(ScrubOrder("orders", "scrub1", "hdfs://nn/scrub.json", plan=plan))
+        hanging.scrub(
+            ScrubOrder("orders", "scrub1", "hdfs://nn/scrub.json", plan=plan, written=unwritten)
+        )
 
 
 NOTE = "echo 'tallystick: note {}'; sleep 1"

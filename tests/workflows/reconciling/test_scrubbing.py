@@ -84,7 +84,7 @@ def with_settings(services: Services, **settings: Any) -> Services:
 
 @dataclass
 class Runner:
-    """Spark, with something happening before or after a scrub, or instead of it."""
+    """Spark, with something happening before a scrub, or before its result is read."""
 
     services: Services
     before: Callable[[], None] = lambda: None
@@ -94,11 +94,15 @@ class Runner:
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         self.services.spark.run(order, started=started)
 
-    def scrub(self, order: ScrubOrder) -> None:
+    def scrub(self, order: ScrubOrder) -> ScrubResult:
         self.seen.append(order)
         self.before()
-        self.services.spark.scrub(order)
-        self.after(order)
+
+        def written() -> ScrubResult:
+            self.after(order)
+            return order.written()
+
+        return self.services.spark.scrub(replace(order, written=written))
 
 
 def a_week_goes_by(story: Story) -> None:

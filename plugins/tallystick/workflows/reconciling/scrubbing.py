@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from tallystick.domain.batches.paths import BatchPath, ScrubPath
@@ -153,7 +154,7 @@ def _read_and_judged(
 
 
 def _result(services: Services, batches: Sequence[StandingBatch]) -> ScrubResult:
-    """What the Spark application says; its directory is gone afterwards.
+    """What Spark says; the scrub's directory is gone afterwards.
 
     Raises SparkError or StorageError.
     """
@@ -180,10 +181,10 @@ def _result(services: Services, batches: Sequence[StandingBatch]) -> ScrubResult
             place.scrub_id,
             store.uri(place.plan),
             plan=plan,
+            written=partial(_written, services, place),
             told=services.progress,
         )
-        services.spark.scrub(order)
-        return _written(services, place)
+        return services.spark.scrub(order)
     finally:
         with suppress(StorageError):
             store.delete(str(place))
