@@ -4,6 +4,7 @@ Starts a Spark Connect server of its own and writes files with the landed schema
 as a transactional topic has them: a marker behind every 99 records. Then the files are read in turn
 by a plain count and hash over all columns, and by a scrub as reconcile has it: fingerprints, exact
 offsets, page checksums verified; once without, and once with the fingerprints of an earlier scrub.
+So it is done for a small and for a large number of records: part of a scrub does not grow.
 Each opens a session of its own, which counts for all alike. It prints each round, the medians and
 their ratios. Nothing else should run on the machine meanwhile.
 """
@@ -26,7 +27,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from bench import stack
-from bench.measured import Bound, as_figures, in_turn, print_environment, print_result
+from bench.measured import Bound, Cost, as_figures, in_turn, print_environment, print_result
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
 from tallystick.ports.spark_runner import ScrubOrder
@@ -50,54 +51,71 @@ def main() -> None:
     ):
         print_environment()
         server = server_at(sandbox.spark_connect.address)
-        with server.session(str(uuid4()), {}, reads_kafka=False) as spark:
-            plan = _written(spark, Path(scratch) / "data", arguments)
-        size = sum(each.length_bytes for each in plan.files)
-        print(
-            f"{arguments.records:,} records of {arguments.bytes} bytes with {arguments.headers}"
-            f" headers in {len(plan.files)} files, {size / 1e6:.0f} MB"
-        )
-        _compare(server, plan, arguments, [pid for pid in [sandbox.spark_connect.pid] if pid])
+        figures: dict[str, object] = {"hole_every": arguments.hole_every}
+        ratios: dict[str, Bound] = {}
+        for records in arguments.records:
+            with server.session(str(uuid4()), {}, reads_kafka=False) as spark:
+                plan = _written(spark, Path(scratch) / str(records), records, arguments)
+            size = sum(each.length_bytes for each in plan.files)
+            print(
+                f"{records:,} records of {arguments.bytes} bytes with {arguments.headers}"
+                f" headers in {len(plan.files)} files, {size / 1e6:.0f} MB"
+            )
+            servers = [pid for pid in [sandbox.spark_connect.pid] if pid]
+            medians = _compare(server, plan, arguments, servers)
+            figures |= as_figures({f"{way}, {records:,}": medians[way] for way in medians})
+            ratios |= _ratios(medians, _records(plan))
+        print_result("scrub", arguments.pairs, figures, ratios)
+
+
+def _records(plan: ScrubPlan) -> int:
+    return sum(each.record_count for each in plan.files)
 
 
 def _compare(
     server: ConnectServer, plan: ScrubPlan, arguments: argparse.Namespace, servers: list[int]
-) -> None:
-    known = _with_fingerprints(plan, _scrub(server, plan, arguments.records))
+) -> dict[str, Cost]:
+    known = _with_fingerprints(plan, _scrub(server, plan))
     ways: dict[str, Callable[[str], object]] = {
-        "plain": lambda _: _plain(server, plan, arguments.records),
-        "first": lambda _: _scrub(server, plan, arguments.records),
-        "later": lambda _: _scrub(server, known, arguments.records),
+        "plain": lambda _: _plain(server, plan),
+        "first": lambda _: _scrub(server, plan),
+        "later": lambda _: _scrub(server, known),
     }
-    medians = in_turn(ways, pairs=arguments.pairs, warm_ups=arguments.warm_ups, servers=servers)
+    return in_turn(ways, pairs=arguments.pairs, warm_ups=arguments.warm_ups, servers=servers)
+
+
+def _ratios(medians: dict[str, Cost], records: int) -> dict[str, Bound]:
     plain = medians["plain"]
     ratios: dict[str, Bound] = {}
     for way, aim in AIMS.items():
         wall, cpu = medians[way].wall_seconds, medians[way].cpu_seconds
         speed = Bound(plain.wall_seconds / wall, at_least=aim)
-        ratios |= {f"{way} speed of plain": speed, f"{way} by CPU": Bound(plain.cpu_seconds / cpu)}
+        by_cpu = Bound(plain.cpu_seconds / cpu)
+        ratios |= {
+            f"{way} speed of plain, {records:,}": speed,
+            f"{way} by CPU, {records:,}": by_cpu,
+        }
         print(
             f"{way} scrub: {wall:.2f} s, {cpu:.2f} CPU-s,"
-            f" {arguments.records / wall / 1e6:.2f} million rows a second;"
+            f" {records / wall / 1e6:.2f} million rows a second;"
             f" its speed against the plain read: {speed.is_:.2f}, at least {aim} is the aim"
             f" (by CPU time {plain.cpu_seconds / cpu:.2f})"
         )
-    figures = {"records": arguments.records, "hole_every": arguments.hole_every}
-    print_result("scrub", arguments.pairs, figures | as_figures(medians), ratios)
+    return ratios
 
 
-def _plain(server: ConnectServer, plan: ScrubPlan, records: int) -> None:
+def _plain(server: ConnectServer, plan: ScrubPlan) -> None:
     """What anybody would write to see if two directories hold the same."""
     files = [each.uri for each in plan.files]
     with server.session(str(uuid4()), {}, reads_kafka=False) as spark:
         rows = spark.read.schema(f"topic STRING, {SCHEMA}").parquet(*files)
         hashed = rows.selectExpr(f"xxhash64({COLUMNS}) AS hash")
         [found] = hashed.selectExpr("count(*) AS rows", "sum(hash & 4294967295L) AS low").collect()
-    if found["rows"] != records:
-        raise SystemExit(f"{found['rows']} rows read, {records} written")
+    if found["rows"] != _records(plan):
+        raise SystemExit(f"{found['rows']} rows read, {_records(plan)} written")
 
 
-def _scrub(server: ConnectServer, plan: ScrubPlan, records: int) -> ScrubResult:
+def _scrub(server: ConnectServer, plan: ScrubPlan) -> ScrubResult:
     scrub_id = str(uuid4())
     plan = replace(plan, scrub_id=scrub_id, output=f"{plan.output}-{scrub_id}")
     text = Path(plan.output.removeprefix("file://")).with_suffix(".json")
@@ -106,8 +124,8 @@ def _scrub(server: ConnectServer, plan: ScrubPlan, records: int) -> ScrubResult:
     result = ConnectRunner(server, {}, timedelta(hours=1)).scrub(order)
     slices = [each for file in result.files for each in file.slices]
     rows = sum(each.fingerprint.record_count for each in slices)
-    if rows != records or not all(each.has_its_offsets for each in slices):
-        raise SystemExit(f"{rows} of {records} rows read, or not with their offsets")
+    if rows != _records(plan) or not all(each.has_its_offsets for each in slices):
+        raise SystemExit(f"{rows} of {_records(plan)} rows read, or not with their offsets")
     return result
 
 
@@ -130,9 +148,11 @@ def _with_fingerprints(plan: ScrubPlan, result: ScrubResult) -> ScrubPlan:
     return replace(plan, files=tuple(files))
 
 
-def _written(spark: SparkSession, directory: Path, arguments: argparse.Namespace) -> ScrubPlan:
+def _written(
+    spark: SparkSession, directory: Path, records: int, arguments: argparse.Namespace
+) -> ScrubPlan:
     """A file for each partition. Seeded: the same values at every run."""
-    per_file = arguments.records // arguments.files
+    per_file = records // arguments.files
     words = ",".join(
         f"hex(xxhash64(id % {4000 + 97 * each}))" for each in range(arguments.bytes // 17)
     )
@@ -153,7 +173,6 @@ def _written(spark: SparkSession, directory: Path, arguments: argparse.Namespace
         if headers
         else "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
     ).write.options(**CODEC).parquet(directory.as_uri())
-    arguments.records = per_file * arguments.files
     files = []
     for path in sorted(directory.glob("*.parquet")):
         partition = pq.read_table(path, columns=["partition"])["partition"][0].as_py()
@@ -166,7 +185,7 @@ def _written(spark: SparkSession, directory: Path, arguments: argparse.Namespace
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=6_000_000)
+    parser.add_argument("--records", type=int, nargs="+", default=[6_000_000, 24_000_000])
     parser.add_argument("--bytes", type=int, default=200)
     parser.add_argument("--headers", type=int, default=0, help="of each record")
     parser.add_argument("--files", type=int, default=6)
