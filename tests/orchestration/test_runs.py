@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tallystick.domain.identities import AttemptId, BatchId
+from tallystick.domain.rows.scrub import ScrubResult
 from tallystick.errors import (
     ApplicationFailed,
     BrokerUnavailable,
@@ -350,11 +351,11 @@ def test_a_reconcile_that_is_killed_blames_no_witness_and_is_tried_again(
     really, below = ScriptedSpark.scrub, stage.story.directory / "landing"
     at_work: list[list[Path]] = []
 
-    def killed_once(spark: ScriptedSpark, order: ScrubOrder) -> None:
+    def killed_once(spark: ScriptedSpark, order: ScrubOrder) -> ScrubResult:
         at_work.append(list((below / "_scrub" / "orders").iterdir()))
         if len(at_work) == 1:
             os.kill(os.getpid(), signal.SIGTERM)
-        really(spark, order)
+        return really(spark, order)
 
     monkeypatch.setattr(ScriptedSpark, "scrub", killed_once)
     found = run(dags["reconcile_orders"])

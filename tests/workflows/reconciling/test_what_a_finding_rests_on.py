@@ -216,9 +216,10 @@ def test_a_file_that_is_changed_and_put_back_during_the_read_gives_no_fingerprin
     spark: Any = services.spark
     really = spark._port.scrub
 
-    def read_another(order: object) -> None:
-        really(order)
+    def read_another(order: object) -> object:
+        read = really(order)
         file.write_bytes(original)
+        return read
 
     swap_values(file)
     monkeypatch.setattr(spark._port, "scrub", read_another)
