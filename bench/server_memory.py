@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import re
-import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
@@ -27,6 +25,7 @@ import psutil
 from bench import stack
 from bench.measured import Bound, print_environment, print_result
 from sandbox.services.spark_connect import SparkConnect
+from tests.support.jvm_answers import jvm_answer, jvm_of
 
 RECORDS, PARTITIONS, SIZE = 600, 2, 200
 MOST_BYTES_PER_LANDING = 4_000.0
@@ -57,11 +56,11 @@ class Held:
 def held_by(server: SparkConnect) -> Held:
     """What it holds now; takes a second."""
     gc.collect()
-    jvm = next(each for each in map(psutil.Process, server.members()) if each.name() == "java")
-    histogram = _asked(jvm.pid, "GC.class_histogram")
+    jvm = jvm_of(server)
+    histogram = jvm_answer(server, "GC.class_histogram")
     total, sessions = _TOTAL.search(histogram), _SESSIONS.search(histogram)
     assert total, histogram[-200:]
-    classes = {kind: int(n) for kind, n in _LOADED.findall(_asked(jvm.pid, "PerfCounter.print"))}
+    classes = {kind: int(n) for kind, n in _LOADED.findall(jvm_answer(server, "PerfCounter.print"))}
     client = psutil.Process()
     return Held(
         heap_bytes=int(total[1]),
@@ -74,12 +73,6 @@ def held_by(server: SparkConnect) -> Held:
         client_threads=client.num_threads(),
         client_open_files=client.num_fds(),
     )
-
-
-def _asked(pid: int, what: str) -> str:
-    jcmd = Path(os.environ["JAVA_HOME"]) / "bin" / "jcmd"
-    done = subprocess.run([jcmd, str(pid), what], capture_output=True, text=True, check=True)
-    return done.stdout
 
 
 def main() -> None:

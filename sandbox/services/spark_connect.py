@@ -18,7 +18,7 @@ from sandbox.ports import HOST, answers
 from sandbox.service import Home, Service, program
 
 MEMORY = "1g"
-MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
+SERVER = ROOT / "spark_jobs" / "connect_server.py"
 NAME = "spark-connect"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 MEMORY_SETTINGS: Mapping[str, str] = {
@@ -41,6 +41,7 @@ SETTINGS: Mapping[str, str] = {
     "spark.connect.grpc.binding.address": HOST,
     "spark.driver.bindAddress": HOST,
     "spark.driver.host": HOST,
+    "spark.pyspark.driver.python": program("python"),
     # It would listen for everybody.
     "spark.ui.enabled": "false",
     # Logs in UTC, and times before 1900 without a shift by local mean time.
@@ -86,12 +87,13 @@ class SparkConnect(Service):
         argv = [program("spark-submit"), "--master", self._master, "--driver-memory", MEMORY]
         argv += ["--jars", connector_jars()]
         argv += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-        return [*argv, "--class", MAIN]
+        return [*argv, str(SERVER)]
 
     @override
     def environment(self) -> Mapping[str, str]:
         java = str(ensure_java())
-        here = {"SPARK_LOCAL_IP": HOST, "JAVA_HOME": java}
+        # By 1, which is meant for clients, spark-submit takes a client's jars.
+        here = {"SPARK_LOCAL_IP": HOST, "JAVA_HOME": java, "SPARK_CONNECT_MODE": "0"}
         return {**os.environ, **spark_variables(os.environ), **here}
 
     @override

@@ -72,7 +72,7 @@ def test_all_airflow_parts_share_one_environment() -> None:
 
 def test_the_spark_connect_server_is_the_sandboxs() -> None:
     command = SERVICES["spark-connect"]["command"]
-    assert f"--class={spark_connect.MAIN}" in command
+    assert command[-1] == f"/opt/tallystick/{spark_connect.SERVER.relative_to(ROOT)}"
     assert f"--driver-memory={spark_connect.MEMORY}" in command
     assert f"--master={SPARK_MASTER}" in command
     connection = json.loads(SERVICES["scheduler"]["environment"]["AIRFLOW_CONN_SPARK_DEFAULT"])

@@ -1,19 +1,18 @@
-"""What a Spark Connect server keeps of a landing that is over: nothing of Kafka's records."""
+"""What a Spark Connect server keeps of a landing: its compiled code, and no record of Kafka's."""
 
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-import psutil
 import pytest
 
-from sandbox.entry.system import ensure_java
 from sandbox.service import Service
-from tests.support.connect_servers import server_of_its_own
+from tests.support.connect_servers import server_at, server_of_its_own
+from tests.support.jvm_answers import jvm_answer, jvm_of
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
 from tests.support.whole_way import Way, environ_of
@@ -47,23 +46,44 @@ def test_a_landing_is_not_kept_in_memory_when_it_is_over(
 
         land()  # what is there for good is there then
         wait_until(lambda: not count_of(server, *RECORDS), "the first is forgotten")
-        files = java_of(server).num_fds()
+        files = jvm_of(server).num_fds()
         for _ in range(3):
             land()
 
         wait_until(lambda: not count_of(server, *RECORDS), "all are forgotten")
-        wait_until(lambda: java_of(server).num_fds() <= files, "no file is left open")
+        wait_until(lambda: jvm_of(server).num_fds() <= files, "no file is left open")
+
+
+def test_a_session_runs_the_code_that_was_compiled_for_an_earlier_one(
+    new_way: NewWay, kafka: str, tmp_path: Path
+) -> None:
+    with server_of_its_own(tmp_path) as server:
+        way = new_way(server.address)
+        compiled = []
+        for _ in range(3):
+            produce(kafka, way.topic, messages(5))
+            way.landed()
+            compiled.append(jvm_answer(server, "VM.class_hierarchy").count(".GeneratedClass$"))
+
+    assert compiled[0] > 0
+    assert compiled == [compiled[0]] * 3
+
+
+def test_a_server_starts_where_the_variables_of_a_client_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SPARK_CONNECT_MODE", "SPARK_CONNECT_MODE_ENABLED"):
+        monkeypatch.setenv(name, "1")
+    with (
+        server_of_its_own(tmp_path) as server,
+        server_at(server.address).session(str(uuid4()), {}, reads_kafka=True) as spark,
+    ):
+        assert spark.conf.get("spark.sql.artifact.isolation.enabled") == "false"
 
 
 def count_of(server: Service, *classes: str) -> int:
     """How many objects of these classes it has in memory, after a full garbage collection."""
-    jcmd = ensure_java() / "bin" / "jcmd"
-    asked = [jcmd, str(java_of(server).pid), "GC.class_histogram"]
-    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    found = jvm_answer(server, "GC.class_histogram")
     rows = re.findall(r"^ *\d+: +(\d+) +\d+ +(\S+)", found, re.MULTILINE)
     assert rows
     return sum(int(count) for count, name in rows if name.endswith(classes))
-
-
-def java_of(server: Service) -> psutil.Process:
-    return next(each for each in map(psutil.Process, server.members()) if each.name() == "java")
