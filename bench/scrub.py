@@ -35,6 +35,7 @@ from tallystick.spark.connect_runner import ConnectRunner
 from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.slice_sums import SCHEMA
 from tests.support.connect_servers import server_at
+from tests.support.scripted_scrub import unwritten
 
 # Of the plain read's speed. "later" has the fingerprints of an earlier scrub.
 AIMS = {"first": 0.8, "later": 0.9}
@@ -120,17 +121,13 @@ def _scrub(server: ConnectServer, plan: ScrubPlan) -> ScrubResult:
     plan = replace(plan, scrub_id=scrub_id, output=f"{plan.output}-{scrub_id}")
     text = Path(plan.output.removeprefix("file://")).with_suffix(".json")
     text.write_text(plan.to_json())
-    order = ScrubOrder("bench", scrub_id, text.as_uri(), plan=plan, written=_unwritten)
+    order = ScrubOrder("bench", scrub_id, text.as_uri(), plan=plan, written=unwritten)
     result = ConnectRunner(server, {}, timedelta(hours=1)).scrub(order)
     slices = [each for file in result.files for each in file.slices]
     rows = sum(each.fingerprint.record_count for each in slices)
     if rows != _records(plan) or not all(each.has_its_offsets for each in slices):
         raise SystemExit(f"{rows} of {_records(plan)} rows read, or not with their offsets")
     return result
-
-
-def _unwritten() -> ScrubResult:
-    raise SystemExit("a server's client has the result, and reads none")
 
 
 def _with_fingerprints(plan: ScrubPlan, result: ScrubResult) -> ScrubPlan:
@@ -191,7 +188,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--files", type=int, default=6)
     parser.add_argument("--hole-every", type=int, default=100, help="so many offsets; 0: no holes")
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--warm-ups", type=int, default=2)
+    parser.add_argument("--warm-ups", type=int, default=6)
     parser.add_argument("--directory", help="where the files lie meanwhile")
     return parser.parse_args()
 

@@ -26,6 +26,7 @@ from tallystick.spark.submit_runner import SubmitRunner
 from tests.support.landed_files import names_in, put
 from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
 from tests.support.sandbox_fixtures import HdfsPlace
+from tests.support.scripted_scrub import unwritten
 from tests.support.spark_place import APPLICATION, PLACE
 
 
@@ -59,10 +60,6 @@ def result_of(hdfs: HdfsPlace, plan: ScrubPlan) -> ScrubResult:
     answer = requests.get(f"{hdfs.webhdfs_url}/webhdfs/v1{directory}/{name}?op=OPEN", timeout=60)
     answer.raise_for_status()
     return ScrubResult.from_json(answer.text)
-
-
-def unwritten() -> ScrubResult:
-    raise AssertionError("the application has failed, and its result is read")
 
 
 def test_files_in_hdfs_are_read_in_full_and_a_flipped_byte_is_named(

@@ -95,6 +95,21 @@ def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path
         assert file.slices[0].has_its_offsets
 
 
+@pytest.mark.parametrize("null", ["timestamp", "timestamp_type"])
+def test_what_a_row_lacks_takes_nothing_else_out_of_its_hash(
+    null: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    lacks: dict[str, Any] = {null: None}
+    keyless = [a_row(0, value=b"a", key=b"", **lacks), a_row(1, value=b"b", key=None, **lacks)]
+    swapped = [a_row(0, value=b"b", key=None, **lacks), a_row(1, value=b"a", key=b"", **lacks)]
+    files = [
+        a_file(write(tmp_path / f"{n}.parquet", rows), (0, 0, 1))
+        for n, rows in enumerate([keyless, swapped])
+    ]
+    one, other = (each.slices[0].fingerprint.hash_sums for each in read(spark, *files))
+    assert all(here != there for here, there in zip(one, other, strict=True))
+
+
 @pytest.mark.usefixtures("either_way")
 def test_fingerprints_are_by_file_and_partition(spark: SparkSession, tmp_path: Path) -> None:
     one = [a_row(each, partition=each % 2) for each in range(200)]

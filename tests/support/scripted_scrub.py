@@ -23,6 +23,11 @@ def scrub_by_pyarrow(store: FileStore, plan: ScrubPlan, base: str) -> ScrubResul
     return ScrubResult(plan.scrub_id, files)
 
 
+def unwritten() -> ScrubResult:
+    """In place of a scrub's result, where nobody may read one."""
+    raise AssertionError("a result is read, and none was written")
+
+
 def _read(store: FileStore, file: ScrubFile, path: str) -> ReadFile:
     try:
         content = store.read(path)

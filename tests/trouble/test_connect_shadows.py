@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, String
 from sandbox import Sandbox
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
+from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import SparkUnavailable
 from tallystick.ports.spark_runner import ScrubOrder
@@ -26,12 +26,15 @@ from tests.support.connect_servers import Struck, server_at
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic
 from tests.support.landed_rows import a_row, write
+from tests.support.scripted_scrub import unwritten
 from tests.support.whole_way import Way, environ_of
 
 FUNCTIONS: dict[str, DataType] = {
     "xxhash64": LongType(),
     "crc32": LongType(),
     "shiftrightunsigned": LongType(),
+    "shiftleft": LongType(),
+    "ifnull": LongType(),
     "coalesce": IntegerType(),
     "array_join": StringType(),
     "chr": StringType(),
@@ -140,7 +143,7 @@ def test_a_file_is_not_blamed_by_a_function_that_lists_other_offsets(
 
     def order() -> ScrubOrder:
         plan = ScrubPlan(str(uuid4()), (file,), (tmp_path / "result").as_uri(), None)
-        return ScrubOrder("orders", plan.scrub_id, path.as_uri(), plan=plan, written=_unwritten)
+        return ScrubOrder("orders", plan.scrub_id, path.as_uri(), plan=plan, written=unwritten)
 
     def lists(spark: SparkSession) -> None:
         spark.udf.register("collect_list", lambda *_: [1], ArrayType(LongType()))
@@ -149,10 +152,6 @@ def test_a_file_is_not_blamed_by_a_function_that_lists_other_offsets(
     assert [each.missing.count for each in found.slices] == [1]
     with pytest.raises(SparkUnavailable, match="functions of the session"):
         Meddler(spark_connect, lists).runner().scrub(order())
-
-
-def _unwritten() -> ScrubResult:
-    raise AssertionError("a server's client has the result")
 
 
 def test_a_setting_that_the_work_sets_away_is_no_other_function(

@@ -1,7 +1,7 @@
 """Runs landings, searches and scrubs in sessions of a Spark Connect server.
 
-The functions are those that spark-submit starts, and they run here; the server has none of our
-code. It decides nothing about them.
+The functions are those that spark-submit starts, and they run here: whatever started the server, it
+needs none of our code. It decides nothing about them.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ConnectRunner:
                 spark,
                 plan,
                 say,
-                is_no_record=lambda error: deadline.has_passed or is_lost(error),
+                is_last=lambda error: deadline.has_passed or is_lost(error),
             )
             searching.write_result(spark, plan, found)
 

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -169,11 +170,22 @@ def _taken_first(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     """Without the files that hold other offsets than those committed."""
     expected = {each.name: each.slices[0] for each in files}
     found = FileSums()
-    for row in _summed_by_file(spark, files, (_FIELDS, _FIRST_CONTENT), _FIRST_AGGREGATES):
-        wanted = expected[row["name"]]
+    # The committed offsets are hashed here while Spark reads, and not longer than it is asked.
+    pool = ThreadPoolExecutor(1, thread_name_prefix="offsets")
+    try:
+        hashing = {
+            name: pool.submit(offset_hash_sums, each.offsets) for name, each in expected.items()
+        }
+        rows = _summed_by_file(spark, files, (_FIELDS, _FIRST_CONTENT), _FIRST_AGGREGATES)
+        hashes = {name: each.result() for name, each in hashing.items()}
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    for row in rows:
+        wanted, hashed = expected[row["name"]], hashes[row["name"]]
         bounds = {each: row[each] for each in ("first_offset", "last_offset")}
         sums = replace(_as_committed(wanted, row), **bounds)
-        if _is_of(row, wanted.partition) and _has_these_hashes(wanted, sums, row):
+        has_its_offsets = wanted.fits(sums) and hashed == _offset_hash_sums(row)
+        if has_its_offsets and _is_of(row, wanted.partition):
             found[row["name"]] = {wanted.partition: SliceSums(sums, True)}
     return found
 
@@ -182,12 +194,8 @@ def _is_of(row: Any, partition: int) -> bool:
     return row["partition"] == row["last_partition"] == partition
 
 
-def _has_these_hashes(wanted: ExpectedSlice, found: Fingerprint, row: Any) -> bool:
-    """True for as many rows with the hashes of the committed offsets, within the same bounds."""
-    return wanted.fits(found) and offset_hash_sums(wanted.offsets) == (
-        row["upper_sum"],
-        row["lower_sum"],
-    )
+def _offset_hash_sums(row: Any) -> tuple[int, int]:
+    return row["upper_sum"], row["lower_sum"]
 
 
 def _as_committed(wanted: ExpectedSlice, row: Any) -> Fingerprint:
@@ -240,7 +248,10 @@ def _taken_by_slice(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums
         taken, wanted = _fingerprint(name, row), expected.get((name, row["partition"]))
         distinct = row["record_count"] if row["least_shift"] == row["largest_shift"] else 0
         is_proven = is_proven_by_sums(wanted, taken, distinct) or (
-            wanted is not None and bool(wanted.holes) and _has_these_hashes(wanted, taken, row)
+            wanted is not None
+            and bool(wanted.holes)
+            and wanted.fits(taken)
+            and offset_hash_sums(wanted.offsets) == _offset_hash_sums(row)
         )
         found.setdefault(name, {})[row["partition"]] = SliceSums(taken, is_proven)
     return found

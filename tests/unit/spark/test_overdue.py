@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
+from tallystick.domain.rows.scrub import ScrubPlan
 from tallystick.errors import ApplicationFailed, ApplicationOverdue
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark import submit_runner
 from tallystick.spark.command import SparkPlace
 from tallystick.spark.submit_runner import SubmitRunner
+from tests.support.scripted_scrub import unwritten
 
 ORDER = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json", plan_text="{}")
 
@@ -58,10 +59,6 @@ def test_a_landing_that_hangs_is_ended_and_fails_with_an_error_of_its_own(tmp_pa
         caught.value
     )
     assert caught.value.retry
-
-
-def unwritten() -> ScrubResult:
-    raise AssertionError("nothing was written")
 
 
 def test_a_search_and_a_scrub_that_hang_are_ended_too(tmp_path: Path) -> None:

@@ -4,13 +4,16 @@ This is the definition; `spark/row_hash_columns.py` must give the same, and a te
 finds accidents, not forgers: neither XXH64 nor CRC-32 is a cryptographic hash.
 
 1. A row's place, its times and which of its fields are null are hashed first, to 64 bits that both
-   halves begin with. A scrub hashes every row ever landed, so that is done once. Neither half tells
-   two places apart whose 64 bits are the same; no two that differ in one field are such a pair.
+   halves begin with. A scrub hashes every row ever landed, so that is done once, and small numbers
+   share a word. Neither half tells two places apart whose 64 bits are the same; no two that differ
+   in one field are such a pair. The low half begins with all bits turned: an empty row's halves
+   would be equal.
 2. The high half goes on with XXH64 over all content. Fields are hashed one after another, each as
    seed of the next, so no two rows share their input. The low half goes on with the CRC-32 of key,
-   value and header values: what one algorithm is blind to, the other sees, and the bytes go through
-   XXH64 once only, which is most of a scrub's work.
-3. Null is told from empty, and which of two fields is null, by flags: XXH64 alone skips nulls.
+   value and header values: what one algorithm is blind to in them, the other sees, and the bytes go
+   through XXH64 once only, which is most of a scrub's work.
+3. Null is told from empty, and which of two fields is null, by flags: XXH64 alone skips nulls, and
+   the CRC-32 of null counts as 0, which is that of nothing.
 4. Headers are hashed as key, value, key, value and so on; then their values are, joined with two
    different signs for null: where a null stands, the two texts differ, so its place is known. One
    text would not do, since a value may be the sign itself.
@@ -22,14 +25,16 @@ from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the functions below: it stands beside each fingerprint on record; only equals are compared."""
-SEEDS: Final = (0x7461_6C6C_7973_7469, 0x636B_2D72_6F77_2D31)
-"""What the place begins with, and the low half: without it an empty row's halves would be equal."""
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
 NO_HEADERS: Final = -1
 """In place of the number of headers, where they are null."""
+PARTITION_AT: Final = 32
+HEADER_COUNT_AT: Final = 4
+TIMESTAMP_TYPE_AT: Final = 2
+"""The bits where numbers begin that share a word with the flags."""
 SEPARATOR: Final = 0
 NULL_SIGNS: Final = (1, 2)
 
@@ -60,11 +65,11 @@ def row_hash(
     pairs = [each for pair in headers or () for each in _encoded(*pair)]
     place = _place(partition, offset, timestamp_micros, timestamp_type, flags, count)
     high = hash_long(place, SPARK_SEED)
-    low = hash_long(place, hash_long(SEEDS[1], SPARK_SEED))
+    checksums = crc32(key or b"") << 32 | crc32(value or b"")
+    low = hash_long(~place ^ checksums, SPARK_SEED)
     for content in (key, value, *pairs, *joined):
         high = high if content is None else hash_bytes(content, high)
-    for content in (key, value, joined[0]):
-        low = low if content is None else hash_long(crc32(content), low)
+    low = low if joined[0] is None else hash_long(crc32(joined[0]), low)
     return high << 64 | low
 
 
@@ -76,13 +81,14 @@ def _place(
     flags: int,
     header_count: int,
 ) -> int:
-    seed = hash_long(SEEDS[0], SPARK_SEED)
-    seed = hash_int(partition, seed)
-    seed = hash_long(offset, seed)
-    seed = hash_long(timestamp_micros, seed)
-    seed = hash_int(timestamp_type, seed)
-    seed = hash_int(flags, seed)
-    return hash_int(header_count, seed)
+    small = (
+        partition << PARTITION_AT
+        ^ header_count << HEADER_COUNT_AT
+        ^ timestamp_type << TIMESTAMP_TYPE_AT
+        ^ flags
+    )
+    times = hash_long(offset, SPARK_SEED) ^ timestamp_micros
+    return hash_long(small, hash_long(times, SPARK_SEED))
 
 
 def _joined(headers: Sequence[tuple[str, bytes | None]], sign: int) -> bytes:
@@ -92,13 +98,6 @@ def _joined(headers: Sequence[tuple[str, bytes | None]], sign: int) -> bytes:
 
 def _encoded(name: str, content: bytes | None) -> tuple[bytes, bytes | None]:
     return name.encode(), content
-
-
-def hash_int(number: int, seed: int) -> int:
-    """XXH64 of a 32-bit number as Spark hashes it."""
-    mixed = (seed + _P5 + 4) & _MASK
-    mixed ^= (number & 0xFFFFFFFF) * _P1 & _MASK
-    return _finished(_rotated(mixed, 23) * _P2 + _P3 & _MASK)
 
 
 def hash_long(number: int, seed: int) -> int:

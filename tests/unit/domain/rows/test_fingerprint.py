@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.domain.rows.fingerprint import EMPTY, Fingerprint, quarters_of
-from tallystick.domain.rows.row_hash import VERSION, hash_bytes, hash_int, hash_long, row_hash
+from tallystick.domain.rows.row_hash import VERSION, hash_bytes, hash_long, row_hash
 
 HASHES = st.integers(0, 2**128 - 1)
 ROWS = st.lists(st.tuples(st.integers(0, 2**62), HASHES), max_size=20)
@@ -92,9 +92,12 @@ def test_key_and_value_are_told_apart(
         ({"headers": [("a", b"1"), ("b", b"2")]}, {"headers": [("b", b"2"), ("a", b"1")]}),
         ({"key": b"ab", "value": b"c"}, {"key": b"a", "value": b"bc"}),
         ({"partition": 1}, {"partition": 2}),
+        ({"partition": 0, "headers": [("a", b"")]}, {"partition": 1, "headers": []}),
+        ({"key": b"a", "value": b""}, {"key": b"", "value": b"a"}),
         ({"offset": 1}, {"offset": 2}),
         ({"timestamp_micros": -1}, {"timestamp_micros": 0}),
         ({"timestamp_type": 1}, {"timestamp_type": 0}),
+        ({"timestamp_type": 1, "value": b""}, {"timestamp_type": 0, "value": None}),
     ],
 )
 def test_these_two_rows_are_not_the_same(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -134,9 +137,8 @@ def test_the_hash_is_xxh64(content: bytes, expected: int) -> None:
     assert hash_bytes(content, 0) == expected
 
 
-@given(st.integers(-(2**31), 2**31 - 1), st.integers(0, 2**64 - 1))
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**64 - 1))
 def test_numbers_are_hashed_as_their_bytes(number: int, seed: int) -> None:
-    assert hash_int(number, seed) == hash_bytes(number.to_bytes(4, "little", signed=True), seed)
     assert hash_long(number, seed) == hash_bytes(number.to_bytes(8, "little", signed=True), seed)
 
 
@@ -147,4 +149,4 @@ def test_four_sums_are_needed() -> None:
 
 def test_another_row_hash_is_another_version() -> None:
     """The fingerprints on record were made by this function: who changes it counts it up."""
-    assert (VERSION, f"{hash_of():032x}") == (1, "8a2d36050e4c80b18707bb781209b0fc")
+    assert (VERSION, f"{hash_of():032x}") == (2, "327b1561efb53957d2df3949c74f46e8")
