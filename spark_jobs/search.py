@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def searched(spark: SparkSession, text: str) -> str:
     """Carry the plan out and write its result; the line that says so."""
-    from tallystick.spark.searching import plan_of, search, write_result
+    from tallystick.spark.searching import plan_of, search, works_no_more, write_result
 
     plan = plan_of(text)
     ranges = plan.landing.ranges
@@ -25,7 +25,12 @@ def searched(spark: SparkSession, text: str) -> str:
         f"looking for unreadable offsets of batch {plan.landing.batch_id}: {len(ranges)} ranges of"
         f" {plan.landing.topic}, {sum(each.span for each in ranges)} offsets"
     )
-    result = search(spark, plan, lambda note: say(f"note {note}"))
+    result = search(
+        spark,
+        plan,
+        lambda note: say(f"note {note}"),
+        is_last=lambda _: works_no_more(spark),
+    )
     write_result(spark, plan, result)
     return f"found {len(result.unreadable)} unreadable offsets by {result.probes} reads"
 

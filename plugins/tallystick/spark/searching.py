@@ -38,13 +38,13 @@ def search(
     plan: SearchPlan,
     say: Callable[[str], None],
     *,
-    is_no_record: Callable[[Exception], bool] = lambda _: False,
+    is_last: Callable[[Exception], bool] = lambda _: False,
 ) -> SearchResult:
     """The offsets of the plan that can't be read; no read begins after the plan's time.
 
     `say` is called with a note before each read, for the read may end the application, and at the
-    end, for what comes then is no read's fault. An error for which `is_no_record` holds is raised:
-    no record is to blame for it.
+    end, for what comes then is no read's fault. An error for which `is_last` holds is raised:
+    any read after it would fail for the same cause, whatever its records are.
     """
     ends_at = time.monotonic() + plan.longest_seconds
     before: list[str | None] = list(plan.known)
@@ -62,7 +62,7 @@ def search(
         try:
             land(spark, plan.landing_of(pieces), mode="overwrite")
         except Exception as error:
-            if is_no_record(error):
+            if is_last(error):
                 raise
             return record_failure_of(error)
         return None
@@ -75,6 +75,19 @@ def search(
     )
     note(is_end=True)
     return result
+
+
+def works_no_more(spark: SparkSession) -> bool:
+    """True when Spark fails at what has no record: the application is ending.
+
+    A driver that is short of memory goes on in Python while its JVM shuts down. Each of its reads
+    fails then, also of records that can be read.
+    """
+    try:
+        spark.range(1).collect()
+    except Exception:  # noqa: BLE001 - whatever it is, nothing of a record has caused it
+        return True
+    return False
 
 
 def write_result(spark: SparkSession, plan: SearchPlan, result: SearchResult) -> None:

@@ -60,3 +60,43 @@ def test_an_application_that_dies_after_its_search_blames_no_read(
     again = searching.search(None, replace(PLAN, known=tuple(known)), said.append)  # type: ignore[arg-type]
 
     assert again.unreadable == ()
+
+
+def test_a_read_that_ends_its_application_is_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python goes on while its JVM shuts down: what fails then is no record's fault."""
+    ended: list[LandingPlan] = []
+
+    class Ending:
+        def range(self, rows: int) -> Ending:
+            return self
+
+        def collect(self) -> list[int]:
+            if ended:
+                raise RuntimeError("Cannot call methods on a stopped SparkContext")
+            return [0]
+
+    def land(spark: Any, plan: LandingPlan, *, mode: str = "error") -> None:
+        if ended or any(700 in each for each in plan.ranges):
+            ended.append(plan)
+            raise RuntimeError("Job 1 cancelled because SparkContext was shut down")
+
+    monkeypatch.setattr(searching, "land", land)
+    spark: Any = Ending()
+    plan, applications = PLAN, 0
+    while True:
+        said: list[str] = []
+        try:
+            found = searching.search(
+                spark, plan, said.append, is_last=lambda _: searching.works_no_more(spark)
+            )
+            break
+        except RuntimeError as error:
+            [_] = ended
+            notes = [from_plain(ReadNote, json.loads(each)) for each in said]
+            known = known_after(plan.known, notes, death(str(error), has_hung=False))
+            assert len(known) == notes[-1].number + 1
+            plan, applications = replace(plan, known=tuple(known)), applications + 1
+            ended.clear()
+
+    assert [each.offset for each in found.unreadable] == [700]
+    assert applications < 30
