@@ -36,6 +36,9 @@ from tests.support.ledger_server import LedgerServer
 from tests.support.scripted_broker import NOW, ScriptedBroker
 from tests.support.story import FEED, Story
 
+WIDE, WIDE_CPU_SECONDS = 100_000, 2.0
+"""Partitions, and what a plan of them may take of this process' CPU."""
+
 
 @dataclass(frozen=True, slots=True)
 class Planned:
@@ -78,6 +81,10 @@ def main() -> None:
         for size, planned in of_size.items()
     }
     ratios = {f"{name}_exponent": Bound(_exponent(each), 1.05) for name, each in taken.items()}
+    for name, of_size in taken.items():
+        if WIDE in of_size:
+            seconds = of_size[WIDE].cost.own_cpu_seconds
+            ratios[f"{name}_{WIDE}"] = Bound(seconds, at_most=WIDE_CPU_SECONDS, unit="CPU-s")
     print_result("plan_partitions", 1, figures, ratios)
 
 

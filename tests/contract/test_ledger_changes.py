@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tallystick.domain.batches.states import BatchState, RangeState
@@ -80,6 +82,20 @@ def test_the_last_seen_end_only_grows_and_only_for_the_same_topic_id(story: Ledg
     assert story.change(LogChanges(), {0: (0, 20)}).generations[0].last_seen_until == 30
     other = story.change(LogChanges(), {0: (0, 99)}, topic_id="topic-id-2")
     assert other.generations[0].last_seen_until == 30
+
+
+def test_a_log_is_opened_as_the_look_that_found_it_has_seen_it(story: LedgerStory) -> None:
+    seen = replace(opened(0, 3), seen_until=9, seen_epoch=4)
+    behind = replace(opened(1, 3), seen_until=2, reason="the partition was added")
+    with story.ledger.planning(FEED, TOPIC) as session:
+        ids = session.apply(LogChanges(opened=(seen, behind, opened(2, 3))), None).opened
+    found = [story.account(each) for each in range(3)]
+    assert [(each.last_seen_until, each.seen_epoch) for each in found] == [
+        (9, 4), (3, None), (3, None),
+    ]  # fmt: skip
+    assert found == [
+        each.account(ids[place]) for place, each in enumerate((seen, behind, opened(2, 3)))
+    ]
 
 
 def test_a_lost_range_that_joins_the_frontier_moves_it(story: LedgerStory) -> None:

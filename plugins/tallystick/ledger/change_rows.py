@@ -5,6 +5,7 @@ Performs what `LogChanges` decided, in the order named there; decides nothing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,7 +14,13 @@ from tallystick.domain.identities import FeedName, GenerationId
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
+from tallystick.domain.planning.log_changes import (
+    CutClaim,
+    EndedGeneration,
+    LogChanges,
+    LostRange,
+    OpenedGeneration,
+)
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import SplitClaims, split_claims
@@ -221,18 +228,25 @@ def _open(
     transaction: Transaction, feed: FeedName, changes: LogChanges
 ) -> Mapping[int, GenerationId]:
     """The new generations' ids, by partition."""
-    opened = changes.opened
-    if not opened:
-        return {}
-    rows = transaction.rows(
-        "open_generations",
-        feed=feed,
-        topics=[each.partition.topic for each in opened],
-        partitions=[each.partition.partition for each in opened],
-        cluster_ids=[each.cluster_id for each in opened],
-        topic_ids=[each.topic_id for each in opened],
-        ordinals=[each.ordinal for each in opened],
-        first_offsets=[each.first_offset for each in opened],
-        reasons=[each.reason for each in opened],
-    )
+    of_life: defaultdict[tuple[object, ...], list[OpenedGeneration]] = defaultdict(list)
+    for each in changes.opened:
+        life = each.partition.topic, each.cluster_id, each.topic_id, each.ordinal
+        of_life[life].append(each)
+    rows = [
+        row
+        for (topic, cluster_id, topic_id, ordinal), opened in of_life.items()
+        for row in transaction.rows(
+            "open_generations",
+            feed=feed,
+            topic=topic,
+            cluster_id=cluster_id,
+            topic_id=topic_id,
+            ordinal=ordinal,
+            partitions=[each.partition.partition for each in opened],
+            first_offsets=[each.first_offset for each in opened],
+            seen_until=[each.seen_until for each in opened],
+            seen_epochs=[each.seen_epoch for each in opened],
+            reasons=[each.reason for each in opened],
+        )
+    ]
     return {row.partition: GenerationId(row.generation_id) for row in rows}

@@ -130,7 +130,8 @@ def is_abort_marker(batch: RecordBatch) -> bool:
     """True for the marker that ends an aborted transaction; one whose record is gone is none."""
     if not batch.is_control or batch.record_count == 0:
         return False
-    key = _record(batch, next(_stored(batch))).key
+    _, record = next(_stored(batch))
+    key = _record(batch, record).key
     return key is not None and _CONTROL_KEY.unpack_from(key)[1] == _ABORT
 
 
@@ -139,10 +140,7 @@ def offsets_in(batch: RecordBatch) -> Iterator[int]:
     if batch.magic < MAGIC:
         yield from (each.offset for each in messages_in(batch.payload))
         return
-    for view in _stored(batch):
-        _, position = _varint(view, 1)  # after the attributes: the timestamp
-        delta, _ = _varint(view, position)
-        yield batch.base_offset + delta
+    yield from (offset for offset, _ in _stored(batch))
 
 
 def record_in(batch: RecordBatch, offset: int) -> StoredRecord | None:
@@ -152,14 +150,18 @@ def record_in(batch: RecordBatch, offset: int) -> StoredRecord | None:
     """
     if batch.is_control or not batch.base_offset <= offset < batch.until_offset:
         return None
-    return next((each for each in records_in(batch) if each.offset == offset), None)
+    if batch.magic < MAGIC:
+        return next((each for each in records_in(batch) if each.offset == offset), None)
+    # Whole is read only the one that is asked for: a batch may hold thousands.
+    found = next((record for each, record in _stored(batch) if each == offset), None)
+    return None if found is None else _readable(batch, found)
 
 
 def records_in(batch: RecordBatch) -> Iterator[StoredRecord]:
     """The records of the batch, a marker's own too, in order; raises BatchUnreadable."""
     if batch.magic < MAGIC:
         return (StoredRecord(*each, headers=()) for each in messages_in(batch.payload))
-    return (_readable(batch, view) for view in _stored(batch))
+    return (_readable(batch, record) for _, record in _stored(batch))
 
 
 def _older(entry: memoryview) -> RecordBatch:
@@ -189,8 +191,8 @@ def _older(entry: memoryview) -> RecordBatch:
     )
 
 
-def _stored(batch: RecordBatch) -> Iterator[memoryview]:
-    """The bytes of each record, from its attributes on."""
+def _stored(batch: RecordBatch) -> Iterator[tuple[int, memoryview]]:
+    """The offset of each record, and its bytes from its attributes on."""
     try:
         view = decompressed(batch.attributes & _CODEC_BITS, batch.payload)
         position = 0
@@ -199,7 +201,10 @@ def _stored(batch: RecordBatch) -> Iterator[memoryview]:
             following = position + length
             if not position < following <= len(view):
                 raise ValueError(f"a record reaches from {position} to {following}")
-            yield view[position:following]
+            record = view[position:following]
+            _, after_timestamp = _varint(record, 1)
+            delta, _ = _varint(record, after_timestamp)
+            yield batch.base_offset + delta, record
             position = following
     except (ValueError, IndexError) as failure:
         raise BatchUnreadable(f"record batch at {batch.base_offset}: {failure}") from failure

@@ -159,3 +159,14 @@ def test_records_that_end_before_their_count_are_refused() -> None:
     (batch,) = batches_in(bytes(raw))
     with pytest.raises(BatchUnreadable, match="record batch at 3"):
         list(offsets_in(batch))
+
+
+def test_a_record_too_short_for_its_offset_is_refused() -> None:
+    raw = bytearray(a_batch(3, 5)[:61] + b"\x02\x00")  # one byte: its attributes
+    raw[8:12] = (len(raw) - 12).to_bytes(4, "big")
+    raw[57:61] = (1).to_bytes(4, "big")
+    (batch,) = batches_in(bytes(raw))
+    with pytest.raises(BatchUnreadable, match="record batch at 3"):
+        list(offsets_in(batch))
+    with pytest.raises(BatchUnreadable, match="record batch at 3"):
+        record_in(batch, 3)

@@ -121,7 +121,9 @@ def decide(facts: PlanFacts) -> Decision:
 def _changes(facts: PlanFacts) -> tuple[LogChanges, Mapping[int, int]]:
     """What becomes of the logs and of batches that fail again and again; which partitions part."""
     look = facts.look
-    changes = judge_logs(look.accounts, look.seen, facts.asked)
+    changes = look.changes
+    if facts.asked is not None:
+        changes = judge_logs(look.accounts, look.seen, facts.asked)
     # Claims that the log has lost are not released, also where an attempt may hold them.
     cuts, isolation = look.changes.cuts, facts.terms.isolation
     apart = taken_apart(look.accounts, look.seen.snapshot, isolation, cuts, facts.asked)

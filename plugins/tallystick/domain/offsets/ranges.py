@@ -103,9 +103,11 @@ def subtract(wanted: OffsetRange, covered: Iterable[OffsetRange]) -> tuple[Offse
 
     Ranges of other partitions in `covered` don't count. Also known as the gaps in `wanted`.
     """
+    ours = [each for each in covered if each.partition == wanted.partition]
+    if not ours:
+        return (wanted,)
     left: list[OffsetRange] = []
     position = wanted.from_offset
-    ours = (each for each in covered if each.partition == wanted.partition)
     for each in union_of(ours):
         gap = offset_range(wanted.partition, position, min(each.from_offset, wanted.until_offset))
         if gap:

@@ -26,7 +26,7 @@ class InDanger:
     accounts: Accounts
     seen: Observation
     changes: LogChanges
-    """If no attempt held anything."""
+    """What `judge_logs` says of the two, if no attempt held anything."""
     taken_apart: frozenset[BatchId]
     """The batches that would release claims, or set offsets aside when they fail once more: what
     their attempts hold can't be committed any more then."""

@@ -35,6 +35,10 @@ class OpenedGeneration:
     ordinal: int
     first_offset: int
     reason: str
+    seen_until: int | None = None
+    """The high watermark (excluded) of the look that found it; None where none did."""
+    seen_epoch: int | None = None
+    """The leader epoch of that look."""
 
     def account(self, generation_id: GenerationId) -> GenerationAccount:
         """What the ledger holds of it at first."""
@@ -48,8 +52,9 @@ class OpenedGeneration:
             first_offset=self.first_offset,
             frontier=self.first_offset,
             beyond=(),
-            last_seen_until=self.first_offset,
+            last_seen_until=max(self.first_offset, self.seen_until or 0),
             anchor=None,
+            seen_epoch=self.seen_epoch,
         )
 
 

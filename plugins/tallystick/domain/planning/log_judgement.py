@@ -64,6 +64,8 @@ def judge_logs(accounts: Accounts, seen: Observation, asked: Asked | None = None
                 ordinal=ordinal,
                 first_offset=first,
                 reason=_reason_to_open(is_first_plan, known),
+                seen_until=bounds.high_watermark,
+                seen_epoch=bounds.leader_epoch,
             )
         )
     return changes.frozen()

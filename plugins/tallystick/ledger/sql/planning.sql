@@ -183,15 +183,15 @@ UPDATE generation g
  WHERE g.generation_id = ended.generation_id AND g.feed = :feed;
 
 -- name: open_generations
--- Begin to account for logs.
+-- Begin to account for logs of one life of a topic, as far as a look has seen them.
 INSERT INTO generation
   (feed, topic, partition, cluster_id, topic_id, ordinal, first_offset, frontier,
-   last_seen_until, opening_reason)
-SELECT :feed, topic, partition, cluster_id, topic_id, ordinal, first_offset, first_offset,
-       first_offset, reason
-  FROM unnest(:topics::text[], :partitions::integer[], :cluster_ids::text[], :topic_ids::text[],
-              :ordinals::integer[], :first_offsets::bigint[], :reasons::text[])
-       AS opened(topic, partition, cluster_id, topic_id, ordinal, first_offset, reason)
+   last_seen_until, seen_epoch, opening_reason)
+SELECT :feed, :topic, partition, :cluster_id, :topic_id, :ordinal, first_offset, first_offset,
+       greatest(first_offset, seen_until), seen_epoch, reason
+  FROM unnest(:partitions::integer[], :first_offsets::bigint[], :seen_until::bigint[],
+              :seen_epochs::integer[], :reasons::text[])
+       AS opened(partition, first_offset, seen_until, seen_epoch, reason)
  ORDER BY partition
 RETURNING generation_id, partition;
 

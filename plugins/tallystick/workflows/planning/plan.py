@@ -235,7 +235,7 @@ def _named(
     def claimed(planned: PlannedRange) -> PlannedRange:
         partition = planned.offsets.partition.partition
         if planned.generation_id < 0 and partition in opened:
-            return replace(planned, generation_id=opened[partition])
+            return PlannedRange(opened[partition], planned.offsets)
         return planned
 
     return [
