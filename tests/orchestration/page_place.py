@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from fastapi import FastAPI
 
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
-from tallystick.web.desk import PATIENCE
 
+BUSY_SECONDS = 60.0
+"""How long a reader waits here: these tests ask what is answered; how soon has tests of its own."""
 MOUNT = "/tallystick"
 OWN = {"origin": "http://testserver", "sec-fetch-site": "same-origin"}
 """What a browser says of a form of our own page."""
@@ -29,15 +31,14 @@ class PagePlace:
         # Airflow's own imports warn of a library's test client: only tests that bear it may.
         from airflow.api_fastapi.app import cached_app, get_auth_manager
 
-        from tallystick.web.airflow_rest import AirflowRest
         from tallystick.web.app import tallystick_app
 
         if isinstance(opened, str):
             dsn = opened
-            opened = lambda: PostgresLedger(dsn, PATIENCE)  # noqa: E731
+            opened = lambda: PostgresLedger(dsn, timedelta(seconds=BUSY_SECONDS))  # noqa: E731
         airflow = cached_app(apps="core")
         self.manager = get_auth_manager()
-        self.app = tallystick_app(opened, metrics_token, AirflowRest(lambda: airflow))
+        self.app = tallystick_app(opened, metrics_token, lambda: airflow, BUSY_SECONDS)
         self._host = FastAPI()
         self._host.mount(MOUNT, self.app)
 

@@ -13,6 +13,7 @@ from tallystick.errors import (
     SchemaOutOfDate,
     WaiverRefused,
 )
+from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
 from tests.orchestration.page_place import PagePlace
 
@@ -96,6 +97,14 @@ def test_an_unknown_address_is_refused_as_all_others() -> None:
     assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found", "next_step": ""})
     answer = client.post("/api/feeds")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+
+
+def test_a_reader_of_the_mounted_app_waits_for_less_than_two_seconds() -> None:
+    from tallystick.web.app import tallystick_app
+
+    state = tallystick_app(lambda: PostgresLedger("host=nowhere")).state
+    assert 0 < state.ledger.reader_seconds < 2
+    assert 0 < state.airflow.reader_seconds < 2
 
 
 def test_metrics_whose_token_cannot_be_read_are_closed(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,11 +17,11 @@ import httpx
 from airflow.api_fastapi.app import get_auth_manager
 
 from tallystick.web.access import User
+from tallystick.web.desk import READER_SECONDS
 
 log = logging.getLogger(__name__)
 
 _TOKEN_SECONDS: Final = 60
-_READ_SECONDS: Final = 1.8
 _CHANGE_SECONDS: Final = 15.0
 
 
@@ -44,8 +44,12 @@ def airflow_app() -> Any:
 class AirflowRest:
     """One call each, of Airflow's own app."""
 
-    def __init__(self, app: Callable[[], Any] = airflow_app) -> None:
+    def __init__(
+        self, app: Callable[[], Any] = airflow_app, reader_seconds: float = READER_SECONDS
+    ) -> None:
         self._app = app
+        self.reader_seconds = reader_seconds
+        """How long a reader waits; who changes something waits longer."""
         self._going_on: set[asyncio.Task[httpx.Response]] = set()
         """Changes that nobody waits for any more: the event loop itself would forget them."""
 
@@ -74,7 +78,7 @@ class AirflowRest:
         if any("/" in each or each in ("", ".", "..") for each in path):
             raise AirflowRefused(404, "Airflow has no such name.")
         asked = asyncio.create_task(self._answer(user, method, path, query, body))
-        seconds = _READ_SECONDS if method == "GET" else _CHANGE_SECONDS
+        seconds = self.reader_seconds if method == "GET" else _CHANGE_SECONDS
         # An app within this process knows no time-out of the client's, and its threads are not
         # cancelled: so nobody waits for them, and a change that was begun goes on.
         done, _ = await asyncio.wait({asked}, timeout=seconds)

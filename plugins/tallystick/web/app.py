@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -22,8 +22,8 @@ from tallystick.report.wording import with_capital
 from tallystick.settings.connections import variable_of
 from tallystick.web.access import LoginNeeded
 from tallystick.web.actions import actions
-from tallystick.web.airflow_rest import AirflowRest
-from tallystick.web.desk import LedgerThreads
+from tallystick.web.airflow_rest import AirflowRest, airflow_app
+from tallystick.web.desk import READER_SECONDS, LedgerThreads
 from tallystick.web.forms import forms
 from tallystick.web.metrics_route import MetricsToken, TokenOf, metrics
 from tallystick.web.pages import pages, refusal
@@ -55,17 +55,19 @@ def _no_token() -> str | None:
 def tallystick_app(
     opened: Callable[[], Ledger],
     metrics_token: TokenOf = _no_token,
-    airflow: AirflowRest | None = None,
+    airflow: Callable[[], Any] = airflow_app,
+    reader_seconds: float = READER_SECONDS,
 ) -> FastAPI:
     """The app; `opened` gives a ledger to each thread that asks one.
 
     `metrics_token` gives what a reader of the metrics has to send; None closes them.
+    `airflow` gives Airflow's own app. A reader waits `reader_seconds` for it, and for the ledger.
     """
     app = FastAPI(title="Tallystick", docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.ledger = LedgerThreads(opened)
+    app.state.ledger = LedgerThreads(opened, reader_seconds)
     app.state.drawings = NewestDrawings()
     app.state.metrics_token = MetricsToken(metrics_token)
-    app.state.airflow = airflow or AirflowRest()
+    app.state.airflow = AirflowRest(airflow, reader_seconds)
     for router in (api, actions, metrics, pages, forms):
         app.include_router(router)
     app.middleware("http")(_with_headers)

@@ -22,14 +22,19 @@ T = TypeVar("T")
 
 PATIENCE: Final = timedelta(seconds=1.5)
 """Of one statement."""
-_READER_SECONDS: Final = 1.8
+READER_SECONDS: Final = 1.8
+"""Of all that a page asks for."""
 _MOST_AT_ONCE: Final = 4
 
 
 class LedgerThreads:
     """A few threads, each with a ledger of its own, opened when it is first asked."""
 
-    def __init__(self, opened: Callable[[], Ledger]) -> None:
+    def __init__(
+        self, opened: Callable[[], Ledger], reader_seconds: float = READER_SECONDS
+    ) -> None:
+        self.reader_seconds = reader_seconds
+        """How long a reader waits."""
         self._opened = opened
         self._threads = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="tallystick-page")
         self._own = threading.local()
@@ -57,7 +62,7 @@ class LedgerDesk:
 
     def __init__(self, threads: LedgerThreads) -> None:
         self._threads = threads
-        self._seconds_left = _READER_SECONDS
+        self._seconds_left = threads.reader_seconds
 
     async def ask(self, question: Callable[[Ledger], T]) -> T:
         """What the question gives; raises LedgerUnavailable when that takes too long.
@@ -70,7 +75,9 @@ class LedgerDesk:
         try:
             return await asyncio.wait_for(asyncio.wrap_future(asked), allowed)
         except TimeoutError as error:
-            raise LedgerUnavailable(f"no answer within {_READER_SECONDS} s") from error
+            raise LedgerUnavailable(
+                f"no answer within {self._threads.reader_seconds:g} s"
+            ) from error
         finally:
             is_over.set()
             # What else the reader waits for, such as Airflow, is no fault of the ledger.
