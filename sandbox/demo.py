@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -86,9 +87,7 @@ class Demo:
         login = env["AIRFLOW_URL"], env["AIRFLOW_USER"], env["AIRFLOW_PASSWORD"]
         with contextlib.closing(AirflowRest(*login)) as rest:
             is_good = self._land_and_reconcile(rest)
-        for feed in FEEDS:
-            reader.print()
-            is_good = self._report(feed) and is_good
+        is_good = self._report() and is_good
         self._say_where(env)
         return 0 if is_good else FAILED
 
@@ -96,10 +95,16 @@ class Demo:
         began = datetime.now(UTC)
         is_good = self._carry_out(rest, "ingest")
         with ThreadPoolExecutor() as pool:
+            counting = pool.submit(self._say_what_was_landed, began)
+            is_good = self._carry_out(rest, "reconcile") and is_good
+            counting.result()
+        return is_good
+
+    def _say_what_was_landed(self, began: datetime) -> None:
+        with ThreadPoolExecutor() as pool:
             rows = pool.map(lambda feed: _rows_since(began, feed), FEEDS)
         landed = [f"{count:,} records of {feed}" for count, feed in zip(rows, FEEDS, strict=True)]
         self._tell(f"landed {', '.join(landed)}")
-        return self._carry_out(rest, "reconcile") and is_good
 
     def _carry_out(self, rest: AirflowRest, kind: str) -> bool:
         """Trigger a DAG of every feed, wait for their runs; True if all succeeded."""
@@ -191,13 +196,17 @@ class Demo:
         return folder / f"attempt={task.try_number}.log"
 
     @staticmethod
-    def _report(feed: str) -> bool:
-        reader.print(f"$ ./tallystick reconcile {feed}", style="bold", markup=False)
-        reader.file.flush()
-        code = _tallystick("reconcile", feed).returncode
-        if code != 0:
-            narrator.print(f"./tallystick reconcile {feed} ended with exit code {code}")
-        return code == 0
+    def _report() -> bool:
+        """Show what a person would be told of each feed; True where nothing was found."""
+        with narrator.status("reconciling"), ThreadPoolExecutor() as pool:
+            reports = list(pool.map(lambda feed: _tallystick("reconcile", feed), FEEDS))
+        for feed, done in zip(FEEDS, reports, strict=True):
+            reader.print(f"\n$ ./tallystick reconcile {feed}", style="bold", markup=False)
+            reader.file.write(done.stdout)
+            if code := done.returncode:
+                narrator.print(done.stderr, markup=False)
+                narrator.print(f"./tallystick reconcile {feed} ended with exit code {code}")
+        return not any(each.returncode for each in reports)
 
     def _say_where(self, env: Mapping[str, str]) -> None:
         listing = f"{env['WEBHDFS_URL']}/webhdfs/v1/data/landing?op=LISTSTATUS"
@@ -219,11 +228,14 @@ class Demo:
         narrator.print(f"{seconds:6.1f} s  {text}", markup=False)
 
 
-def _tallystick(*arguments: str, captured: bool = False) -> subprocess.CompletedProcess[str]:
-    """A command of the package, run as a person would."""
+def _tallystick(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of the package, run as a person would, with all that it says."""
+    # Its lines go to where ours go: it writes as for this terminal, if it is one.
+    looks = {"FORCE_COLOR": "1", "COLUMNS": str(reader.width)} if reader.is_terminal else {}
     return subprocess.run(
         [ROOT / "tallystick", *arguments],
-        stdout=subprocess.PIPE if captured else None,
+        env={**os.environ, **looks},
+        capture_output=True,
         text=True,
         check=False,
     )
@@ -231,9 +243,9 @@ def _tallystick(*arguments: str, captured: bool = False) -> subprocess.Completed
 
 def _rows_since(instant: datetime, feed: str) -> int:
     """How many rows of the feed were committed since then."""
-    done = _tallystick("batches", feed, "--json", captured=True)
+    done = _tallystick("batches", feed, "--json")
     if done.returncode != 0:
-        raise SandboxError(f"./tallystick batches {feed} failed: {done.stdout}")
+        raise SandboxError(f"./tallystick batches {feed} failed: {done.stderr}{done.stdout}")
     found: Sequence[Mapping[str, Any]] = json.loads(done.stdout)["batches"]
     return sum(
         each["rows"]

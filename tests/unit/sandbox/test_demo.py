@@ -111,3 +111,26 @@ def test_what_was_committed_before_or_not_at_all_is_not_counted(
     done = subprocess.CompletedProcess([], 0, stdout=json.dumps({"batches": batches}))
     monkeypatch.setattr("sandbox.demo._tallystick", lambda *_, **__: done)
     assert _rows_since(datetime(2026, 11, 1, 6, tzinfo=UTC), "orders") == 7
+
+
+def test_each_feeds_report_is_shown_in_turn_and_what_a_failed_one_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def reconcile(command: str, feed: str) -> subprocess.CompletedProcess[str]:
+        code = int(feed == "clicks")
+        return subprocess.CompletedProcess([], code, f"{command} of {feed}\n", f"why {feed}")
+
+    monkeypatch.setattr("sandbox.demo._tallystick", reconcile)
+    assert not Demo._report()
+    told = capsys.readouterr()
+    lines = [each for each in told.out.splitlines() if each]
+    assert lines == [
+        "$ ./tallystick reconcile orders",
+        "reconcile of orders",
+        "$ ./tallystick reconcile clicks",
+        "reconcile of clicks",
+    ]
+    assert told.err.splitlines() == [
+        "why clicks",
+        "./tallystick reconcile clicks ended with exit code 1",
+    ]
