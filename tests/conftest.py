@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.ledger_server import LedgerServer
 
 pytest_plugins = ["tests.support.sandbox_fixtures"]
 # Their tests start Kafka, HDFS, Spark or Airflow.
 STACKS = {"detector", "installed", "integration", "spark_local", "trouble"}
+
+# A busy machine is slow, and no property is wrong for it.
+settings.register_profile("tallystick", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tallystick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -57,7 +57,9 @@ CONF: Mapping[str, Mapping[str, str]] = {
     "spark_yarn_cluster": YARN_CONF,
     "spark_standalone_placed": STANDALONE_CONF,
 }
-pytestmark = pytest.mark.timeout(900)
+ENGINE_SECONDS = 600.0
+"""Six engines start one after another, each a JVM or more."""
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +154,7 @@ def shown(place: AirflowPlace) -> dict[str, str]:
 def runs(place: AirflowPlace, shown: dict[str, str]) -> list[Run]:
     with watched(place.env["WEBHDFS_URL"], ROOT) as watch:
         started = [place.start(f"ingest_{name}") for name in FEEDS]
-        ended = [each.succeeds() for each in started]
+        ended = [each.succeeds(ENGINE_SECONDS) for each in started]
     shown |= {
         "an argument list": "\n".join(watch.arguments),
         "an environment of Spark's": "\n".join(watch.environments),
@@ -194,7 +196,7 @@ def test_each_engine_lands_its_guarded_topic_through_airflow(
 
 def test_reconciling_on_each_engine_proves_it(runs: list[Run], place: AirflowPlace) -> None:
     for each in [place.start(f"reconcile_{name}") for name in FEEDS]:
-        each.succeeds()
+        each.succeeds(ENGINE_SECONDS)
 
 
 def test_a_task_that_is_given_up_ends_its_application_and_another_run_lands_once(

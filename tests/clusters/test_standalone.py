@@ -36,7 +36,7 @@ from tests.trouble.command import Command
 
 CONNECTION = "spark_standalone"
 EXECUTOR = "CoarseGrainedExecutorBackend"
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ from tests.trouble.command import Command
 CLIENT, CLUSTER = "spark_yarn", "spark_yarn_cluster"
 EXECUTOR = "YarnCoarseGrainedExecutorBackend"
 CLUSTER_MASTER, CLIENT_MASTER = "ApplicationMaster", "ExecutorLauncher"
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")

@@ -132,7 +132,6 @@ def alike(accounts: Accounts, before: Accounts) -> object:
 @settings(
     derandomize=True,
     max_examples=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
@@ -156,7 +155,6 @@ def test_what_changes_are_foreseen_to_leave_is_what_the_ledger_holds(
 @settings(
     derandomize=True,
     max_examples=15,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(drawn=st.fixed_dictionaries(dict.fromkeys(PARTITIONS, segments)), which=st.integers(0, 9))

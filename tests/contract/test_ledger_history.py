@@ -35,9 +35,7 @@ from tests.support.ledger_story import FEED, NO_TIME, TOPIC, LedgerStory
 PIECES = st.lists(st.sampled_from(["gap", "claimed", "committed", "lost"]), min_size=1, max_size=8)
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=PIECES, sizes=st.lists(st.integers(1, 5), min_size=8, max_size=8), data=st.data())
 def test_the_frontier_is_what_brute_force_says(
     story: LedgerStory, pieces: list[str], sizes: list[int], data: st.DataObject

@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from tallystick.settings.cadence import WindowSchedule
 from tests.support.strategies import SCHEDULES, instants
 
 
 @pytest.mark.parametrize(("cron", "timezone"), SCHEDULES)
-@settings(deadline=None)  # the first one imports Airflow
 @given(instant=instants)
 def test_borders_are_those_of_airflows_data_intervals(
     cron: str, timezone: str, instant: datetime

@@ -85,6 +85,7 @@ def test_a_line_says_how_to_repeat_the_bench_and_names_no_place_of_this_machine(
     found = Result.of(capsys.readouterr().out)
     assert found.command == "bench/scrub.py --pairs 3 --folds"
     assert found.measured[0].is_kept
+    assert figures_tables([found]).endswith(f", {found.machine['processor']}.")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,24 +17,33 @@ from pyspark.sql import SparkSession
 from tallystick.domain.batches.landing import LandingPlan, Scan
 from tallystick.domain.batches.states import Isolation
 from tallystick.spark.landing import SESSION_SETTINGS, land
-from tests.spark_local.planner import Planner, packed, split
+from tests.spark_local.planner import Planner, Ranges, packed, split
 from tests.support.kafka_producers import AWKWARD, Message, TransactionalProducer, messages, produce
 from tests.support.kafka_records import records_in
 from tests.support.kafka_topics import create_topic, purge
 from tests.support.landed_files import landed_in, names_in, rows_in
 
+ScanOf = Callable[[str, Ranges], Scan]
+
+
+@pytest.fixture(params=["packed", "split"])
+def scan_of(request: pytest.FixtureRequest) -> ScanOf:
+    """Both kinds of scan: big slices in files of their own, small ones packed into one."""
+    return packed if request.param == "packed" else partial(split, max_records=1_000)
+
+
 FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 
 
 def test_every_kind_of_record_lands_byte_for_byte(
-    spark: SparkSession, planner: Planner, kafka: str
+    spark: SparkSession, planner: Planner, kafka: str, scan_of: ScanOf
 ) -> None:
     topic = create_topic(kafka, partitions=2, config=FAR | {"max.message.bytes": "2000000"})
     repeated = [("a", b"1"), ("b", None), ("a", b""), ("ü", b"\xff\x00")]
     sent = [*AWKWARD, Message(b"v", b"k", repeated), Message(None, b"key alone", repeated)]
     produce(kafka, topic, sent, partition=0)
     produce(kafka, topic, [Message(os.urandom(1 << 20)), Message(b"after it")], partition=1)
-    plan = planner.plan(topic, [packed(topic, {0: (0, len(sent)), 1: (0, 2)})])
+    plan = planner.plan(topic, [scan_of(topic, {0: (0, len(sent)), 1: (0, 2)})])
 
     land(spark, plan)
 
@@ -79,12 +89,12 @@ HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 
 def test_only_the_range_lands_and_its_bounds_are_half_open(
-    spark: SparkSession, planner: Planner, kafka: str
+    spark: SparkSession, planner: Planner, kafka: str, scan_of: ScanOf
 ) -> None:
     topic = create_topic(kafka, partitions=3)
     for partition in range(3):
         produce(kafka, topic, messages(30), partition=partition)
-    plan = planner.plan(topic, [packed(topic, {0: (5, 9), 2: (29, 30)})])
+    plan = planner.plan(topic, [scan_of(topic, {0: (5, 9), 2: (29, 30)})])
 
     land(spark, plan)
 
@@ -99,13 +109,18 @@ def test_only_the_range_lands_and_its_bounds_are_half_open(
     [(Isolation.READ_COMMITTED, 30), (Isolation.READ_UNCOMMITTED, 40)],
 )
 def test_isolation_decides_whether_aborted_records_land(
-    spark: SparkSession, planner: Planner, kafka: str, isolation: Isolation, seen: int
+    spark: SparkSession,
+    planner: Planner,
+    kafka: str,
+    scan_of: ScanOf,
+    isolation: Isolation,
+    seen: int,
 ) -> None:
     topic = create_topic(kafka)
     ten = messages(10)
     TransactionalProducer(kafka, topic).commit(ten).abort(ten).commit(ten).commit(ten)
     until = 44  # the last offset is a marker: no record will ever have it
-    plan = planner.plan(topic, [packed(topic, {0: (0, until)})], isolation=isolation)
+    plan = planner.plan(topic, [scan_of(topic, {0: (0, until)})], isolation=isolation)
 
     land(spark, plan)
 
@@ -168,7 +183,7 @@ def test_a_big_range_is_split_and_small_ones_beside_it_are_packed(
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
 def test_odd_timestamps_land_exactly_whatever_the_session_says(
-    spark: SparkSession, planner: Planner, kafka: str, zone: str
+    spark: SparkSession, planner: Planner, kafka: str, scan_of: ScanOf, zone: str
 ) -> None:
     topic = create_topic(kafka, config=FAR)
     odd = [
@@ -177,7 +192,7 @@ def test_odd_timestamps_land_exactly_whatever_the_session_says(
         4102444800000, 253402300800000, 9223372036854775,
     ]  # fmt: skip
     produce(kafka, topic, [Message(b"", timestamp_ms=each) for each in odd])
-    plan = planner.plan(topic, [packed(topic, {0: (0, len(odd))})])
+    plan = planner.plan(topic, [scan_of(topic, {0: (0, len(odd))})])
     spark.conf.set("spark.sql.session.timeZone", zone)
 
     land(spark, plan)
@@ -188,11 +203,11 @@ def test_odd_timestamps_land_exactly_whatever_the_session_says(
 
 
 def test_log_append_time_lands_with_its_type(
-    spark: SparkSession, planner: Planner, kafka: str
+    spark: SparkSession, planner: Planner, kafka: str, scan_of: ScanOf
 ) -> None:
     topic = create_topic(kafka, config={"message.timestamp.type": "LogAppendTime"})
     produce(kafka, topic, [Message(b"x", timestamp_ms=1)] * 3)
-    plan = planner.plan(topic, [packed(topic, {0: (0, 3)})])
+    plan = planner.plan(topic, [scan_of(topic, {0: (0, 3)})])
 
     land(spark, plan)
 
@@ -227,17 +242,9 @@ def test_an_output_directory_that_exists_is_refused(
     assert len(rows_in(planner.webhdfs_url, planner.directory(plan))) == 1
 
 
-def _beyond_the_end(topic: str) -> Scan:
-    return packed(topic, {0: (0, 11)})
-
-
-def _before_the_start(topic: str) -> Scan:
-    return packed(topic, {1: (2, 10)})
-
-
-@pytest.mark.parametrize("scan_of", [_beyond_the_end, _before_the_start])
+@pytest.mark.parametrize("ranges", [{0: (0, 11)}, {1: (2, 10)}], ids=["beyond", "before"])
 def test_a_range_that_the_broker_cannot_serve_whole_fails(
-    spark: SparkSession, planner: Planner, kafka: str, scan_of: Callable[[str], Scan]
+    spark: SparkSession, planner: Planner, kafka: str, scan_of: ScanOf, ranges: Ranges
 ) -> None:
     topic = create_topic(kafka, partitions=2)
     for partition in (0, 1):
@@ -245,7 +252,7 @@ def test_a_range_that_the_broker_cannot_serve_whole_fails(
     purge(kafka, topic, {1: 5})
     plan = planner.plan(
         topic,
-        [scan_of(topic)],
+        [scan_of(topic, ranges)],
         kafka_options={"kafka.bootstrap.servers": kafka, "kafkaConsumer.pollTimeoutMs": "1000"},
     )
 

@@ -70,9 +70,9 @@ class Run:
 
         return str(until(f"{self.dag_id} {self.run_id} has ended", ended, seconds))
 
-    def succeeds(self) -> Run:
+    def succeeds(self, seconds: float = RUN_SECONDS) -> Run:
         """Itself, once it has ended well; what failed is said with the end of its log."""
-        if self.end() != "success":
+        if self.end(seconds) != "success":
             failed = [name for name, task in self.tasks().items() if task.state == "failed"]
             logs = [f"{name}:\n{self.log(name)[-LOG_END:]}" for name in failed]
             raise AssertionError("\n".join([f"{self.dag_id}: {self.states()}", *logs]))

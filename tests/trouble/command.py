@@ -18,7 +18,8 @@ from tallystick.settings.feed import Feed
 from tallystick.spark.parent_death import dying_with_parent
 from tests.support.repository import ROOT
 
-BOUND_SECONDS = 150
+# Only what hangs takes as long: a busy machine may be many times slower than a quiet one.
+BOUND_SECONDS = 280
 
 
 class Folder:

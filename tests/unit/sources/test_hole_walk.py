@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.domain.batches.states import HoleClass, Isolation
@@ -241,7 +241,6 @@ class MadeUpLog:
         return FetchAnswer(b"".join(raw for _, _, raw in ahead), aborted, self.until)
 
 
-@settings(deadline=None)
 @given(st.lists(parts, min_size=1, max_size=25), st.data())
 def test_any_log_cut_in_any_way_is_explained_as_it_was_made(
     pieces: list[Part], data: st.DataObject

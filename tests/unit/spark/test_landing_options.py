@@ -19,6 +19,7 @@ RANGES = (
     OffsetRange(TopicPartition(TOPIC, 0), 7, 8),
 )
 PACKED = Scan(RANGES, None, 1)
+SPLIT = Scan(RANGES, 1000, None)
 PLAN = LandingPlan(
     batch_id="b" * 16,
     attempt_id="a" * 16,
@@ -52,7 +53,7 @@ def test_the_plan_says_the_isolation(isolation: Isolation) -> None:
 
 
 def test_a_split_scan_says_how_many_records_fill_a_file() -> None:
-    assert source_options(PLAN, Scan(RANGES, 1000, None))["maxRecordsPerPartition"] == "1000"
+    assert source_options(PLAN, SPLIT)["maxRecordsPerPartition"] == "1000"
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,7 @@ def slices(rows: list[tuple[int, int]]) -> tuple[FileSlice, ...]:
 
 
 @pytest.mark.parametrize("most_loose_runs", [0, module.MOST_LOOSE_RUNS])
-@settings(
-    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=some_files, rows_per_group=st.integers(1, 20))
 def test_reading_back_equals_brute_force(
     tmp_path: Path,

@@ -198,7 +198,6 @@ def assert_done_as_shown(services: Services, window: Window | None, owner: Owner
 @settings(
     derandomize=True,  # the same draws in every run: what a new one finds becomes an example
     max_examples=20,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

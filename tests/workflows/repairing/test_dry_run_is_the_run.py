@@ -174,7 +174,6 @@ def require_done(story: Story, dry: RepairReport, run: RepairReport, chosen: set
 
 @settings(
     max_examples=10,
-    deadline=None,
     derandomize=True,
     phases=(Phase.generate,),  # an example takes a second: none is made smaller
     suppress_health_check=[HealthCheck.function_scoped_fixture],
