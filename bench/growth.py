@@ -4,9 +4,9 @@ Starts a Kafka, an HDFS, a ledger and a Spark Connect server of its own. Then `.
 takes a hundredth, a tenth and all of `--most` small records, and after that 10, 100 and so on up to
 `--most-partitions` partitions with a few records each, always by a new feed. It prints what each
 landing took: CPU of the command and of Spark's server, the most memory that either held, and what
-the server's heap holds after it. It ends with one line of JSON: the steepest exponent between two
-sizes, and by how much memory grew with the last tenfold size: those before it warm a server up. A
-size for which the disk has no room is left out.
+the server's heap holds half a minute after it. It ends with one line of JSON: the steepest exponent
+between two sizes, and by how much memory grew with the last tenfold size: those before it warm a
+server up. A size for which the disk has no room is left out.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ MOST_OF_A_BROKER: Final = 5_000
 """Partitions: each is three open files, of which a process may often have 20,000."""
 DISK_BYTES: Final = 150
 """Of a record beside its value, in Kafka and in HDFS, with room for both to merge and compact."""
+IDLE_SECONDS: Final = 30
+"""Spark closes consumers that nobody uses a few at a time: what is left then is kept for good."""
 STEEPEST, FLAT = 1.05, 1.25
 
 
@@ -64,7 +66,7 @@ class Landed:
     server_bytes: int
     """The most that the server's process held; its heap has a limit."""
     server_heap_bytes: int
-    """What lives in its heap after the landing and a full collection."""
+    """What lives in its heap once the landing is over, and after a full collection."""
 
 
 class Growth:
@@ -126,12 +128,14 @@ class Growth:
             raise SystemExit(f"{rows} of {records} records: {answer.read_text()}{said}")
         served = after.user + after.system - before.user - before.system
         own = used.ru_utime + used.ru_stime
+        peak = _peak_bytes(self._spark.pid)
+        time.sleep(IDLE_SECONDS)
         return Landed(
             wall_seconds=round(wall, 2),
             cpu_seconds=round(own + served, 2),
             client_cpu_seconds=round(own, 2),
             client_bytes=used.ru_maxrss * 1024,
-            server_bytes=_peak_bytes(self._spark.pid),
+            server_bytes=peak,
             server_heap_bytes=held_by(self._sandbox.spark_connect).heap_bytes,
         )
 

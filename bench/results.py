@@ -166,7 +166,9 @@ def _figures(result: Result) -> Iterator[str]:
                 if each
             ),
         )
-    yield f"Python {machine['python']}, Spark {machine['spark']}, {machine['platform']}."
+    known = (machine["platform"], machine.get("processor"))  # older lines name no processor
+    place = ", ".join(each for each in known if each)
+    yield f"Python {machine['python']}, Spark {machine['spark']}, {place}."
 
 
 def _is_number(value: object) -> bool:
