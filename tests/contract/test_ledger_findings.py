@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -187,11 +188,17 @@ def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
     assert states(story) == ["superseded", "open"]
 
 
+def waive_for_a_moment(story: LedgerStory, number: int) -> None:
+    """With a waiver that is over when this returns."""
+    until = story.ledger.clock() + timedelta(seconds=2)
+    story.ledger.waive(waiver_of(story, number, expires_at=until))
+    while story.ledger.clock() <= until:
+        time.sleep(0.05)
+
+
 def test_an_expired_waiver_counts_for_nothing(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of())
-    soon = datetime.now(UTC) + timedelta(milliseconds=300)
-    story.ledger.waive(waiver_of(story, number, expires_at=soon))
-    story.ask("SELECT pg_sleep(0.4)::text")
+    waive_for_a_moment(story, number)
     (standing,) = story.ledger.findings(FEED)
     assert standing.state is FindingState.OPEN
     recorded(story, finding_of())
@@ -279,9 +286,7 @@ def test_a_state_that_lasts_is_open_again_when_its_evidence_changes(story: Ledge
 def expired(story: LedgerStory) -> int:
     """The number of a finding whose only waiver is over, and that nobody has looked for since."""
     (number,) = recorded(story, finding_of())
-    soon = datetime.now(UTC) + timedelta(milliseconds=300)
-    story.ledger.waive(waiver_of(story, number, expires_at=soon))
-    story.ask("SELECT pg_sleep(0.4)::text")
+    waive_for_a_moment(story, number)
     return number
 
 
@@ -309,9 +314,7 @@ def test_the_newest_waiver_counts_and_no_longer_one_before_it(story: LedgerStory
     (number,) = recorded(story, finding_of(frontier=5))
     story.ledger.waive(waiver_of(story, number))
     recorded(story, finding_of(frontier=6))
-    soon = datetime.now(UTC) + timedelta(milliseconds=300)
-    story.ledger.waive(waiver_of(story, number, expires_at=soon))
-    story.ask("SELECT pg_sleep(0.4)::text")
+    waive_for_a_moment(story, number)
     assert [each.state for each in story.ledger.findings(FEED)] == [FindingState.OPEN]
 
 

@@ -145,7 +145,7 @@ def test_a_run_is_told_by_its_plan_its_batches_and_what_was_found_meanwhile(
 
 def test_a_hurried_ledger_waits_for_no_statement(story: LedgerStory, ledger_dsn: str) -> None:
     story.open({0: (0, 30)})
-    hurried = PostgresLedger(ledger_dsn, timedelta(milliseconds=200))
+    hurried = PostgresLedger(ledger_dsn, timedelta(seconds=1))
     with story.raw() as hand, hand.transaction():
         hand.execute("LOCK TABLE feed")
         with pytest.raises(LedgerUnavailable):
