@@ -67,6 +67,8 @@ ENOUGH = 5_000
 SLOW = [Message(random.randbytes(500).hex().encode()) for _ in range(20_000)]
 """Packed at that level they keep a warm server busy for ten seconds."""
 GONE_SECONDS = 15.0
+INTERRUPTED_SECONDS = 60.0
+"""What ends sooner by itself is told from it by a log."""
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +269,7 @@ def test_a_task_that_is_marked_failed_ends_its_session_and_the_next_run_lands_th
     run = place.start("ingest_ended")
     doomed = work_for(place, "ended")
     mark_failed(place, run, "batch.land/0")
-    until("its work has ended", lambda: not works_of(server) & doomed, GONE_SECONDS)
+    until("its work has ended", lambda: not works_of(server) & doomed, INTERRUPTED_SECONDS)
     until("it did not end by itself", lambda: was_interrupted(place, said))
     assert run.end() == "failed"
     land_the_rest(place, "ended")
@@ -282,11 +284,11 @@ def test_a_reconcile_that_is_marked_failed_ends_its_full_read(place: AirflowPlac
     run = place.start("reconcile_reread")
     until("the server reads", lambda: works_of(server))
     mark_failed(place, run, "reconcile")
-    until("its work has ended", lambda: not works_of(server), GONE_SECONDS)
+    until("its work has ended", lambda: not works_of(server), INTERRUPTED_SECONDS)
     assert run.end() == "failed"
     until("it did not end by itself", lambda: "Task exited" in run.log("reconcile"))
     assert "1 batch(es) read in full" not in run.log("reconcile")
-    until("it has cleared away", lambda: not place.full_reads("reread"), GONE_SECONDS)
+    until("it has cleared away", lambda: not place.full_reads("reread"), INTERRUPTED_SECONDS)
 
 
 def test_backfills_in_any_order_twice_and_beside_the_schedule_land_each_offset_once(

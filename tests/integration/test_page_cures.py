@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect
 from sandbox import Sandbox
 from sandbox.services.airflow_settings import ADMIN
 from tests.support.airflow_place import AirflowPlace, Run, a_feed, until
-from tests.support.chromium import Person, at, chromium
+from tests.support.chromium import BUSY_SECONDS, READER_SECONDS, Person, at, chromium
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import ANY_TIME, create_topic
 
@@ -32,7 +32,11 @@ def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """Airflow with one feed, and two people who may change it."""
     passwords = tmp_path_factory.mktemp("people") / "passwords.json"
     passwords.write_text(json.dumps({ADMIN: sandbox.airflow.password(), BEN: BENS_PASSWORD}))
-    ours = {_USERS: f"{ADMIN}:admin,{BEN}:op", _PASSWORDS: str(passwords)}
+    ours = {
+        _USERS: f"{ADMIN}:admin,{BEN}:op",
+        _PASSWORDS: str(passwords),
+        READER_SECONDS: str(BUSY_SECONDS),
+    }
     sandbox.airflow.settings.update(ours)
     feeds = {"cured": a_feed("cured", complete_within="48h")}
     place = AirflowPlace(sandbox, tmp_path_factory.mktemp("feeds"), feeds)

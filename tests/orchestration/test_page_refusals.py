@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 
 import pytest
@@ -105,6 +106,18 @@ def test_a_reader_of_the_mounted_app_waits_for_less_than_two_seconds() -> None:
     state = tallystick_app(lambda: PostgresLedger("host=nowhere")).state
     assert 0 < state.ledger.reader_seconds < 2
     assert 0 < state.airflow.reader_seconds < 2
+
+
+def test_airflows_settings_say_how_long_a_reader_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tallystick.web import mounted
+
+    before = mounted.app.state
+    with monkeypatch.context() as here:
+        here.setenv("AIRFLOW__TALLYSTICK__READER_SECONDS", "12")
+        state = importlib.reload(mounted).app.state
+        assert (state.ledger.reader_seconds, state.airflow.reader_seconds) == (12, 12)
+    after = importlib.reload(mounted).app.state
+    assert after.ledger.reader_seconds == before.ledger.reader_seconds < 2
 
 
 def test_metrics_whose_token_cannot_be_read_are_closed(caplog: pytest.LogCaptureFixture) -> None:

@@ -18,9 +18,10 @@ import pytest
 from tallystick.errors import ConnectionMissing, LedgerUnavailable
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
-from tallystick.web.desk import PATIENCE, READER_SECONDS, LedgerDesk, LedgerThreads
+from tallystick.web.desk import READER_SECONDS, LedgerDesk, LedgerThreads, patience_of
 from tests.support.ledger_story import LedgerStory
 
+PATIENCE = patience_of(READER_SECONDS)
 BUSY = timedelta(seconds=60)
 """How long is waited for an answer that comes: a busy machine may be slow."""
 

@@ -14,6 +14,7 @@ from playwright.sync_api import (
     FrameLocator,
     Page,
     Request,
+    expect,
     sync_playwright,
 )
 
@@ -23,11 +24,16 @@ FLAGS: Final = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+READER_SECONDS: Final = "AIRFLOW__TALLYSTICK__READER_SECONDS"
+"""The setting by which Tallystick's page waits longer."""
+BUSY_SECONDS: Final = 60
+"""How long browser and page wait for what comes: a busy machine may be slow."""
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Without a window; closed after the block."""
+    expect.set_options(timeout=BUSY_SECONDS * 1000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=ensure_chromium(), args=list(FLAGS))
         yield browser
@@ -80,6 +86,7 @@ def at(browser: Browser, url: str, **look: object) -> Iterator[Person]:
     """A person with a fresh profile; the browser must have had nothing to complain of."""
     context = browser.new_context(**look)  # type: ignore[arg-type]
     try:
+        context.set_default_timeout(BUSY_SECONDS * 1000)
         person = Person(context.new_page(), url)
         yield person
         assert not person.complaints, person.complaints

@@ -20,11 +20,14 @@ from tallystick.ports.ledger import Ledger
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-PATIENCE: Final = timedelta(seconds=1.5)
-"""Of one statement."""
 READER_SECONDS: Final = 1.8
-"""Of all that a page asks for."""
+"""Of all that a page asks for, where Airflow's settings say nothing else."""
 _MOST_AT_ONCE: Final = 4
+
+
+def patience_of(reader_seconds: float) -> timedelta:
+    """Of one statement: it is over before the reader is told, and its thread is free again."""
+    return timedelta(seconds=reader_seconds * 5 / 6)
 
 
 class LedgerThreads:

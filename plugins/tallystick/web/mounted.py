@@ -1,22 +1,30 @@
-"""The app as Airflow mounts it: its ledger is that of Airflow's connection."""
+"""The app as Airflow mounts it: its ledger is that of Airflow's connection.
+
+How long a reader waits is in Airflow's settings, `[tallystick] reader_seconds`.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from airflow.configuration import conf
+
 from tallystick.errors import ConnectionMissing
 from tallystick.orchestration.connections import airflow_connection
 from tallystick.ports.ledger import Ledger
 from tallystick.web.app import tallystick_app
-from tallystick.web.desk import PATIENCE
+from tallystick.web.desk import READER_SECONDS, patience_of
 from tallystick.wiring import patient_ledger
 
 METRICS_CONNECTION: Final = "tallystick_metrics"
 """Its password is the token."""
+_reader_seconds: Final[float] = conf.getfloat(
+    "tallystick", "reader_seconds", fallback=READER_SECONDS
+)
 
 
 def _opened() -> Ledger:
-    return patient_ledger(airflow_connection, PATIENCE)
+    return patient_ledger(airflow_connection, patience_of(_reader_seconds))
 
 
 def _metrics_token() -> str | None:
@@ -27,4 +35,4 @@ def _metrics_token() -> str | None:
     return found.get_secret_value() if found else None
 
 
-app = tallystick_app(_opened, _metrics_token)
+app = tallystick_app(_opened, _metrics_token, reader_seconds=_reader_seconds)
