@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick.domain.batches.batch import CommittedFile, PlannedRange
@@ -132,7 +132,6 @@ def alike(accounts: Accounts, before: Accounts) -> object:
 @settings(
     derandomize=True,
     max_examples=30,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
 def test_what_changes_are_foreseen_to_leave_is_what_the_ledger_holds(
@@ -155,7 +154,6 @@ def test_what_changes_are_foreseen_to_leave_is_what_the_ledger_holds(
 @settings(
     derandomize=True,
     max_examples=15,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(drawn=st.fixed_dictionaries(dict.fromkeys(PARTITIONS, segments)), which=st.integers(0, 9))
 def test_what_a_commit_is_foreseen_to_leave_is_what_the_ledger_holds(

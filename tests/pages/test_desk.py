@@ -100,12 +100,13 @@ def test_a_connection_that_was_missing_is_looked_up_again(story: LedgerStory) ->
 
 
 def test_who_asks_twice_waits_no_longer_than_who_asks_once() -> None:
-    held = threading.Event()
-    first, both = 2.5, 3.0
+    held, answered = threading.Event(), threading.Event()
+    first, both = 3.0, 5.0
 
     async def twice() -> None:
         desk = LedgerDesk(LedgerThreads(nobody, both))
         await desk.ask(lambda ledger: time.sleep(first))
+        answered.set()
         await desk.ask(lambda ledger: held.wait(BUSY.total_seconds()))
 
     began = time.monotonic()
@@ -113,6 +114,7 @@ def test_who_asks_twice_waits_no_longer_than_who_asks_once() -> None:
         asyncio.run(twice())
     taken = time.monotonic() - began
     held.set()
+    assert answered.is_set()
     assert taken < first + both
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -54,6 +54,7 @@ AWKWARD = [
     *(a_row(offset, headers=headers) for offset, headers in enumerate(HEADERS, start=36)),
     a_row(46, timestamp=-62_135_596_800_001_000, timestamp_type=1),  # year 0
     a_row(47, timestamp=9_223_372_036_854_775_000),
+    a_row(48, timestamp=-1000, timestamp_type=-1),  # of the first message format
     a_row(2**62, partition=2**31 - 1),
 ]
 
@@ -95,19 +96,34 @@ def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path
         assert file.slices[0].has_its_offsets
 
 
-@pytest.mark.parametrize("null", ["timestamp", "timestamp_type"])
-def test_what_a_row_lacks_takes_nothing_else_out_of_its_hash(
-    null: str, spark: SparkSession, tmp_path: Path
+def test_a_row_without_a_timestamp_has_its_offset_in_its_hash(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    lacks: dict[str, Any] = {null: None}
-    keyless = [a_row(0, value=b"a", key=b"", **lacks), a_row(1, value=b"b", key=None, **lacks)]
-    swapped = [a_row(0, value=b"b", key=None, **lacks), a_row(1, value=b"a", key=b"", **lacks)]
-    files = [
-        a_file(write(tmp_path / f"{n}.parquet", rows), (0, 0, 1))
-        for n, rows in enumerate([keyless, swapped])
+    first, second = {"value": b"a", "key": b""}, {"value": b"b", "key": None}
+    one, other = [
+        [a_row(0, timestamp=None, **here), a_row(1, timestamp=None, **there)]
+        for here, there in ((first, second), (second, first))
     ]
-    one, other = (each.slices[0].fingerprint.hash_sums for each in read(spark, *files))
-    assert all(here != there for here, there in zip(one, other, strict=True))
+    assert all(here != there for here, there in hash_sums(spark, tmp_path, one, other))
+
+
+def test_a_row_without_a_timestamp_type_has_in_its_hash_what_is_null(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    keyless, empty = (a_row(0, timestamp_type=None, value=b"a", key=key) for key in (None, b""))
+    assert all(here != there for here, there in hash_sums(spark, tmp_path, [keyless], [empty]))
+
+
+def hash_sums(
+    spark: SparkSession, directory: Path, *contents: Sequence[Any]
+) -> Iterable[tuple[int, ...]]:
+    """Of files with these rows, from offset 0 on: for each of the four sums, that of each file."""
+    files = [
+        a_file(write(directory / f"{n}.parquet", rows), (0, 0, len(rows) - 1))
+        for n, rows in enumerate(contents)
+    ]
+    found = [each.slices[0].fingerprint.hash_sums for each in read(spark, *files)]
+    return zip(*found, strict=True)
 
 
 @pytest.mark.usefixtures("either_way")

@@ -14,9 +14,11 @@ from tallystick.spark.command import landing_conf
 from tests.support.kafka_topics import create_topic
 from tests.support.ledger_server import LedgerServer
 from tests.support.spark_place import JARS, PLACE
+from tests.trouble.command import BOUND_SECONDS
 from tests.trouble.place import Place, started
 from tests.trouble.scene import NewScene, Scene
 
+HERE = Path(__file__).parent
 # PySpark leaves the sockets of collected results to the garbage collector.
 PYSPARK_SOCKETS = pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
@@ -25,6 +27,8 @@ PYSPARK_SOCKETS = pytest.mark.filterwarnings(
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if item.path.is_relative_to(HERE) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(2 * BOUND_SECONDS))  # a command is told of first
         if "place" in getattr(item, "fixturenames", ()):
             item.add_marker(PYSPARK_SOCKETS)
 

@@ -170,7 +170,8 @@ def _taken_first(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     """Without the files that hold other offsets than those committed."""
     expected = {each.name: each.slices[0] for each in files}
     found = FileSums()
-    # The committed offsets are hashed here while Spark reads, and not longer than it is asked.
+    # The committed offsets are hashed here while Spark reads. What has not begun when Spark fails
+    # is dropped.
     pool = ThreadPoolExecutor(1, thread_name_prefix="offsets")
     try:
         hashing = {

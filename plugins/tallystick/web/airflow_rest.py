@@ -78,7 +78,9 @@ class AirflowRest:
         if any("/" in each or each in ("", ".", "..") for each in path):
             raise AirflowRefused(404, "Airflow has no such name.")
         asked = asyncio.create_task(self._answer(user, method, path, query, body))
-        seconds = self.reader_seconds if method == "GET" else _CHANGE_SECONDS
+        seconds = self.reader_seconds
+        if method != "GET":
+            seconds = max(_CHANGE_SECONDS, seconds)
         # An app within this process knows no time-out of the client's, and its threads are not
         # cancelled: so nobody waits for them, and a change that was begun goes on.
         done, _ = await asyncio.wait({asked}, timeout=seconds)

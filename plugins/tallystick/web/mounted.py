@@ -5,9 +5,11 @@ How long a reader waits is in Airflow's settings, `[tallystick] reader_seconds`.
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from airflow.configuration import conf
+from airflow.exceptions import AirflowConfigException
 
 from tallystick.errors import ConnectionMissing
 from tallystick.orchestration.connections import airflow_connection
@@ -18,9 +20,26 @@ from tallystick.wiring import patient_ledger
 
 METRICS_CONNECTION: Final = "tallystick_metrics"
 """Its password is the token."""
-_reader_seconds: Final[float] = conf.getfloat(
-    "tallystick", "reader_seconds", fallback=READER_SECONDS
-)
+LEAST_SECONDS, MOST_SECONDS = 0.1, 600.0
+"""Both included. Of less PostgreSQL would make no limit at all."""
+
+log = logging.getLogger(__name__)
+
+
+def _seconds() -> float:
+    """How long a reader waits. What Airflow's settings say wrong never stops its api-server."""
+    try:
+        said = conf.getfloat("tallystick", "reader_seconds", fallback=READER_SECONDS)
+        if LEAST_SECONDS <= said <= MOST_SECONDS:
+            return said
+        wrong = f"it is {said:g}, not from {LEAST_SECONDS:g} to {MOST_SECONDS:g}"
+    except AirflowConfigException as error:
+        wrong = str(error)
+    log.error("[tallystick] reader_seconds counts as %g: %s", READER_SECONDS, wrong)
+    return READER_SECONDS
+
+
+_reader_seconds: Final = _seconds()
 
 
 def _opened() -> Ledger:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallystick.domain.batches.landed import FileSlice
@@ -37,7 +37,7 @@ def slices(rows: list[tuple[int, int]]) -> tuple[FileSlice, ...]:
 
 
 @pytest.mark.parametrize("most_loose_runs", [0, module.MOST_LOOSE_RUNS])
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80)
 @given(files=some_files, rows_per_group=st.integers(1, 20))
 def test_reading_back_equals_brute_force(
     tmp_path: Path,

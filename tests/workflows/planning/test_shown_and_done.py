@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tallystick.domain.batches.batch import BatchPlan
@@ -198,7 +198,6 @@ def assert_done_as_shown(services: Services, window: Window | None, owner: Owner
 @settings(
     derandomize=True,  # the same draws in every run: what a new one finds becomes an example
     max_examples=20,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     events=st.lists(st.sampled_from(EVENTS), max_size=6),

@@ -13,7 +13,7 @@ import psycopg
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tallystick.domain.batches.batch import WaitingBatch
@@ -176,7 +176,6 @@ def require_done(story: Story, dry: RepairReport, run: RepairReport, chosen: set
     max_examples=10,
     derandomize=True,
     phases=(Phase.generate,),  # an example takes a second: none is made smaller
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     troubles=st.sets(st.sampled_from(sorted(TROUBLES)), min_size=1, max_size=4),
