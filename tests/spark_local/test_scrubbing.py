@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -44,8 +44,6 @@ HEADERS: Sequence[Any] = [
     [("ü", b"\xff\x00\x01"), ("", b"\x02"), ("a", b"\x01\x00\x02")],
 ]
 CONTENT: Sequence[bytes | None] = [None, b"", b"a", b"\x00", b"v" * 31, b"v" * 1000]
-
-
 AWKWARD = [
     *(
         a_row(offset, key=key, value=value)
@@ -96,34 +94,27 @@ def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path
         assert file.slices[0].has_its_offsets
 
 
-def test_a_row_without_a_timestamp_has_its_offset_in_its_hash(
-    spark: SparkSession, tmp_path: Path
+def timeless(*fields: tuple[bytes, bytes | None]) -> list[Any]:
+    """Rows with these values and keys."""
+    return [a_row(n, value=v, key=k, timestamp=None) for n, (v, k) in enumerate(fields)]
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        [timeless((b"a", b""), (b"b", None)), timeless((b"b", None), (b"a", b""))],
+        [[a_row(0, value=b"a", key=key, timestamp_type=None)] for key in (b"", None)],
+    ],
+)
+def test_what_a_row_lacks_takes_nothing_else_out_of_its_hash(
+    contents: Sequence[Any], spark: SparkSession, tmp_path: Path
 ) -> None:
-    first, second = {"value": b"a", "key": b""}, {"value": b"b", "key": None}
-    one, other = [
-        [a_row(0, timestamp=None, **here), a_row(1, timestamp=None, **there)]
-        for here, there in ((first, second), (second, first))
-    ]
-    assert all(here != there for here, there in hash_sums(spark, tmp_path, one, other))
-
-
-def test_a_row_without_a_timestamp_type_has_in_its_hash_what_is_null(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    keyless, empty = (a_row(0, timestamp_type=None, value=b"a", key=key) for key in (None, b""))
-    assert all(here != there for here, there in hash_sums(spark, tmp_path, [keyless], [empty]))
-
-
-def hash_sums(
-    spark: SparkSession, directory: Path, *contents: Sequence[Any]
-) -> Iterable[tuple[int, ...]]:
-    """Of files with these rows, from offset 0 on: for each of the four sums, that of each file."""
     files = [
-        a_file(write(directory / f"{n}.parquet", rows), (0, 0, len(rows) - 1))
+        a_file(write(tmp_path / f"{n}.parquet", rows), (0, 0, len(rows) - 1))
         for n, rows in enumerate(contents)
     ]
-    found = [each.slices[0].fingerprint.hash_sums for each in read(spark, *files)]
-    return zip(*found, strict=True)
+    one, other = (each.slices[0].fingerprint.hash_sums for each in read(spark, *files))
+    assert all(here != there for here, there in zip(one, other, strict=True))
 
 
 @pytest.mark.usefixtures("either_way")
