@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -192,8 +191,7 @@ def waive_for_a_moment(story: LedgerStory, number: int) -> None:
     """With a waiver that is over when this returns."""
     until = story.ledger.clock() + timedelta(seconds=3)
     story.ledger.waive(waiver_of(story, number, expires_at=until))
-    while story.ledger.clock() <= until:
-        time.sleep(0.05)
+    story.outlast(until)
 
 
 def test_an_expired_waiver_counts_for_nothing(story: LedgerStory) -> None:

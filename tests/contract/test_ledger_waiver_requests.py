@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -58,8 +57,7 @@ def soon_over(story: LedgerStory, number: int) -> WaiverRequest:
     """A request whose end has come."""
     until = story.ledger.clock() + timedelta(seconds=2)
     asked = story.ledger.ask_for_waiver(wish(story, number, expires_at=until))
-    while story.ledger.clock() <= until:
-        time.sleep(0.05)
+    story.outlast(until)
     return asked
 
 

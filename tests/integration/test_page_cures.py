@@ -15,7 +15,8 @@ from playwright.sync_api import Browser, expect
 from sandbox import Sandbox
 from sandbox.services.airflow_settings import ADMIN
 from tests.support.airflow_place import AirflowPlace, Run, a_feed, until
-from tests.support.chromium import BUSY_SECONDS, READER_SECONDS, Person, at, chromium
+from tests.support.busy import BUSY_SECONDS, READER_SETTING
+from tests.support.chromium import Person, at, chromium
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import ANY_TIME, create_topic
 
@@ -35,7 +36,7 @@ def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     ours = {
         _USERS: f"{ADMIN}:admin,{BEN}:op",
         _PASSWORDS: str(passwords),
-        READER_SECONDS: str(BUSY_SECONDS),
+        READER_SETTING: str(BUSY_SECONDS),
     }
     sandbox.airflow.settings.update(ours)
     feeds = {"cured": a_feed("cured", complete_within="48h")}

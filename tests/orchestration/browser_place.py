@@ -17,7 +17,7 @@ from typing import Final
 import httpx
 
 from tests.orchestration.conftest import HOME, SETTINGS
-from tests.support.chromium import BUSY_SECONDS, READER_SECONDS
+from tests.support.busy import BUSY_SECONDS, READER_SETTING
 
 START_SECONDS: Final = 180.0
 PASSWORDS: Final = {"ada": "a password of ada", "vera": "a password of vera"}
@@ -53,7 +53,7 @@ def api_server(ledger_dsn: str) -> Iterator[ApiServer]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW_CONN_LEDGER_DEFAULT": f"postgres://{ledger}",
-        READER_SECONDS: str(BUSY_SECONDS),
+        READER_SETTING: str(BUSY_SECONDS),
         "PYTHONPATH": SETTINGS["AIRFLOW__CORE__PLUGINS_FOLDER"],
     }  # fmt: skip
     program = Path(sys.executable).parent / "airflow"

@@ -10,9 +10,8 @@ from fastapi import FastAPI
 
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
+from tests.support.busy import BUSY_SECONDS
 
-BUSY_SECONDS = 60.0
-"""How long a reader waits here: these tests ask what is answered; how soon has tests of its own."""
 MOUNT = "/tallystick"
 OWN = {"origin": "http://testserver", "sec-fetch-site": "same-origin"}
 """What a browser says of a form of our own page."""
@@ -37,6 +36,7 @@ class PagePlace:
             dsn = opened
             opened = lambda: PostgresLedger(dsn, timedelta(seconds=BUSY_SECONDS))  # noqa: E731
         airflow = cached_app(apps="core")
+        # A reader waits long: these tests ask what is answered; how soon has tests of its own.
         self.manager = get_auth_manager()
         self.app = tallystick_app(opened, metrics_token, lambda: airflow, BUSY_SECONDS)
         self._host = FastAPI()

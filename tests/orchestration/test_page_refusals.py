@@ -19,6 +19,7 @@ from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
 from tallystick.web.desk import READER_SECONDS
 from tests.orchestration.page_place import PagePlace
+from tests.support.busy import READER_SETTING
 
 pytestmark = [
     pytest.mark.usefixtures("known_dags"),
@@ -115,7 +116,7 @@ def test_airflows_settings_say_how_long_a_reader_waits(monkeypatch: pytest.Monke
 
     before = mounted.app.state
     with monkeypatch.context() as here:
-        here.setenv("AIRFLOW__TALLYSTICK__READER_SECONDS", "12")
+        here.setenv(READER_SETTING, "12")
         here.setattr("tallystick.wiring.patient_ledger", lambda _, patience: patience)
         state = importlib.reload(mounted).app.state
         assert (state.ledger.reader_seconds, state.airflow.reader_seconds) == (12, 12)
@@ -130,7 +131,7 @@ def test_a_setting_that_is_wrong_counts_as_none_and_is_told(
 ) -> None:
     from tallystick.web import mounted
 
-    monkeypatch.setenv("AIRFLOW__TALLYSTICK__READER_SECONDS", said)
+    monkeypatch.setenv(READER_SETTING, said)
     assert mounted._seconds() == READER_SECONDS
     assert "[tallystick] reader_seconds counts as 1.8: " in caplog.text
 

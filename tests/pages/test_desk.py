@@ -19,16 +19,20 @@ from tallystick.errors import ConnectionMissing, LedgerUnavailable
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ports.ledger import Ledger
 from tallystick.web.desk import READER_SECONDS, LedgerDesk, LedgerThreads, patience_of
+from tests.support.busy import BUSY_SECONDS
 from tests.support.ledger_story import LedgerStory
 
 PATIENCE = patience_of(READER_SECONDS)
-BUSY = timedelta(seconds=60)
-"""How long is waited for an answer that comes: a busy machine may be slow."""
+BUSY = timedelta(seconds=BUSY_SECONDS)
 
 
-def refused(threads: LedgerThreads, question: Callable[[Ledger], object]) -> None:
-    with pytest.raises(LedgerUnavailable):
+def refused(
+    threads: LedgerThreads, question: Callable[[Ledger], object], *, by_the_reader: bool
+) -> None:
+    """By the reader's own patience, or before it by the ledger's."""
+    with pytest.raises(LedgerUnavailable) as caught:
         asyncio.run(LedgerDesk(threads).ask(question))
+    assert (f"no answer within {threads.reader_seconds:g} s" in str(caught.value)) is by_the_reader
 
 
 def heads(ledger: Ledger) -> int:
@@ -47,24 +51,28 @@ def test_a_statement_is_given_up_before_the_reader_is() -> None:
 def test_a_ledger_that_is_locked_is_told_and_asked_again(story: LedgerStory) -> None:
     story.open({0: (0, 9)})
     patience = [BUSY, PATIENCE]
-    threads = LedgerThreads(lambda: PostgresLedger(story.dsn, patience.pop()), BUSY.total_seconds())
+    threads = LedgerThreads(lambda: PostgresLedger(story.dsn, patience.pop()), BUSY_SECONDS)
     with story.raw() as hand, hand.transaction():
         hand.execute("LOCK TABLE feed")
-        refused(threads, heads)
+        refused(threads, heads, by_the_reader=False)
     assert asyncio.run(LedgerDesk(threads).ask(heads)) == 1
 
 
-@pytest.mark.parametrize("reader_seconds", [READER_SECONDS, BUSY.total_seconds()])
-def test_a_server_that_never_answers_is_told(reader_seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("reader_seconds", "by_the_reader"), [(READER_SECONDS, True), (BUSY_SECONDS, False)]
+)
+def test_a_server_that_never_answers_is_told(reader_seconds: float, by_the_reader: bool) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as mute:
         address = f"postgresql://a:b@127.0.0.1:{mute.getsockname()[1]}/c"
-        refused(LedgerThreads(lambda: PostgresLedger(address, PATIENCE), reader_seconds), heads)
+        threads = LedgerThreads(lambda: PostgresLedger(address, PATIENCE), reader_seconds)
+        refused(threads, heads, by_the_reader=by_the_reader)
 
 
 def test_no_server_at_all_is_told() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as gone:
         address = f"postgresql://a:b@127.0.0.1:{gone.getsockname()[1]}/c"
-    refused(LedgerThreads(lambda: PostgresLedger(address, PATIENCE)), heads)
+    threads = LedgerThreads(lambda: PostgresLedger(address, PATIENCE), BUSY_SECONDS)
+    refused(threads, heads, by_the_reader=False)
 
 
 def test_many_who_wait_take_few_threads_and_what_has_not_begun_is_never_asked() -> None:
@@ -72,7 +80,7 @@ def test_many_who_wait_take_few_threads_and_what_has_not_begun_is_never_asked() 
 
     def question(ledger: Ledger) -> None:
         asked.append(threading.current_thread().name)
-        held.wait(BUSY.total_seconds())
+        held.wait(BUSY_SECONDS)
 
     async def many(threads: LedgerThreads) -> list[object]:
         questions = (LedgerDesk(threads).ask(question) for _ in range(20))
@@ -93,7 +101,7 @@ def test_a_connection_that_was_missing_is_looked_up_again(story: LedgerStory) ->
             raise tries.pop()  # type: ignore[misc]
         return PostgresLedger(story.dsn, BUSY)
 
-    threads = LedgerThreads(opened, BUSY.total_seconds())
+    threads = LedgerThreads(opened, BUSY_SECONDS)
     with pytest.raises(ConnectionMissing):
         asyncio.run(LedgerDesk(threads).ask(heads))
     assert asyncio.run(LedgerDesk(threads).ask(heads)) == 0
@@ -107,7 +115,7 @@ def test_who_asks_twice_waits_no_longer_than_who_asks_once() -> None:
         desk = LedgerDesk(LedgerThreads(nobody, both))
         await desk.ask(lambda ledger: time.sleep(first))
         answered.set()
-        await desk.ask(lambda ledger: held.wait(BUSY.total_seconds()))
+        await desk.ask(lambda ledger: held.wait(BUSY_SECONDS))
 
     began = time.monotonic()
     with pytest.raises(LedgerUnavailable):
@@ -122,13 +130,13 @@ def test_a_question_that_nobody_waits_for_asks_nothing_more(story: LedgerStory) 
     held, asked = threading.Event(), []
 
     def question(ledger: Ledger) -> None:
-        held.wait(BUSY.total_seconds())
+        held.wait(BUSY_SECONDS)
         while len(asked) < 5:
             asked.append(heads(ledger))
 
     threads = LedgerThreads(lambda: PostgresLedger(story.dsn, BUSY))
-    refused(threads, question)
-    threads.reader_seconds = BUSY.total_seconds()
+    refused(threads, question, by_the_reader=True)
+    threads.reader_seconds = BUSY_SECONDS
     held.set()
     assert asyncio.run(LedgerDesk(threads).ask(heads)) == 0
     assert not asked

@@ -19,15 +19,12 @@ from playwright.sync_api import (
 )
 
 from sandbox.entry.system import ensure_chromium
+from tests.support.busy import BUSY_SECONDS
 
 FLAGS: Final = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-READER_SECONDS: Final = "AIRFLOW__TALLYSTICK__READER_SECONDS"
-"""The setting by which Tallystick's page waits longer."""
-BUSY_SECONDS: Final = 60
-"""How long browser and page wait for what comes: a busy machine may be slow."""
 
 
 @contextmanager

@@ -49,7 +49,7 @@ class AirflowRest:
     ) -> None:
         self._app = app
         self.reader_seconds = reader_seconds
-        """How long a reader waits; who changes something waits longer."""
+        """How long a reader waits; who changes something waits no less."""
         self._going_on: set[asyncio.Task[httpx.Response]] = set()
         """Changes that nobody waits for any more: the event loop itself would forget them."""
 
