@@ -44,8 +44,8 @@ def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     create_topic(place.kafka, "cured", config=ANY_TIME)
     produce(place.kafka, "cured", messages(300))
     yield place
-    place.rest.close()
-    for name in (*ours, "TALLYSTICK_FEEDS"):
+    place.close()
+    for name in ours:
         del sandbox.airflow.settings[name]
 
 

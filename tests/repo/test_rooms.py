@@ -45,7 +45,7 @@ def test_no_unit_test_requests_a_service() -> None:
     services = _on_a_service([*_requests_below(*SHARED), *units])
 
     assert all((ROOT / folder).is_dir() for folder in UNIT_TESTS)
-    assert {"ledger_dsn", "ledger_databases", "kafka", "hdfs", "airflow"} <= services
+    assert {"ledger_dsn", "ledger_databases", "kafka", "hdfs", "spark_connect"} <= services
     assert not [
         f"{path}: {name} requests {requested & services}"
         for path, name, requested in units

@@ -75,10 +75,3 @@ def spark_connect(sandbox: Sandbox) -> str:
     """The address of a running Spark Connect server, `sc://host:port`."""
     sandbox.up(only=["spark-connect"])
     return sandbox.env()["SPARK_CONNECT_URL"]
-
-
-@pytest.fixture(scope="session")
-def airflow(sandbox: Sandbox) -> dict[str, str]:
-    """The variables of a whole running sandbox, Airflow among them."""
-    sandbox.up()
-    return sandbox.env()
