@@ -203,11 +203,35 @@ def test_rows_on_record_and_offsets_whose_hashes_are_summed_are_read_once(
         monkeypatch.delattr(slice_sums, "_taken_by_slice")
     for second_look in ("present_offsets", "doubled_offsets"):
         monkeypatch.delattr(scrubbing, second_look)
-    file = a_file(write(tmp_path / "a.parquet", LANDED), (0, 0, 199), holes=HOLES)
-    for each in (file, recorded(file, LANDED)):
-        [found] = read(spark, each)
-        assert found.slices[0].has_its_offsets
-        assert found.slices[0].fingerprint == fingerprint_of(LANDED)
+    whole = [a_row(each) for each in range(200)]
+    for name, rows, holes in (("a", LANDED, HOLES), ("b", whole, OffsetRuns())):
+        file = a_file(write(tmp_path / f"{name}.parquet", rows), (0, 0, 199), holes=holes)
+        for each in (file, recorded(file, rows)):
+            [found] = read(spark, each)
+            assert found.slices[0].has_its_offsets
+            assert found.slices[0].fingerprint == fingerprint_of(rows)
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize(
+    "now",
+    [
+        [a_row(0), a_row(1, value=b"other"), a_row(2)],
+        [a_row(0), a_row(2)],
+        [a_row(0), a_row(1), a_row(1), a_row(2)],
+        [a_row(0), a_row(2), a_row(2)],
+        [],
+    ],
+    ids=["changed", "missing", "doubled", "one in place of another", "none"],
+)
+def test_rows_of_one_run_that_are_not_those_on_record_are_looked_at(
+    spark: SparkSession, tmp_path: Path, now: list[Any]
+) -> None:
+    file = a_file(write(tmp_path / "a.parquet", now), (0, 0, 2))
+    before = [a_row(each) for each in range(3)]
+    [found] = read(spark, recorded(file, before))[0].slices
+    assert found.fingerprint == fingerprint_of(now)
+    assert found.has_its_offsets is ([row[1] for row in now] == [0, 1, 2])
 
 
 @pytest.mark.usefixtures("either_way")

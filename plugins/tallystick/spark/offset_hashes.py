@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_BLOCK: Final = 1 << 15
-"""So many offsets stay in a processor's cache while they are hashed."""
+_BLOCK: Final = 1 << 13
+"""So many offsets stay in a processor's cache while they are hashed. For copies of 128 kB and more
+the kernel would be asked each time, which takes as long as the hashing."""
 _LOWER_HALF: Final = (1 << 32) - 1
 
 

@@ -2,22 +2,22 @@
 
 1. A large file of one partition is summed up by itself. Sums by file and partition lie in a table
    that Spark looks into at each row, which costs as much as the hashing does.
-2. Where such a file should hold one run of offsets it is only asked if it does: all rows then are
-   as far from their offsets as the first one, counted as they are read, by one task. A file that
-   does not is read again, in the other way. So it is with one that has holes: its rows' hashes tell
-   that they are those on record, its offsets' hashes that they are the committed ones.
+2. Of such a file one thing is asked, and it is read again, in the other way, where that does not
+   hold. With rows on record: that it holds those, by their hashes. Else, without holes: that all
+   its rows are as far from their offsets as the first one, counted as they are read, by one task;
+   then it is one run. With holes: that its offsets' hashes add up to those of the committed ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import reduce
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.fingerprint import HALF, Fingerprint
 from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, is_proven_by_sums
 from tallystick.spark.functions import functions_of
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
@@ -83,7 +83,13 @@ _RUN_CONTENT: Final = (
 )
 _RUN_AGGREGATES: Final = ("count(*) AS record_count", *_SHIFTS, *_HASH_SUMS)
 _KNOWN_CONTENT: Final = (f"coalesce(partition, {_NOWHERE}) AS partition", *HALVES)
-_KNOWN_AGGREGATES: Final = ("count(*) AS record_count", *_HASH_SUMS)
+# Two sums that wrap cost half of what four do that must not.
+_WRAPPING: Final = MappingProxyType({"spark.sql.ansi.enabled": "false"})
+_KNOWN_AGGREGATES: Final = (
+    "count(*) AS record_count",
+    "sum(high_half) AS high_halves",
+    "sum(low_half) AS low_halves",
+)
 _FIRST_CONTENT: Final = (
     # Spark hashes null to the seed, which one offset's hash is, too.
     f"if(offset IS NULL, {_NOWHERE}, coalesce(partition, {_NOWHERE})) AS partition",
@@ -92,7 +98,8 @@ _FIRST_CONTENT: Final = (
     _OFFSET_HASH,
 )
 _FIRST_AGGREGATES: Final = (
-    *_KNOWN_AGGREGATES,
+    "count(*) AS record_count",
+    *_HASH_SUMS,
     *_OFFSET_HASH_SUMS,
     "min(offset) AS first_offset",
     "max(offset) AS last_offset",
@@ -115,13 +122,13 @@ def sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     """What lies in every file; raises ValueError for rows without partition or offset."""
     large = [each for each in files if len(each.slices) == 1 and each.record_count >= _LARGE_ROWS]
     found = FileSums()
-    for some in _some([each for each in large if not each.slices[0].holes]):
-        found |= _taken_as_runs(spark, some)
-    holey = [each for each in large if each.slices[0].holes]
-    for some in _some([each for each in holey if each.slices[0].fingerprint]):
+    for some in _some([each for each in large if each.slices[0].fingerprint]):
         found |= _taken_as_known(spark, some)
+    unknown = [each for each in large if not each.slices[0].fingerprint]
+    for some in _some([each for each in unknown if not each.slices[0].holes]):
+        found |= _taken_as_runs(spark, some)
     if offset_hash_sums(OffsetRuns()) is not None:  # else a read would prove nothing
-        for some in _some([each for each in holey if not each.slices[0].fingerprint]):
+        for some in _some([each for each in unknown if each.slices[0].holes]):
             found |= _taken_first(spark, some)
     left = [each for each in files if each.name not in found]
     return found | _taken_by_slice(spark, left) if left else found
@@ -158,11 +165,13 @@ def _taken_as_known(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums
     """Without the files that hold other rows than those on record."""
     expected = {each.name: each.slices[0] for each in files}
     found = FileSums()
-    for row in _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _KNOWN_AGGREGATES):
+    with session_settings(spark, _WRAPPING):
+        rows = _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _KNOWN_AGGREGATES)
+    for row in rows:
         wanted = expected[row["name"]]
-        sums = _as_committed(wanted, row)
-        if sums == wanted.fingerprint and _is_of(row, wanted.partition):
-            found[row["name"]] = {wanted.partition: SliceSums(sums, True)}
+        known = wanted.fingerprint
+        if known and _are_known(row, wanted, known) and _is_of(row, wanted.partition):
+            found[row["name"]] = {wanted.partition: SliceSums(known, True)}
     return found
 
 
@@ -183,12 +192,21 @@ def _taken_first(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
         pool.shutdown(wait=False, cancel_futures=True)
     for row in rows:
         wanted, hashed = expected[row["name"]], hashes[row["name"]]
-        bounds = {each: row[each] for each in ("first_offset", "last_offset")}
-        sums = replace(_as_committed(wanted, row), **bounds)
+        offset_sum, bounds = wanted.offsets.sum, (row["first_offset"], row["last_offset"])
+        sums = Fingerprint(row["record_count"], offset_sum, _hash_sums(row), *bounds)
         has_its_offsets = wanted.fits(sums) and hashed == _offset_hash_sums(row)
         if has_its_offsets and _is_of(row, wanted.partition):
             found[row["name"]] = {wanted.partition: SliceSums(sums, True)}
     return found
+
+
+def _are_known(row: Any, wanted: ExpectedSlice, known: Fingerprint) -> bool:
+    """True for the rows on record, if those have the committed offsets."""
+    has_its_offsets = wanted.fits(known) and known.offset_sum == wanted.offsets.sum
+    # A file without rows has no sums.
+    halves = tuple((row[each] or 0) % HALF for each in ("high_halves", "low_halves"))
+    is_known = row["record_count"] == known.record_count and halves == known.half_sums
+    return has_its_offsets and is_known
 
 
 def _is_of(row: Any, partition: int) -> bool:
@@ -197,12 +215,6 @@ def _is_of(row: Any, partition: int) -> bool:
 
 def _offset_hash_sums(row: Any) -> tuple[int, int]:
     return row["upper_sum"], row["lower_sum"]
-
-
-def _as_committed(wanted: ExpectedSlice, row: Any) -> Fingerprint:
-    """Of so many rows with these hashes, if their offsets are the committed ones."""
-    bounds = wanted.first_offset, wanted.last_offset
-    return Fingerprint(row["record_count"], wanted.offsets.sum, _hash_sums(row), *bounds)
 
 
 def _one_task_per_file(files: Sequence[ScrubFile]) -> Mapping[str, str]:

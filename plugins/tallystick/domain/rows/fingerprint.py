@@ -14,6 +14,8 @@ from typing import Final
 QUARTERS: Final = 4
 _QUARTER_BITS: Final = 32
 _MASK: Final = (1 << _QUARTER_BITS) - 1
+HALF: Final = 1 << 2 * _QUARTER_BITS
+"""Sums of halves are told modulo this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,17 @@ class Fingerprint:
             min(firsts, default=None),
             max(lasts, default=None),
         )
+
+    @property
+    def half_sums(self) -> tuple[int, int]:
+        """Sums of the upper and of the lower 64 bits of each row's hash, modulo `HALF`.
+
+        >>> Fingerprint(2, 0, (1, 2, 0, 2**32 + 5), 0, 0).half_sums == (2**32 + 2, 2**32 + 5)
+        True
+        """
+        first, second, third, fourth = self.hash_sums
+        upper, lower = (first << _QUARTER_BITS) + second, (third << _QUARTER_BITS) + fourth
+        return upper % HALF, lower % HALF
 
     def differences(self, found: Fingerprint) -> tuple[str, ...]:
         """What `found` says otherwise than this one, in words; empty when both are the same.
