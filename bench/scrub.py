@@ -1,12 +1,13 @@
 """How fast a scrub reads: `.venv/bin/python bench/scrub.py`, after `./tallystick` set up.
 
-Starts a Spark Connect server of its own and writes files with the landed schema once, with offsets
-as a transactional topic has them: a marker behind every 99 records. Then the files are read in turn
-by a plain count and hash over all columns, and by a scrub as reconcile has it: fingerprints, exact
-offsets, page checksums verified; once without, and once with the fingerprints of an earlier scrub.
-So it is done for a small and for a large number of records: part of a scrub does not grow.
-Each opens a session of its own, which counts for all alike. It prints each round, the medians and
-their ratios. Nothing else should run on the machine meanwhile.
+Writes files with the landed schema once, with offsets as a transactional topic has them: a marker
+behind every 99 records. Then the files are read in turn by a plain count and hash over all columns,
+and by a scrub as reconcile has it: fingerprints, exact offsets, page checksums verified; once
+without, and once with the fingerprints of an earlier scrub. So it is done for a small and for a
+large number of records: part of a scrub does not grow. Each opens a session of its own, which
+counts for all alike. And so it is done on several Spark Connect servers, one after the other: Java
+compiles the same code otherwise at each start. It prints each round, and the medians of all
+servers' ratios. Nothing else should run on the machine meanwhile.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -28,6 +30,7 @@ from pyspark.sql import SparkSession
 
 from bench import stack
 from bench.measured import Bound, Cost, as_figures, in_turn, print_environment, print_result
+from sandbox import Sandbox
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
 from tallystick.ports.spark_runner import ScrubOrder
@@ -51,10 +54,10 @@ def main() -> None:
         stack.services(Path(scratch), ["spark-connect"]) as sandbox,
     ):
         print_environment()
-        server = server_at(sandbox.spark_connect.address)
         figures: dict[str, object] = {"hole_every": arguments.hole_every}
         ratios: dict[str, Bound] = {}
         for records in arguments.records:
+            server = server_at(sandbox.spark_connect.address)
             with server.session(str(uuid4()), {}, reads_kafka=False) as spark:
                 plan = _written(spark, Path(scratch) / str(records), records, arguments)
             size = sum(each.length_bytes for each in plan.files)
@@ -62,45 +65,49 @@ def main() -> None:
                 f"{records:,} records of {arguments.bytes} bytes with {arguments.headers}"
                 f" headers in {len(plan.files)} files, {size / 1e6:.0f} MB"
             )
-            servers = [pid for pid in [sandbox.spark_connect.pid] if pid]
-            medians = _compare(server, plan, arguments, servers)
-            figures |= as_figures({f"{way}, {records:,}": medians[way] for way in medians})
-            ratios |= _ratios(medians, _records(plan))
-        print_result("scrub", arguments.pairs, figures, ratios)
+            found = []
+            for number in range(1, arguments.servers + 1):
+                found.append(medians := _compared_anew(sandbox, plan, arguments))
+                costs = {f"{way}, {records:,}, server {number}": medians[way] for way in medians}
+                figures |= as_figures(costs)
+            ratios |= _ratios(found, records)
+        print_result("scrub", arguments.pairs * arguments.servers, figures, ratios)
 
 
 def _records(plan: ScrubPlan) -> int:
     return sum(each.record_count for each in plan.files)
 
 
-def _compare(
-    server: ConnectServer, plan: ScrubPlan, arguments: argparse.Namespace, servers: list[int]
+def _compared_anew(
+    sandbox: Sandbox, plan: ScrubPlan, arguments: argparse.Namespace
 ) -> dict[str, Cost]:
+    """The median cost of each way on a server that has just been started."""
+    sandbox.spark_connect.stop()
+    sandbox.up(only=["spark-connect"])
+    server = server_at(sandbox.spark_connect.address)
     known = _with_fingerprints(plan, _scrub(server, plan))
     ways: dict[str, Callable[[str], object]] = {
         "plain": lambda _: _plain(server, plan),
         "first": lambda _: _scrub(server, plan),
         "later": lambda _: _scrub(server, known),
     }
+    servers = [pid for pid in [sandbox.spark_connect.pid] if pid]
     return in_turn(ways, pairs=arguments.pairs, warm_ups=arguments.warm_ups, servers=servers)
 
 
-def _ratios(medians: dict[str, Cost], records: int) -> dict[str, Bound]:
-    plain = medians["plain"]
+def _ratios(found: list[dict[str, Cost]], records: int) -> dict[str, Bound]:
     ratios: dict[str, Bound] = {}
     for way, aim in AIMS.items():
-        wall, cpu = medians[way].wall_seconds, medians[way].cpu_seconds
-        speed = Bound(plain.wall_seconds / wall, at_least=aim)
-        by_cpu = Bound(plain.cpu_seconds / cpu)
+        speeds = [each["plain"].wall_seconds / each[way].wall_seconds for each in found]
+        by_cpu = [each["plain"].cpu_seconds / each[way].cpu_seconds for each in found]
         ratios |= {
-            f"{way} speed of plain, {records:,}": speed,
-            f"{way} by CPU, {records:,}": by_cpu,
+            f"{way} speed of plain, {records:,}": Bound(median(speeds), at_least=aim),
+            f"{way} by CPU, {records:,}": Bound(median(by_cpu)),
         }
         print(
-            f"{way} scrub: {wall:.2f} s, {cpu:.2f} CPU-s,"
-            f" {records / wall / 1e6:.2f} million rows a second;"
-            f" its speed against the plain read: {speed.is_:.2f}, at least {aim} is the aim"
-            f" (by CPU time {plain.cpu_seconds / cpu:.2f})"
+            f"{way} scrub of {records:,}: its speed against the plain read, by server:"
+            f" {', '.join(f'{each:.2f}' for each in speeds)}; at least {aim} is the aim"
+            f" (by CPU time {', '.join(f'{each:.2f}' for each in by_cpu)})"
         )
     return ratios
 
@@ -187,7 +194,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--headers", type=int, default=0, help="of each record")
     parser.add_argument("--files", type=int, default=6)
     parser.add_argument("--hole-every", type=int, default=100, help="so many offsets; 0: no holes")
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--servers", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=4, help="of each server")
     parser.add_argument("--warm-ups", type=int, default=6)
     parser.add_argument("--directory", help="where the files lie meanwhile")
     return parser.parse_args()

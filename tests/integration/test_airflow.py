@@ -282,7 +282,7 @@ def test_a_reconcile_that_is_marked_failed_ends_its_full_read(place: AirflowPlac
     server = place.spark_connect
     run = place.start("reconcile_reread")
     # At a full hour the server lands for the feeds of earlier tests, too.
-    until("the read is asked for", lambda: place.full_reads("reread"))
+    until("its session is open", lambda: ": session " in run.log("reconcile"))
     doomed = set(until("the server reads", lambda: works_of(server)))
     mark_failed(place, run, "reconcile")
     until("its work has ended", lambda: not works_of(server) & doomed, INTERRUPTED_SECONDS)

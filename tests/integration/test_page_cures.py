@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -40,13 +40,14 @@ def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     }
     sandbox.airflow.settings.update(ours)
     feeds = {"cured": a_feed("cured", complete_within="48h")}
-    place = AirflowPlace(sandbox, tmp_path_factory.mktemp("feeds"), feeds)
-    create_topic(place.kafka, "cured", config=ANY_TIME)
-    produce(place.kafka, "cured", messages(300))
-    yield place
-    place.close()
-    for name in ours:
-        del sandbox.airflow.settings[name]
+    with ExitStack() as undone:
+        for name in ours:
+            undone.callback(sandbox.airflow.settings.pop, name)
+        place = AirflowPlace(sandbox, tmp_path_factory.mktemp("feeds"), feeds)
+        undone.callback(place.close)
+        create_topic(place.kafka, "cured", config=ANY_TIME)
+        produce(place.kafka, "cured", messages(300))
+        yield place
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tallystick.spark import slice_sums
 from tallystick.spark.command import landing_conf
 from tests.spark_local.planner import Planner
 from tests.support.spark_place import JARS, PLACE
@@ -47,3 +48,9 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def planner(kafka: str, hdfs: Any) -> Planner:
     return Planner(kafka, hdfs.hdfs_url, hdfs.webhdfs_url)
+
+
+@pytest.fixture(params=["by file", "by slice"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are summed up one by one, as large ones are, and then all together."""
+    monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1 if request.param == "by file" else 1_000_000)

@@ -16,11 +16,8 @@ from pyspark.sql import SparkSession
 
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import EMPTY
-from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long
 from tallystick.domain.rows.scrub import (
     BoundedRuns,
-    ExpectedSlice,
-    ReadFile,
     ScrubFile,
     ScrubPlan,
     ScrubResult,
@@ -30,6 +27,7 @@ from tallystick.spark.landing import SESSION_SETTINGS as LANDING_SETTINGS
 from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
 from tallystick.spark.session_settings import session_settings
 from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
+from tests.support.scrubbed_files import a_file, read, runs
 
 HEADERS: Sequence[Any] = [
     None,
@@ -57,30 +55,8 @@ AWKWARD = [
 ]
 
 
-def a_file(path: Path, *slices: tuple[int, int, int], holes: OffsetRuns | None = None) -> ScrubFile:
-    """Slices as partition, first and last offset, both included."""
-    expected = tuple(ExpectedSlice(*each, holes or OffsetRuns()) for each in slices)
-    return ScrubFile(path.name, f"file://{path}", path.stat().st_size, expected)
-
-
-def read(spark: SparkSession, *files: ScrubFile) -> list[ReadFile]:
-    result = scrub(spark, ScrubPlan("s", files, "file:///none", None))
-    assert result.scrub_id == "s"
-    return list(result.files)
-
-
-def runs(*pairs: tuple[int, int]) -> BoundedRuns:
-    return BoundedRuns.of(OffsetRuns.of(pairs))
-
-
 def runs_of(offsets: Sequence[int]) -> OffsetRuns:
     return OffsetRuns.of((each, each + 1) for each in offsets)
-
-
-@pytest.fixture(params=["by file", "by slice"])
-def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are summed up one by one, as large ones are, and then all together."""
-    monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1 if request.param == "by file" else 1_000_000)
 
 
 def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -185,95 +161,6 @@ def test_proven_holes_are_no_loss_and_a_row_in_one_is_foreign(
     assert (other.missing, other.foreign) == (runs((199, 200)), runs((3, 4)))
 
 
-HOLES = OffsetRuns.of([(3, 4), (64, 128), (150, 151)])
-LANDED = [a_row(each) for each in range(200) if each not in HOLES]
-
-
-def recorded(file: ScrubFile, rows: Sequence[Any]) -> ScrubFile:
-    """The file with the fingerprint that the first full read has taken."""
-    return replace(file, slices=(replace(file.slices[0], fingerprint=fingerprint_of(rows)),))
-
-
-@pytest.mark.parametrize("way", ["by file", "by slice"])
-def test_rows_on_record_and_offsets_whose_hashes_are_summed_are_read_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    if way == "by file":
-        monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1)
-        monkeypatch.delattr(slice_sums, "_taken_by_slice")
-    for second_look in ("present_offsets", "doubled_offsets"):
-        monkeypatch.delattr(scrubbing, second_look)
-    whole = [a_row(each) for each in range(200)]
-    for name, rows, holes in (("a", LANDED, HOLES), ("b", whole, OffsetRuns())):
-        file = a_file(write(tmp_path / f"{name}.parquet", rows), (0, 0, 199), holes=holes)
-        for each in (file, recorded(file, rows)):
-            [found] = read(spark, each)
-            assert found.slices[0].has_its_offsets
-            assert found.slices[0].fingerprint == fingerprint_of(rows)
-
-
-@pytest.mark.usefixtures("either_way")
-@pytest.mark.parametrize(
-    "now",
-    [
-        [a_row(0), a_row(1, value=b"other"), a_row(2)],
-        [a_row(0), a_row(2)],
-        [a_row(0), a_row(1), a_row(1), a_row(2)],
-        [a_row(0), a_row(2), a_row(2)],
-        [],
-    ],
-    ids=["changed", "missing", "doubled", "one in place of another", "none"],
-)
-def test_rows_of_one_run_that_are_not_those_on_record_are_looked_at(
-    spark: SparkSession, tmp_path: Path, now: list[Any]
-) -> None:
-    file = a_file(write(tmp_path / "a.parquet", now), (0, 0, 2))
-    before = [a_row(each) for each in range(3)]
-    [found] = read(spark, recorded(file, before))[0].slices
-    assert found.fingerprint == fingerprint_of(now)
-    assert found.has_its_offsets is ([row[1] for row in now] == [0, 1, 2])
-
-
-@pytest.mark.usefixtures("either_way")
-@pytest.mark.parametrize(
-    ("now", "missing", "doubled"),
-    [
-        ([*LANDED[:-1], a_row(199, value=b"other")], runs(), runs()),
-        (LANDED[:-1], runs((199, 200)), runs()),
-        ([*LANDED, LANDED[7]], runs(), runs((8, 9))),
-        ([*LANDED[:6], *LANDED[7:], LANDED[7]], runs((7, 8)), runs((8, 9))),
-    ],
-    ids=["changed", "missing", "doubled", "one in place of another"],
-)
-def test_rows_that_are_not_those_on_record_are_looked_at(
-    spark: SparkSession, tmp_path: Path, now: list[Any], missing: BoundedRuns, doubled: BoundedRuns
-) -> None:
-    file = a_file(write(tmp_path / "a.parquet", now), (0, 0, 199), holes=HOLES)
-    for each in (file, recorded(file, LANDED)):
-        [found] = read(spark, each)[0].slices
-        assert (found.missing, found.doubled, found.foreign) == (missing, doubled, runs())
-        assert found.fingerprint == fingerprint_of(now)
-
-
-HASHED_LIKE_NULL = 7997738013315500161
-"""Spark hashes null to the seed, and this offset as well."""
-
-
-@pytest.mark.usefixtures("either_way")
-def test_a_row_without_an_offset_stands_for_none(spark: SparkSession, tmp_path: Path) -> None:
-    offsets = [HASHED_LIKE_NULL + each for each in (-2, -1, 0, 1, 3)]
-    assert hash_long(HASHED_LIKE_NULL, SPARK_SEED) == SPARK_SEED
-    table = pq.read_table(write(tmp_path / "whole.parquet", [a_row(each) for each in offsets]))
-    at = table.schema.get_field_index("offset")
-    none = pa.array([*offsets[:2], None, *offsets[3:]], pa.int64())
-    pq.write_table(table.set_column(at, table.schema.field(at), none), tmp_path / "a.parquet")
-    hole = HASHED_LIKE_NULL + 2
-    slices = (0, offsets[0], offsets[-1])
-    file = a_file(tmp_path / "a.parquet", slices, holes=OffsetRuns.of([(hole, hole + 1)]))
-    [found] = read(spark, file)
-    assert "without partition or offset" in str(found.failure)
-
-
 @pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize(
     ("lost", "other"), [(70611, 82479), (46796, 55022)], ids=["upper half", "lower half"]
@@ -296,16 +183,6 @@ def test_a_row_of_a_higher_partition_is_not_taken_for_one_of_the_files(
     file = a_file(write(tmp_path / "a.parquet", landed), (0, 0, 19), holes=OffsetRuns.of([(9, 10)]))
     [found] = read(spark, file)
     assert [each.has_its_offsets for each in found.slices] == [False, False]
-
-
-def test_without_numpy_a_large_file_is_not_read_for_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1)
-    monkeypatch.setattr(slice_sums, "offset_hash_sums", lambda _: None)
-    monkeypatch.delattr(slice_sums, "_taken_first")
-    [found] = read(spark, a_file(write(tmp_path / "a.parquet", LANDED), (0, 0, 199), holes=HOLES))
-    assert found.slices[0].has_its_offsets
 
 
 @pytest.mark.parametrize(("has_numpy", "looks"), [(True, []), (False, [2])])

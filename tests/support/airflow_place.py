@@ -116,9 +116,11 @@ class AirflowPlace:
 
     def close(self) -> None:
         """Stop Airflow: at rest, it would take a third of a processor from every later test."""
-        self.rest.close()
-        self._airflow.stop()
         del self._airflow.settings["TALLYSTICK_FEEDS"]
+        try:
+            self.rest.close()
+        finally:
+            self._airflow.stop()
 
     def start(self, dag_id: str, **conf: Any) -> Run:
         """A run by hand, alone: in the place of the one that the schedule would start first."""

@@ -113,7 +113,7 @@ class ConnectRunner:
         ):
             plan = order.plan
             size = sum(each.length_bytes for each in plan.files)
-            # Set once: what follows finds them as it needs them, and changes none.
+            # Set once: what follows finds them as it needs them, and changes few.
             with session_settings(spark, scrubbing.SESSION_SETTINGS):
                 with tasks_counted(spark, partial(_tell_scrubbed, order.told, size)):
                     found = scrubbing.scrub(spark, plan, is_no_file=is_lost)

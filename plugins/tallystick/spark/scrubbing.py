@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SESSION_SETTINGS: Final[Mapping[str, str | None]] = MappingProxyType(
     {
         **DEFAULTS,
-        # A sum that overflows is an error, not another number.
+        # A sum that overflows is an error, not another number, but where that is what it is for.
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.enableVectorizedReader": "true",
         # All files are read by the same code, compiled once, whatever place they have in the query.

@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rows.fingerprint import HALF, Fingerprint
-from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, is_proven_by_sums
+from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.scrub import ScrubFile, is_proven_by_sums
 from tallystick.spark.functions import functions_of
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
 from tallystick.spark.offset_hashes import offset_hash_sums
@@ -82,8 +82,10 @@ _RUN_CONTENT: Final = (
     *HALVES,
 )
 _RUN_AGGREGATES: Final = ("count(*) AS record_count", *_SHIFTS, *_HASH_SUMS)
-_KNOWN_CONTENT: Final = (f"coalesce(partition, {_NOWHERE}) AS partition", *HALVES)
-# Two sums that wrap cost half of what four do that must not.
+# Spark hashes null to the seed, which one offset's hash is, too.
+_PLACED: Final = f"if(offset IS NULL, {_NOWHERE}, coalesce(partition, {_NOWHERE})) AS partition"
+_KNOWN_CONTENT: Final = (_PLACED, *HALVES)
+# Two sums of whole hashes cost half of what four do, and may wrap.
 _WRAPPING: Final = MappingProxyType({"spark.sql.ansi.enabled": "false"})
 _KNOWN_AGGREGATES: Final = (
     "count(*) AS record_count",
@@ -91,8 +93,7 @@ _KNOWN_AGGREGATES: Final = (
     "sum(low_half) AS low_halves",
 )
 _FIRST_CONTENT: Final = (
-    # Spark hashes null to the seed, which one offset's hash is, too.
-    f"if(offset IS NULL, {_NOWHERE}, coalesce(partition, {_NOWHERE})) AS partition",
+    _PLACED,
     *HALVES,
     "offset",
     _OFFSET_HASH,
@@ -122,9 +123,9 @@ def sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     """What lies in every file; raises ValueError for rows without partition or offset."""
     large = [each for each in files if len(each.slices) == 1 and each.record_count >= _LARGE_ROWS]
     found = FileSums()
-    for some in _some([each for each in large if each.slices[0].fingerprint]):
+    for some in _some([each for each in large if each.slices[0].known]):
         found |= _taken_as_known(spark, some)
-    unknown = [each for each in large if not each.slices[0].fingerprint]
+    unknown = [each for each in large if not each.slices[0].known]
     for some in _some([each for each in unknown if not each.slices[0].holes]):
         found |= _taken_as_runs(spark, some)
     if offset_hash_sums(OffsetRuns()) is not None:  # else a read would prove nothing
@@ -169,8 +170,8 @@ def _taken_as_known(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums
         rows = _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _KNOWN_AGGREGATES)
     for row in rows:
         wanted = expected[row["name"]]
-        known = wanted.fingerprint
-        if known and _are_known(row, wanted, known) and _is_of(row, wanted.partition):
+        known = wanted.known
+        if known and _are_known(row, known) and _is_of(row, wanted.partition):
             found[row["name"]] = {wanted.partition: SliceSums(known, True)}
     return found
 
@@ -200,13 +201,10 @@ def _taken_first(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     return found
 
 
-def _are_known(row: Any, wanted: ExpectedSlice, known: Fingerprint) -> bool:
-    """True for the rows on record, if those have the committed offsets."""
-    has_its_offsets = wanted.fits(known) and known.offset_sum == wanted.offsets.sum
+def _are_known(row: Any, known: Fingerprint) -> bool:
     # A file without rows has no sums.
-    halves = tuple((row[each] or 0) % HALF for each in ("high_halves", "low_halves"))
-    is_known = row["record_count"] == known.record_count and halves == known.half_sums
-    return has_its_offsets and is_known
+    sums = (row[each] or 0 for each in ("high_halves", "low_halves"))
+    return known.has_halves(row["record_count"], *sums)
 
 
 def _is_of(row: Any, partition: int) -> bool:

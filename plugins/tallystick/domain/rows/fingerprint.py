@@ -14,8 +14,7 @@ from typing import Final
 QUARTERS: Final = 4
 _QUARTER_BITS: Final = 32
 _MASK: Final = (1 << _QUARTER_BITS) - 1
-HALF: Final = 1 << 2 * _QUARTER_BITS
-"""Sums of halves are told modulo this."""
+_HALF: Final = 1 << 2 * _QUARTER_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +62,18 @@ class Fingerprint:
             max(lasts, default=None),
         )
 
-    @property
-    def half_sums(self) -> tuple[int, int]:
-        """Sums of the upper and of the lower 64 bits of each row's hash, modulo `HALF`.
+    def has_halves(self, record_count: int, upper_sum: int, lower_sum: int) -> bool:
+        """True for as many rows whose hashes' halves of 64 bits add up to the same, modulo 2^64.
 
-        >>> Fingerprint(2, 0, (1, 2, 0, 2**32 + 5), 0, 0).half_sums == (2**32 + 2, 2**32 + 5)
+        The sums may be signed. By accident other rows have the same ones once in 2^128.
+
+        >>> Fingerprint(2, 0, (2**32 + 1, 2, 0, 5), 0, 0).has_halves(2, 2**32 + 2, 5 - 2**64)
         True
         """
         first, second, third, fourth = self.hash_sums
         upper, lower = (first << _QUARTER_BITS) + second, (third << _QUARTER_BITS) + fourth
-        return upper % HALF, lower % HALF
+        differences = (upper - upper_sum, lower - lower_sum)
+        return record_count == self.record_count and not any(each % _HALF for each in differences)
 
     def differences(self, found: Fingerprint) -> tuple[str, ...]:
         """What `found` says otherwise than this one, in words; empty when both are the same.

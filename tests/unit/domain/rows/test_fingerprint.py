@@ -150,3 +150,14 @@ def test_four_sums_are_needed() -> None:
 def test_another_row_hash_is_another_version() -> None:
     """The fingerprints on record were made by this function: who changes it counts it up."""
     assert (VERSION, f"{hash_of():032x}") == (2, "327b1561efb53957d2df3949c74f46e8")
+
+
+def test_halves_of_as_many_rows_add_up_to_the_same() -> None:
+    rows = [(offset, hash_) for offset, hash_ in enumerate((2**127 + 5, 2**128 - 1, 2**64 + 2**63))]
+    found = Fingerprint.of_rows(rows)
+    upper, lower = sum(each >> 64 for _, each in rows), sum(each % 2**64 for _, each in rows)
+
+    assert found.has_halves(3, upper, lower)
+    assert found.has_halves(3, upper % 2**64 - 2**64, lower % 2**64 - 2**64)
+    for other in ((2, upper, lower), (3, upper + 1, lower), (3, upper, lower + 2**63)):
+        assert not found.has_halves(*other)

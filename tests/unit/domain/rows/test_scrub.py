@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -93,11 +94,26 @@ def test_counts_prove_nothing_where_there_are_holes_or_nothing_was_committed() -
 def test_rows_of_which_the_fingerprint_is_on_record_have_its_offsets(
     expected: ExpectedSlice,
 ) -> None:
-    found = Fingerprint.of_rows((each, 2**96 + each) for each in (10, 11, *range(14, 20)))
+    offsets = [each for first, until in expected.offsets for each in range(first, until)]
+    found = Fingerprint.of_rows((each, 2**96 + each) for each in offsets)
     on_record = replace(expected, fingerprint=found)
     assert is_proven_by_sums(on_record, found, 0)
-    for other in (EMPTY, replace(found, hash_sums=(8, 0, 0, 1)), replace(found, record_count=9)):
+    for other in (EMPTY, replace(found, hash_sums=(8, 0, 0, 1)), replace(found, record_count=99)):
         assert not is_proven_by_sums(on_record, other, 0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [(10, 11, *range(14, 19)), (10, 11, 13, *range(15, 20)), (9, 11, *range(14, 20)), ()],
+    ids=["fewer", "one in place of another", "from another one on", "none"],
+)
+def test_a_record_of_other_offsets_than_the_committed_ones_proves_nothing(
+    other: Sequence[int],
+) -> None:
+    found = taken(*other)
+    on_record = replace(HOLEY, fingerprint=found)
+    assert on_record.known is None
+    assert not is_proven_by_sums(on_record, found, 0)
 
 
 @pytest.mark.parametrize(
