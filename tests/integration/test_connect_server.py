@@ -141,29 +141,61 @@ def test_the_scrubbing_function_runs_on_a_connect_server(
     damaged(paths[2], page_bytes(paths[2], "offset"))
     whole = (ExpectedSlice(0, 0, 299, OffsetRuns()),)
     files = tuple(ScrubFile(p.name, f"file://{p}", p.stat().st_size, whole) for p in paths)
-    plan = ScrubPlan("s", files, (tmp_path / "result").as_uri(), None)
-    archive = tmp_path / "tallystick.zip"
-    write_cluster_zip(archive)  # and the function needs nothing but what travels
+    result = scrubbed(SCRUB_CLIENT, connect_server, files, tmp_path)
 
-    done = subprocess.run(
-        [sys.executable, "-c", SCRUB_CLIENT, connect_server],
-        input=plan.to_json(),
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(archive)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    [written] = [each for each in (tmp_path / "result").iterdir() if each.name[0] != "."]
-    result = ScrubResult.from_json(written.read_text())
     assert [len(each.slices) for each in result.files] == [1, 1, 0]
     sound, doubled = (each.slices[0] for each in result.files[:2])
     assert sound.fingerprint == fingerprint_of(rows)
     assert sound.has_its_offsets
     assert doubled.doubled == BoundedRuns.of(OffsetRuns.of([(7, 8)]))
     assert result.files[2].failure
+
+
+def test_large_files_on_record_are_read_once_on_a_connect_server(
+    connect_server: str, tmp_path: Path
+) -> None:
+    only_that_way = """
+from tallystick.spark import slice_sums
+slice_sums._LARGE_ROWS = 1
+del slice_sums._taken_by_slice, slice_sums._taken_as_runs
+"""
+    rows = {name: [a_row(each, value=name.encode()) for each in range(100)] for name in "ab"}
+    files = tuple(
+        ScrubFile(
+            path.name,
+            f"file://{path}",
+            path.stat().st_size,
+            (ExpectedSlice(0, 0, 99, OffsetRuns(), fingerprint_of(rows[name])),),
+        )
+        for name in rows
+        for path in [write(tmp_path / f"{name}.parquet", rows[name])]
+    )
+
+    result = scrubbed(only_that_way + SCRUB_CLIENT, connect_server, files, tmp_path)
+
+    assert [each.failure for each in result.files] == [None, None]
+    assert all(each.slices[0].has_its_offsets for each in result.files)
+
+
+def scrubbed(
+    client: str, server: str, files: tuple[ScrubFile, ...], directory: Path
+) -> ScrubResult:
+    """What a client in a process of its own has written."""
+    plan = ScrubPlan("s", files, (directory / "result").as_uri(), None)
+    archive = directory / "tallystick.zip"
+    write_cluster_zip(archive)  # and the function needs nothing but what travels
+    done = subprocess.run(
+        [sys.executable, "-c", client, server],
+        input=plan.to_json(),
+        cwd=directory,
+        env=os.environ | {"PYTHONPATH": str(archive)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    [written] = [each for each in (directory / "result").iterdir() if each.name[0] != "."]
+    return ScrubResult.from_json(written.read_text())
 
 
 def test_a_feed_is_read_on_a_connect_server(
