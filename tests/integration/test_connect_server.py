@@ -23,7 +23,6 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import (
     BoundedRuns,
-    ExpectedSlice,
     ScrubFile,
     ScrubPlan,
     ScrubResult,
@@ -39,6 +38,7 @@ from tests.support.landed_files import landed_in, rows_in
 from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
 from tests.support.sandbox_fixtures import watched_sandbox
 from tests.support.scripted_broker import Kind, ScriptedBroker
+from tests.support.scrubbed_files import a_file, recorded
 from tests.support.story import FEED, Story
 
 FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
@@ -139,8 +139,8 @@ def test_the_scrubbing_function_runs_on_a_connect_server(
         write(tmp_path / "flipped.parquet", rows),
     ]
     damaged(paths[2], page_bytes(paths[2], "offset"))
-    whole = (ExpectedSlice(0, 0, 299, OffsetRuns()),)
-    files = tuple(ScrubFile(p.name, f"file://{p}", p.stat().st_size, whole) for p in paths)
+    files = tuple(a_file(each, (0, 0, 299)) for each in paths)
+
     result = scrubbed(SCRUB_CLIENT, connect_server, files, tmp_path)
 
     assert [len(each.slices) for each in result.files] == [1, 1, 0]
@@ -161,14 +161,8 @@ del slice_sums._taken_by_slice, slice_sums._taken_as_runs
 """
     rows = {name: [a_row(each, value=name.encode()) for each in range(100)] for name in "ab"}
     files = tuple(
-        ScrubFile(
-            path.name,
-            f"file://{path}",
-            path.stat().st_size,
-            (ExpectedSlice(0, 0, 99, OffsetRuns(), fingerprint_of(rows[name])),),
-        )
+        recorded(a_file(write(tmp_path / f"{name}.parquet", rows[name]), (0, 0, 99)), rows[name])
         for name in rows
-        for path in [write(tmp_path / f"{name}.parquet", rows[name])]
     )
 
     result = scrubbed(only_that_way + SCRUB_CLIENT, connect_server, files, tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,10 @@ from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long
 from tallystick.domain.rows.scrub import BoundedRuns, ScrubFile
 from tallystick.spark import scrubbing, slice_sums
 from tests.support.landed_rows import a_row, fingerprint_of, write
-from tests.support.scrubbed_files import a_file, read, runs
+from tests.support.scrubbed_files import a_file, read, recorded, runs
 
 HOLES = OffsetRuns.of([(3, 4), (64, 128), (150, 151)])
 LANDED = [a_row(each) for each in range(200) if each not in HOLES]
-
-
-def recorded(file: ScrubFile, rows: Sequence[Any]) -> ScrubFile:
-    """The file with the fingerprint that the first full read has taken."""
-    return replace(file, slices=(replace(file.slices[0], fingerprint=fingerprint_of(rows)),))
 
 
 @pytest.mark.parametrize("way", ["by file", "by slice"])

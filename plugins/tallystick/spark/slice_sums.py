@@ -123,9 +123,10 @@ def sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     """What lies in every file; raises ValueError for rows without partition or offset."""
     large = [each for each in files if len(each.slices) == 1 and each.record_count >= _LARGE_ROWS]
     found = FileSums()
-    for some in _some([each for each in large if each.slices[0].known]):
-        found |= _taken_as_known(spark, some)
-    unknown = [each for each in large if not each.slices[0].known]
+    known = {each.name: sums for each in large if (sums := each.slices[0].known)}
+    for some in _some([each for each in large if each.name in known]):
+        found |= _taken_as_known(spark, some, known)
+    unknown = [each for each in large if each.name not in known]
     for some in _some([each for each in unknown if not each.slices[0].holes]):
         found |= _taken_as_runs(spark, some)
     if offset_hash_sums(OffsetRuns()) is not None:  # else a read would prove nothing
@@ -162,17 +163,18 @@ def _taken_as_runs(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     return found
 
 
-def _taken_as_known(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
+def _taken_as_known(
+    spark: SparkSession, files: Sequence[ScrubFile], known: Mapping[str, Fingerprint]
+) -> FileSums:
     """Without the files that hold other rows than those on record."""
-    expected = {each.name: each.slices[0] for each in files}
+    expected = {each.name: each.slices[0].partition for each in files}
     found = FileSums()
     with session_settings(spark, _WRAPPING):
         rows = _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _KNOWN_AGGREGATES)
     for row in rows:
-        wanted = expected[row["name"]]
-        known = wanted.known
-        if known and _are_known(row, known) and _is_of(row, wanted.partition):
-            found[row["name"]] = {wanted.partition: SliceSums(known, True)}
+        name, partition = row["name"], expected[row["name"]]
+        if _are_known(row, known[name]) and _is_of(row, partition):
+            found[name] = {partition: SliceSums(known[name], True)}
     return found
 
 
