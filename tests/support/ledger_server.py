@@ -65,6 +65,7 @@ class LedgerServer:
         """Everything of it lies there."""
         self._watcher = Watcher(LEDGER, self.area)
         self._process: subprocess.Popen[bytes] | None = None
+        self._admin: psycopg.Connection | None = None
         self._numbers = count(1)
 
     def start(self) -> None:
@@ -106,6 +107,8 @@ class LedgerServer:
 
     def stop(self) -> None:
         """Stop at once, and leave nothing behind."""
+        if self._admin:
+            self._admin.close()
         if self._process:
             self._process.send_signal(signal.SIGINT)
             try:
@@ -133,8 +136,7 @@ class LedgerServer:
         """A database owned by `tallystick_owner`."""
         statement = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} STRATEGY file_copy")
         names = map(sql.Identifier, (database, OWNER_ROLE, template))
-        with psycopg.connect(self.admin_dsn("postgres"), autocommit=True) as admin:
-            admin.execute(statement.format(*names))
+        self._superuser().execute(statement.format(*names))
 
     def fresh(self, *, template: str = "ledger_template") -> str:
         """The name of a new database, a copy of the template."""
@@ -145,8 +147,13 @@ class LedgerServer:
     def drop(self, database: str) -> None:
         """Remove a database, whoever is connected to it."""
         statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
-        with psycopg.connect(self.admin_dsn("postgres"), autocommit=True) as admin:
-            admin.execute(statement.format(sql.Identifier(database)))
+        self._superuser().execute(statement.format(sql.Identifier(database)))
+
+    def _superuser(self) -> psycopg.Connection:
+        """Kept: a new one takes as long as half of a test's database does."""
+        if self._admin is None or self._admin.closed:
+            self._admin = psycopg.connect(self.admin_dsn("postgres"), autocommit=True)
+        return self._admin
 
     def _initialise(self) -> None:
         password_file = self.area / "password"

@@ -6,6 +6,7 @@ A test that needs a service fails when it can't be started: nothing is skipped.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from sandbox import Sandbox
+from sandbox.entry.class_archive import OPTIONS
 from sandbox.service import QUICK_JVM
 from tests.support.clearing_up import SANDBOX, Watcher
 from tests.support.landed_files import write_once
 
 ROOT = Path(__file__).resolve().parents[2]
 # Of every Spark that tests start, servers too: none lives long enough for the second compiler.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))
+os.environ[OPTIONS] = shlex.join([*QUICK_JVM, *shlex.split(os.environ.get(OPTIONS, ""))])
 
 
 @dataclass(frozen=True)
