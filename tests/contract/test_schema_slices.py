@@ -16,7 +16,8 @@ SLICES = (
 )
 FINGERPRINT = (
     "INSERT INTO file_fingerprint (batch_id, name, partition, hash_version, record_count,"
-    " offset_sum, hash_sums) SELECT batch_id, name, {}, 1, 10, 45, '{{1,2,3,4}}' FROM file"
+    " offset_sum, upper_hash_sum, lower_hash_sum)"
+    " SELECT batch_id, name, {}, 1, 10, 45, 1, 2 FROM file"
 )
 
 

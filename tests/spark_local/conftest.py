@@ -35,7 +35,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.parquet.outputTimestampType": "INT96",
         "spark.sql.parquet.writeLegacyFormat": "true",
         "spark.sql.files.maxRecordsPerFile": "7",
-        "spark.sql.ansi.enabled": "false",
+        "spark.sql.ansi.enabled": "true",
     }
     builder = SparkSession.builder.master(PLACE.master).config("spark.jars", ",".join(JARS))
     for name, value in (odd | landing_conf(PLACE, {})).items():

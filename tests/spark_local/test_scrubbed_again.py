@@ -129,7 +129,7 @@ def test_without_numpy_a_large_file_is_not_read_for_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slice_sums, "_LARGE_ROWS", 1)
-    monkeypatch.setattr(slice_sums, "offset_hash_sums", lambda _: None)
+    monkeypatch.setattr(slice_sums, "offset_hash_sum", lambda _: None)
     monkeypatch.delattr(slice_sums, "_taken_first")
     [found] = read(spark, a_file(write(tmp_path / "a.parquet", LANDED), (0, 0, 199), holes=HOLES))
     assert found.slices[0].has_its_offsets

@@ -195,7 +195,7 @@ def test_offsets_of_all_slices_are_read_together(
 ) -> None:
     """A packed file of a transactional topic: every slice has a hole."""
     if not has_numpy:
-        monkeypatch.setattr(slice_sums, "offset_hash_sums", lambda _: None)
+        monkeypatch.setattr(slice_sums, "offset_hash_sum", lambda _: None)
     asked: list[int] = []
     present = scrubbing.present_offsets
 

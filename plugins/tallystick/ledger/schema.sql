@@ -1387,9 +1387,9 @@ CREATE TABLE public.file_fingerprint (
     hash_version integer NOT NULL,
     record_count bigint NOT NULL,
     offset_sum numeric NOT NULL,
-    hash_sums numeric[] NOT NULL,
+    upper_hash_sum bigint NOT NULL,
+    lower_hash_sum bigint NOT NULL,
     taken_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT file_fingerprint_hash_sums_check CHECK ((cardinality(hash_sums) = 4)),
     CONSTRAINT file_fingerprint_hash_version_check CHECK ((hash_version >= 1)),
     CONSTRAINT file_fingerprint_partition_check CHECK ((partition >= 0)),
     CONSTRAINT file_fingerprint_record_count_check CHECK ((record_count >= 1))
@@ -1404,9 +1404,13 @@ another version of the row hash the first full read counts anew.';
 
 COMMENT ON COLUMN public.file_fingerprint.hash_version IS 'Of the row hash; only equals are compared.';
 
--- COLUMN file_fingerprint.hash_sums, COMMENT
+-- COLUMN file_fingerprint.upper_hash_sum, COMMENT
 
-COMMENT ON COLUMN public.file_fingerprint.hash_sums IS 'Sums of the four 32-bit quarters of a 128-bit hash over all columns, for each row.';
+COMMENT ON COLUMN public.file_fingerprint.upper_hash_sum IS 'Sum of the upper 64 bits of each row''s hash over all columns, modulo 2^64, signed.';
+
+-- COLUMN file_fingerprint.lower_hash_sum, COMMENT
+
+COMMENT ON COLUMN public.file_fingerprint.lower_hash_sum IS 'The same of the lower 64 bits.';
 
 -- file_retraction, TABLE
 

@@ -11,7 +11,7 @@ from typing import Any
 from tallystick.domain.batches.standing_batch import DueBatch, SliceKey, StandingBatch
 from tallystick.domain.identities import BatchId, FeedName
 from tallystick.domain.rows import row_hash
-from tallystick.domain.rows.fingerprint import Fingerprint, quarters_of
+from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rules.findings import Level
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.rows import in_utc, manifests_of
@@ -120,9 +120,6 @@ def _record_fingerprints(
     transaction: Transaction, batch_id: BatchId, taken: Mapping[SliceKey, Fingerprint]
 ) -> None:
     keys, found = list(taken), list(taken.values())
-    firsts, seconds, thirds, fourths = (
-        [each.hash_sums[quarter] for each in found] for quarter in range(4)
-    )
     transaction.change(
         "record_fingerprints",
         batch_id=batch_id,
@@ -131,10 +128,8 @@ def _record_fingerprints(
         partitions=[each.partition for each in keys],
         record_counts=[each.record_count for each in found],
         offset_sums=[each.offset_sum for each in found],
-        firsts=firsts,
-        seconds=seconds,
-        thirds=thirds,
-        fourths=fourths,
+        upper_hash_sums=[each.hash_sums[0] for each in found],
+        lower_hash_sums=[each.hash_sums[1] for each in found],
     )
 
 
@@ -142,7 +137,7 @@ def _fingerprint(row: Any) -> Fingerprint:
     return Fingerprint(
         record_count=row.record_count,
         offset_sum=int(row.offset_sum),
-        hash_sums=quarters_of(row.hash_sums),
+        hash_sums=(row.upper_hash_sum, row.lower_hash_sum),
         first_offset=row.first_offset,
         last_offset=row.last_offset,
     )

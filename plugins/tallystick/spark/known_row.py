@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick.domain.rows.fingerprint import Fingerprint, wrapped
 from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, row_hash
 from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
@@ -90,7 +91,7 @@ def _expected(*, listed: bool) -> dict[str, Any]:
         headers=_HEADERS,
     )
     offset_hash = hash_long(_OFFSET, SPARK_SEED)
-    quarters = [(whole >> shift) & 0xFFFF_FFFF for shift in (96, 64, 32, 0)]
+    upper, lower = Fingerprint.of_row(_OFFSET, whole).hash_sums
     return {
         "record_count": 1,
         "placed_count": 1,
@@ -98,9 +99,9 @@ def _expected(*, listed: bool) -> dict[str, Any]:
         "last_offset": _OFFSET,
         "high_sum": _OFFSET >> 32,
         "low_sum": _OFFSET & 0xFFFF_FFFF,
-        "upper_sum": offset_hash >> 32,
-        "lower_sum": offset_hash & 0xFFFF_FFFF,
-        **dict(zip(("first", "second", "third", "fourth"), quarters, strict=True)),
+        "offset_hash_sum": wrapped(offset_hash),
+        "upper_hash_sum": upper,
+        "lower_hash_sum": lower,
         "word": 1 << (_OFFSET & 63),
         **({"listed": 1} if listed else {}),
         "part": 0,

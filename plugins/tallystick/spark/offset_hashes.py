@@ -1,6 +1,6 @@
-"""Sums of hashes that tell one set of offsets from another, without a list of either.
+"""A sum of hashes that tells one set of offsets from another, without a list of either.
 
-They find accidents, not forgers: of sets that differ by chance one in 2^64 has the sums of another.
+It finds accidents, not forgers: of sets that differ by chance one in 2^64 has the sum of another.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.fingerprint import wrapped
 from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long
 
 if TYPE_CHECKING:
@@ -18,28 +19,26 @@ if TYPE_CHECKING:
 _BLOCK: Final = 1 << 13
 """So many offsets stay in a processor's cache while they are hashed. For copies of 128 kB and more
 the kernel would be asked each time, which takes as long as the hashing."""
-_LOWER_HALF: Final = (1 << 32) - 1
 
 
-def offset_hash_sums(offsets: OffsetRuns) -> tuple[int, int] | None:
-    """Sums of the upper and of the lower 32 bits of each offset's XXH64, as Spark hashes it.
+def offset_hash_sum(offsets: OffsetRuns) -> int | None:
+    """The sum of each offset's XXH64, as Spark hashes it, modulo 2^64, signed.
 
     None where numpy can't be loaded: a cluster's driver may lack it, or its processor be too old
     for it. Python alone takes too long.
 
-    >>> offset_hash_sums(OffsetRuns.of([(3, 5)]))
-    (836569007, 7935479662)
+    >>> offset_hash_sum(OffsetRuns.of([(3, 5)]))
+    3593036533847674734
     """
     try:
         import numpy  # noqa: F401
     except (ImportError, RuntimeError):
         return None
-    upper = lower = 0
+    hashed = 0
     for block in _blocks(offsets):
         hashes = cast("NDArray[np.uint64]", hash_long(cast(int, block), SPARK_SEED))
-        upper += int((hashes >> 32).sum())
-        lower += int((hashes & _LOWER_HALF).sum())
-    return upper, lower
+        hashed += int(hashes.sum())
+    return wrapped(hashed)
 
 
 def _blocks(offsets: OffsetRuns) -> Iterator[NDArray[np.uint64]]:

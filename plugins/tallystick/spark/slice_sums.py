@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tallystick.domain.offsets.runs import OffsetRuns
@@ -21,7 +20,7 @@ from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import ScrubFile, is_proven_by_sums
 from tallystick.spark.functions import functions_of
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
-from tallystick.spark.offset_hashes import offset_hash_sums
+from tallystick.spark.offset_hashes import offset_hash_sum
 from tallystick.spark.row_hash_columns import HALVES, PLACE
 from tallystick.spark.session_settings import session_settings
 
@@ -43,19 +42,11 @@ _FIELDS: Final = ("partition", "offset", "key", "value", "headers", PLACE)
 _SHIFT: Final = "offset - _metadata.row_index AS shift"
 _SHIFTS: Final = ("min(shift) AS least_shift", "max(shift) AS largest_shift")
 _PARTITIONS: Final = ("min(partition) AS partition", "max(partition) AS last_partition")
-# Halves of 32 bits: sums of whole 64-bit numbers would overflow.
-_HASH_SUMS: Final = (
-    "sum(shiftrightunsigned(high_half, 32)) AS first",
-    "sum(high_half & 4294967295L) AS second",
-    "sum(shiftrightunsigned(low_half, 32)) AS third",
-    "sum(low_half & 4294967295L) AS fourth",
-)
+# They wrap, as a fingerprint's do.
+_HASH_SUMS: Final = ("sum(high_half) AS upper_hash_sum", "sum(low_half) AS lower_hash_sum")
 # Nearly free: eight bytes of each row are hashed once more.
 _OFFSET_HASH: Final = "xxhash64(offset) AS offset_hash"
-_OFFSET_HASH_SUMS: Final = (
-    "sum(shiftrightunsigned(offset_hash, 32)) AS upper_sum",
-    "sum(offset_hash & 4294967295L) AS lower_sum",
-)
+_OFFSET_HASH_SUM: Final = "sum(offset_hash) AS offset_hash_sum"
 CONTENT: Final = ("partition", "offset", _OFFSET_HASH, *HALVES)
 AGGREGATES: Final = (
     "count(*) AS record_count",
@@ -64,7 +55,7 @@ AGGREGATES: Final = (
     "max(offset) AS last_offset",
     "sum(shiftrightunsigned(offset, 32)) AS high_sum",
     "sum(offset & 4294967295L) AS low_sum",
-    *_OFFSET_HASH_SUMS,
+    _OFFSET_HASH_SUM,
     *_HASH_SUMS,
 )
 # What no row has, in place of null, which would count for nothing.
@@ -85,13 +76,7 @@ _RUN_AGGREGATES: Final = ("count(*) AS record_count", *_SHIFTS, *_HASH_SUMS)
 # Spark hashes null to the seed, which one offset's hash is, too.
 _PLACED: Final = f"if(offset IS NULL, {_NOWHERE}, coalesce(partition, {_NOWHERE})) AS partition"
 _KNOWN_CONTENT: Final = (_PLACED, *HALVES)
-# Two sums of whole hashes cost half of what four do, and may wrap.
-_WRAPPING: Final = MappingProxyType({"spark.sql.ansi.enabled": "false"})
-_KNOWN_AGGREGATES: Final = (
-    "count(*) AS record_count",
-    "sum(high_half) AS high_halves",
-    "sum(low_half) AS low_halves",
-)
+_KNOWN_AGGREGATES: Final = ("count(*) AS record_count", *_HASH_SUMS)
 _FIRST_CONTENT: Final = (
     _PLACED,
     *HALVES,
@@ -101,7 +86,7 @@ _FIRST_CONTENT: Final = (
 _FIRST_AGGREGATES: Final = (
     "count(*) AS record_count",
     *_HASH_SUMS,
-    *_OFFSET_HASH_SUMS,
+    _OFFSET_HASH_SUM,
     "min(offset) AS first_offset",
     "max(offset) AS last_offset",
 )
@@ -129,7 +114,7 @@ def sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     unknown = [each for each in large if each.name not in known]
     for some in _some([each for each in unknown if not each.slices[0].holes]):
         found |= _taken_as_runs(spark, some)
-    if offset_hash_sums(OffsetRuns()) is not None:  # else a read would prove nothing
+    if offset_hash_sum(OffsetRuns()) is not None:  # else a read would prove nothing
         for some in _some([each for each in unknown if each.slices[0].holes]):
             found |= _taken_first(spark, some)
     left = [each for each in files if each.name not in found]
@@ -169,9 +154,7 @@ def _taken_as_known(
     """Without the files that hold other rows than those on record."""
     expected = {each.name: each.slices[0].partition for each in files}
     found = FileSums()
-    with session_settings(spark, _WRAPPING):
-        rows = _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _KNOWN_AGGREGATES)
-    for row in rows:
+    for row in _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _KNOWN_AGGREGATES):
         name, partition = row["name"], expected[row["name"]]
         if _are_known(row, known[name]) and _is_of(row, partition):
             found[name] = {partition: SliceSums(known[name], True)}
@@ -187,7 +170,7 @@ def _taken_first(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
     pool = ThreadPoolExecutor(1, thread_name_prefix="offsets")
     try:
         hashing = {
-            name: pool.submit(offset_hash_sums, each.offsets) for name, each in expected.items()
+            name: pool.submit(offset_hash_sum, each.offsets) for name, each in expected.items()
         }
         rows = _summed_by_file(spark, files, (_FIELDS, _FIRST_CONTENT), _FIRST_AGGREGATES)
         hashes = {name: each.result() for name, each in hashing.items()}
@@ -197,24 +180,18 @@ def _taken_first(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
         wanted, hashed = expected[row["name"]], hashes[row["name"]]
         offset_sum, bounds = wanted.offsets.sum, (row["first_offset"], row["last_offset"])
         sums = Fingerprint(row["record_count"], offset_sum, _hash_sums(row), *bounds)
-        has_its_offsets = wanted.fits(sums) and hashed == _offset_hash_sums(row)
+        has_its_offsets = wanted.fits(sums) and hashed == row["offset_hash_sum"]
         if has_its_offsets and _is_of(row, wanted.partition):
             found[row["name"]] = {wanted.partition: SliceSums(sums, True)}
     return found
 
 
 def _are_known(row: Any, known: Fingerprint) -> bool:
-    # A file without rows has no sums.
-    sums = (row[each] or 0 for each in ("high_halves", "low_halves"))
-    return known.has_halves(row["record_count"], *sums)
+    return (row["record_count"], _hash_sums(row)) == (known.record_count, known.hash_sums)
 
 
 def _is_of(row: Any, partition: int) -> bool:
     return row["partition"] == row["last_partition"] == partition
-
-
-def _offset_hash_sums(row: Any) -> tuple[int, int]:
-    return row["upper_sum"], row["lower_sum"]
 
 
 def _one_task_per_file(files: Sequence[ScrubFile]) -> Mapping[str, str]:
@@ -264,7 +241,7 @@ def _taken_by_slice(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums
             wanted is not None
             and bool(wanted.holes)
             and wanted.fits(taken)
-            and offset_hash_sums(wanted.offsets) == _offset_hash_sums(row)
+            and offset_hash_sum(wanted.offsets) == row["offset_hash_sum"]
         )
         found.setdefault(name, {})[row["partition"]] = SliceSums(taken, is_proven)
     return found
@@ -282,5 +259,5 @@ def _fingerprint(name: str, row: Any) -> Fingerprint:
     )
 
 
-def _hash_sums(row: Any) -> tuple[int, int, int, int]:
-    return row["first"], row["second"], row["third"], row["fourth"]
+def _hash_sums(row: Any) -> tuple[int, int]:
+    return row["upper_hash_sum"], row["lower_hash_sum"]

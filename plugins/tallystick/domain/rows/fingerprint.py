@@ -7,29 +7,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-QUARTERS: Final = 4
-_QUARTER_BITS: Final = 32
-_MASK: Final = (1 << _QUARTER_BITS) - 1
-_HALF: Final = 1 << 2 * _QUARTER_BITS
+_HALF_BITS: Final = 64
+
+
+def wrapped(number: int) -> int:
+    """The number modulo 2^64, signed: what Spark and PostgreSQL call a BIGINT.
+
+    >>> wrapped(2**63), wrapped(2**64 + 5), wrapped(-1)
+    (-9223372036854775808, 5, -1)
+    """
+    sign = 1 << _HALF_BITS - 1
+    return (number + sign) % (1 << _HALF_BITS) - sign
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     """The rows of one slice, or of several together.
 
-    >>> both = Fingerprint.of_row(5, 2**96) + Fingerprint.of_row(6, 3)
+    >>> both = Fingerprint.of_row(5, 2**64) + Fingerprint.of_row(6, 3)
     >>> both.record_count, both.offset_sum, both.hash_sums
-    (2, 11, (1, 0, 0, 3))
+    (2, 11, (1, 3))
     """
 
     record_count: int
     offset_sum: int
-    hash_sums: tuple[int, int, int, int]
-    """Sums of the four 32-bit quarters of each row's 128-bit hash, the highest quarter first."""
+    hash_sums: tuple[int, int]
+    """Sums of the upper and of the lower 64 bits of each row's 128-bit hash, modulo 2^64, signed.
+
+    By accident as many other rows have the same ones once in 2^128."""
     first_offset: int | None
     """Smallest offset (included); None without a row."""
     last_offset: int | None
@@ -38,10 +47,8 @@ class Fingerprint:
     @classmethod
     def of_row(cls, offset: int, row_hash: int) -> Fingerprint:
         """The fingerprint of one row, from its 128-bit hash."""
-        first, second, third, fourth = (
-            row_hash >> _QUARTER_BITS * place & _MASK for place in reversed(range(QUARTERS))
-        )
-        return cls(1, offset, (first, second, third, fourth), offset, offset)
+        sums = wrapped(row_hash >> _HALF_BITS), wrapped(row_hash)
+        return cls(1, offset, sums, offset, offset)
 
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[int, int]]) -> Fingerprint:
@@ -51,29 +58,16 @@ class Fingerprint:
     def __add__(self, other: Fingerprint) -> Fingerprint:
         firsts = [each.first_offset for each in (self, other) if each.first_offset is not None]
         lasts = [each.last_offset for each in (self, other) if each.last_offset is not None]
-        first, second, third, fourth = (
-            a + b for a, b in zip(self.hash_sums, other.hash_sums, strict=True)
+        upper, lower = (
+            wrapped(a + b) for a, b in zip(self.hash_sums, other.hash_sums, strict=True)
         )
         return Fingerprint(
             self.record_count + other.record_count,
             self.offset_sum + other.offset_sum,
-            (first, second, third, fourth),
+            (upper, lower),
             min(firsts, default=None),
             max(lasts, default=None),
         )
-
-    def has_halves(self, record_count: int, upper_sum: int, lower_sum: int) -> bool:
-        """True for as many rows whose hashes' halves of 64 bits add up to the same, modulo 2^64.
-
-        The sums may be signed. By accident other rows have the same ones once in 2^128.
-
-        >>> Fingerprint(2, 0, (2**32 + 1, 2, 0, 5), 0, 0).has_halves(2, 2**32 + 2, 5 - 2**64)
-        True
-        """
-        first, second, third, fourth = self.hash_sums
-        upper, lower = (first << _QUARTER_BITS) + second, (third << _QUARTER_BITS) + fourth
-        differences = (upper - upper_sum, lower - lower_sum)
-        return record_count == self.record_count and not any(each % _HALF for each in differences)
 
     def differences(self, found: Fingerprint) -> tuple[str, ...]:
         """What `found` says otherwise than this one, in words; empty when both are the same.
@@ -96,19 +90,7 @@ class Fingerprint:
         return tuple(said)
 
 
-EMPTY: Final = Fingerprint(0, 0, (0, 0, 0, 0), None, None)
-
-
-def quarters_of(sums: Sequence[int]) -> tuple[int, int, int, int]:
-    """Four sums of quarters; ValueError for more or fewer.
-
-    >>> quarters_of([1, 2, 3, 4])
-    (1, 2, 3, 4)
-    """
-    if len(sums) != QUARTERS:
-        raise ValueError(f"{len(sums)} sums of hashes, {QUARTERS} expected")
-    first, second, third, fourth = (int(each) for each in sums)
-    return first, second, third, fourth
+EMPTY: Final = Fingerprint(0, 0, (0, 0), None, None)
 
 
 def _worded(offset: int | None) -> str:

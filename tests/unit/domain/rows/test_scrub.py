@@ -98,7 +98,7 @@ def test_rows_of_which_the_fingerprint_is_on_record_have_its_offsets(
     found = Fingerprint.of_rows((each, 2**96 + each) for each in offsets)
     on_record = replace(expected, fingerprint=found)
     assert is_proven_by_sums(on_record, found, 0)
-    for other in (EMPTY, replace(found, hash_sums=(8, 0, 0, 1)), replace(found, record_count=99)):
+    for other in (EMPTY, replace(found, hash_sums=(8, 1)), replace(found, record_count=99)):
         assert not is_proven_by_sums(on_record, other, 0)
 
 

@@ -1320,14 +1320,15 @@ CREATE TRIGGER generation_second_life BEFORE INSERT ON generation
 -- Deep checks ------------------------------------------------------------------------------------
 
 CREATE TABLE file_fingerprint (
-  batch_id     text NOT NULL,
-  name         text NOT NULL,
-  partition    integer NOT NULL CHECK (partition >= 0),
-  hash_version integer NOT NULL CHECK (hash_version >= 1),
-  record_count bigint NOT NULL CHECK (record_count >= 1),
-  offset_sum   numeric NOT NULL,
-  hash_sums    numeric[] NOT NULL CHECK (cardinality(hash_sums) = 4),
-  taken_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+  batch_id       text NOT NULL,
+  name           text NOT NULL,
+  partition      integer NOT NULL CHECK (partition >= 0),
+  hash_version   integer NOT NULL CHECK (hash_version >= 1),
+  record_count   bigint NOT NULL CHECK (record_count >= 1),
+  offset_sum     numeric NOT NULL,
+  upper_hash_sum bigint NOT NULL,
+  lower_hash_sum bigint NOT NULL,
+  taken_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (batch_id, name, partition, hash_version),
   FOREIGN KEY (batch_id, name) REFERENCES file (batch_id, name)
 );
@@ -1335,8 +1336,9 @@ COMMENT ON TABLE file_fingerprint IS
   'The content of one slice as the first full read found it: every later one must say the same. Of
 another version of the row hash the first full read counts anew.';
 COMMENT ON COLUMN file_fingerprint.hash_version IS 'Of the row hash; only equals are compared.';
-COMMENT ON COLUMN file_fingerprint.hash_sums IS
-  'Sums of the four 32-bit quarters of a 128-bit hash over all columns, for each row.';
+COMMENT ON COLUMN file_fingerprint.upper_hash_sum IS
+  'Sum of the upper 64 bits of each row''s hash over all columns, modulo 2^64, signed.';
+COMMENT ON COLUMN file_fingerprint.lower_hash_sum IS 'The same of the lower 64 bits.';
 CREATE FUNCTION guard_fingerprint() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM file f
