@@ -38,6 +38,8 @@ SETTINGS: Mapping[str, str] = {
     # A killed broker may register again only when its old session has run out; the default is 9 s.
     "broker.session.timeout.ms": "5000",
     "broker.heartbeat.interval.ms": "1000",
+    # Twice a second the controller would write that nothing has happened, and force it to disk.
+    "metadata.max.idle.interval.ms": "0",
     "num.network.threads": "2",
     "num.io.threads": "2",
     "num.recovery.threads.per.data.dir": "1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from sandbox.clusters.ha import Ha
 from tests.support.hdfs_clusters import HdfsView, HdfsWay, Interruption, interrupted
 from tests.support.kafka_producers import Message, messages
 from tests.support.kafka_topics import wait_until
+from tests.support.sandbox_fixtures import running
 from tests.trouble.command import Folder
 
 WEBHDFS = "AIRFLOW_CONN_WEBHDFS_HA"
@@ -21,11 +23,9 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
-def standing(sandbox: Sandbox) -> Ha:
-    sandbox.up(only=["kafka", "postgres"], beside=["ha"])
-    found = sandbox.clusters["ha"]
-    assert isinstance(found, Ha)
-    return found
+def standing(sandbox: Sandbox) -> Iterator[Ha]:
+    with running(sandbox, Ha, "kafka", "postgres") as found:
+        yield found
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from sandbox import Sandbox
 from sandbox.clusters.kerberos import CLIENT, ROOT, Kerberos
 from tests.support.hdfs_clusters import HdfsView, HdfsWay
 from tests.support.kafka_producers import messages
+from tests.support.sandbox_fixtures import running
 from tests.trouble.command import Folder
 
 WEBHDFS, SPARK = "AIRFLOW_CONN_WEBHDFS_KERBEROS", "AIRFLOW_CONN_SPARK_KERBEROS"
@@ -20,11 +22,9 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
-def cluster(sandbox: Sandbox) -> Kerberos:
-    sandbox.up(only=["kafka", "postgres"], beside=["kerberos"])
-    found = sandbox.clusters["kerberos"]
-    assert isinstance(found, Kerberos)
-    return found
+def cluster(sandbox: Sandbox) -> Iterator[Kerberos]:
+    with running(sandbox, Kerberos, "kafka", "postgres") as found:
+        yield found
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused
 from tallystick.spark.kafka_access import kafka_access, secrets_text
 from tests.support.kafka_producers import TransactionalProducer, messages, produce
 from tests.support.kafka_topics import create_topic
+from tests.support.sandbox_fixtures import running
 from tests.support.whole_way import Way, environ_of
 
 KEY_PASSWORD = "of-the-key-1"
@@ -33,11 +34,9 @@ NewWay = Callable[[Mapping[str, str]], Way]
 
 
 @pytest.fixture(scope="module")
-def guarded(sandbox: Sandbox) -> KafkaTls:
-    sandbox.up(only=[KafkaTls.name])
-    found = sandbox.clusters[KafkaTls.name]
-    assert isinstance(found, KafkaTls)
-    return found
+def guarded(sandbox: Sandbox) -> Iterator[KafkaTls]:
+    with running(sandbox, KafkaTls) as found:
+        yield found
 
 
 @pytest.fixture

@@ -39,17 +39,16 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.ledger_pooler import Pooler
 from tests.support.ledger_standby import APPLICATION, Standby
 from tests.support.ledger_story import FEED, LedgerStory
+from tests.support.sandbox_fixtures import running
 from tests.support.scripted_broker import Kind
 from tests.support.story import a_landed_story
 
 
 @pytest.fixture(scope="module")
-def cluster(sandbox: Sandbox) -> LedgerTls:
+def cluster(sandbox: Sandbox) -> Iterator[LedgerTls]:
     """A running ledger with TLS."""
-    sandbox.up(only=["ledger-tls"])
-    found = sandbox.clusters["ledger-tls"]
-    assert isinstance(found, LedgerTls)
-    return found
+    with running(sandbox, LedgerTls) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

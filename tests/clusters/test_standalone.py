@@ -40,8 +40,9 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
-def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> ClusterPlace:
-    return ClusterPlace.up(sandbox, tmp_path_factory.mktemp("feeds"), "standalone")
+def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterPlace]:
+    with ClusterPlace.up(sandbox, tmp_path_factory.mktemp("feeds"), Standalone) as found:
+        yield found
 
 
 @pytest.fixture

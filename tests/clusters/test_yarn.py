@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,8 +37,9 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
-def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> ClusterPlace:
-    return ClusterPlace.up(sandbox, tmp_path_factory.mktemp("feeds"), "yarn")
+def place(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterPlace]:
+    with ClusterPlace.up(sandbox, tmp_path_factory.mktemp("feeds"), Yarn) as found:
+        yield found
 
 
 @pytest.fixture

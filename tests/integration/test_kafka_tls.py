@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from sandbox import Sandbox
 from sandbox.clusters.kafka_tls import USER, KafkaTls
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic
+from tests.support.sandbox_fixtures import running
 from tests.support.secret_search import assert_hidden, hdfs_texts, ledger_texts, watched
 from tests.support.whole_way import Way, environ_of
 from tests.trouble.command import Command, Folder
@@ -20,12 +21,10 @@ from tests.trouble.command import Command, Folder
 COUNT = 3000
 
 
-@pytest.fixture
-def guarded(sandbox: Sandbox) -> KafkaTls:
-    sandbox.up(only=[KafkaTls.name])
-    found = sandbox.clusters[KafkaTls.name]
-    assert isinstance(found, KafkaTls)
-    return found
+@pytest.fixture(scope="module")
+def guarded(sandbox: Sandbox) -> Iterator[KafkaTls]:
+    with running(sandbox, KafkaTls) as found:
+        yield found
 
 
 @pytest.fixture

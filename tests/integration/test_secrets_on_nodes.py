@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tallystick.spark.submit_runner import SubmitRunner
 from tests.spark_local.planner import Planner, packed
 from tests.support.kafka_topics import create_topic
 from tests.support.landed_files import put, rows_in
+from tests.support.sandbox_fixtures import running
 from tests.support.sasl_kafka import SaslKafka
 from tests.support.spark_place import APPLICATION, JARS, PLACE
 
@@ -30,13 +32,11 @@ CONF = {
 }
 
 
-@pytest.fixture
-def standalone(sandbox: Sandbox) -> Standalone:
+@pytest.fixture(scope="module")
+def standalone(sandbox: Sandbox) -> Iterator[Standalone]:
     """A master with one worker."""
-    sandbox.up(only=["hdfs"], beside=["standalone"])
-    found = sandbox.clusters["standalone"]
-    assert isinstance(found, Standalone)
-    return found
+    with running(sandbox, Standalone, "hdfs") as found:
+        yield found
 
 
 def test_secrets_that_lie_on_the_nodes_let_a_standalone_cluster_land(

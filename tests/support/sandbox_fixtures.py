@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from sandbox import Sandbox
+from sandbox.clusters.cluster import Cluster
 from sandbox.entry.class_archive import OPTIONS
 from sandbox.service import QUICK_JVM
 from tests.support.clearing_up import SANDBOX, Watcher
@@ -23,6 +25,8 @@ from tests.support.landed_files import write_once
 ROOT = Path(__file__).resolve().parents[2]
 # Of every Spark that tests start, servers too: none lives long enough for the second compiler.
 os.environ[OPTIONS] = shlex.join([*QUICK_JVM, *shlex.split(os.environ.get(OPTIONS, ""))])
+
+OneCluster = TypeVar("OneCluster", bound=Cluster)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,22 @@ def watched_sandbox(directory: Path | str) -> Iterator[Sandbox]:
     finally:
         sandbox.down(purge=True)
         watcher.call_off()
+
+
+@contextmanager
+def running(sandbox: Sandbox, kind: type[OneCluster], *beside: str) -> Iterator[OneCluster]:
+    """A cluster of the sandbox, and these groups beside it; the cluster ends with the block.
+
+    At rest, its JVMs would take a part of a processor from every later test.
+    """
+    sandbox.up(only=[*beside, kind.name])
+    found = sandbox.clusters[kind.name]
+    assert isinstance(found, kind)
+    try:
+        yield found
+    finally:
+        for each in found.services:
+            each.kill()
 
 
 @pytest.fixture(scope="session")

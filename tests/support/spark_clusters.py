@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ import psycopg
 import pyspark
 
 from sandbox import Sandbox
+from sandbox.clusters.cluster import Cluster
 from sandbox.service import QUICK_JVM
 from tallystick.settings.feed import Feed
 from tests.support.kafka_producers import Message, produce
 from tests.support.kafka_topics import create_topic, wait_until
 from tests.support.landed_files import names_below, write_once
+from tests.support.sandbox_fixtures import running
 from tests.support.whole_way import Way
 from tests.trouble.command import Command, Folder
 
@@ -52,21 +54,20 @@ HARD_TO_PACK = {"replication": 1, "compression_level": 19}
 
 @dataclass(frozen=True)
 class ClusterPlace:
-    """A sandbox with its clusters up, and a folder of feeds."""
+    """A sandbox with a cluster up, and a folder of feeds."""
 
     sandbox: Sandbox
     folder: Folder
     environ: Mapping[str, str]
 
     @classmethod
-    def up(cls, sandbox: Sandbox, folder: Path, *clusters: str) -> ClusterPlace:
-        """Kafka, HDFS, PostgreSQL and these clusters."""
-        sandbox.up(only=["kafka", "hdfs", "postgres"], beside=clusters)
-        env = sandbox.env()
-        write_once(env["WEBHDFS_URL"], USER)
-        for name in clusters:
-            env |= sandbox.clusters[name].connections()
-        return cls(sandbox, Folder(folder), env)
+    @contextlib.contextmanager
+    def up(cls, sandbox: Sandbox, folder: Path, kind: type[Cluster]) -> Iterator[ClusterPlace]:
+        """Kafka, HDFS, PostgreSQL, and this cluster while the block lasts."""
+        with running(sandbox, kind, "kafka", "hdfs", "postgres") as cluster:
+            env = sandbox.env()
+            write_once(env["WEBHDFS_URL"], USER)
+            yield cls(sandbox, Folder(folder), env | cluster.connections())
 
     def way(
         self, connection: str, conf: Mapping[str, str], records: Iterable[Message], **parts: Any
