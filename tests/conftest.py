@@ -11,7 +11,15 @@ from tests.support.ledger_server import LedgerServer
 
 pytest_plugins = ["tests.support.sandbox_fixtures"]
 # Their tests start Kafka, HDFS, Spark or Airflow.
-STACKS = {"clusters", "detector", "installed", "integration", "spark_local", "trouble"}
+STACKS = {
+    "airflow",
+    "clusters",
+    "detector",
+    "installed",
+    "integration",
+    "spark_local",
+    "trouble",
+}
 
 # A busy machine is slow, and no property is wrong for it. A fixture that all examples share has to
 # bear that they do; a test that says `suppress_health_check` itself would lose the other one.

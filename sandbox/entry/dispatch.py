@@ -26,13 +26,18 @@ from sandbox.entry.system import (
     java_home,
 )
 
-_KINDS: Final = ("unit", "trouble", "clusters", "installed", "all")
-# Services that are killed, frozen and cut off, and every anomaly made: minutes. Only on request.
-_TROUBLE: Final = ("tests/trouble", "tests/detector")
-# TLS, Kerberos, YARN, a standby: services that a sandbox has on request. Only on request, too.
-_CLUSTERS: Final = "tests/clusters"
-# An environment for each release of Airflow: minutes, and a package index. Only on request.
-_INSTALLED: Final = "tests/installed"
+# Folders that are tested on request alone, for they take minutes.
+_ON_REQUEST: Final[Mapping[str, Sequence[str]]] = {
+    # A whole Airflow, by REST and in a browser.
+    "airflow": ("tests/airflow",),
+    # Services that are killed, frozen and cut off, and every anomaly made.
+    "trouble": ("tests/trouble", "tests/detector"),
+    # TLS, Kerberos, YARN, a standby: services that a sandbox has on request.
+    "clusters": ("tests/clusters",),
+    # An environment for each release of Airflow, from a package index.
+    "installed": ("tests/installed",),
+}
+_KINDS: Final = ("unit", *_ON_REQUEST, "all")
 # The folders whose tests need no service.
 UNIT_TESTS: Final = ("tests/unit", "tests/protocol", "tests/repo", "plugins/tallystick/domain")
 # Options with which a command starts no Spark.
@@ -101,7 +106,6 @@ def _test(python: str, arguments: list[str]) -> int:
     which = arguments.pop(0) if arguments and arguments[0] in _KINDS else "all"
     env = _environment(connected=False)
     tool = VENV / "bin"
-    steps: list[list[str]] = []
     # A file is one worker's: a module's slow preparation is not done twice. The order stays as it
     # was collected, the slow files first. A worker has services of its own, some 2 GB together.
     spread = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
@@ -114,25 +118,19 @@ def _test(python: str, arguments: list[str]) -> int:
         ensure_kerberos()
         ensure_postgres()
         ensure_pooler()
-    match which:
-        case "unit":
-            steps.append([python, "-m", "pytest", *UNIT_TESTS, *spread, *arguments])
-        case "trouble":
-            steps.append([python, "-m", "pytest", *_TROUBLE, *spread, *arguments])
-        case "clusters":
-            steps.append([python, "-m", "pytest", _CLUSTERS, *spread, *arguments])
-        case "installed":
-            steps.append([python, "-m", "pytest", _INSTALLED, *arguments])
-        case _:
-            steps += [
-                [str(tool / "ruff"), "check", "."],
-                [str(tool / "ruff"), "format", "--check", "."],
-                [str(tool / "mypy")],
-                [str(tool / "lint-imports")],
-            ]
-            apart = [f"--ignore={each}" for each in (*_TROUBLE, _CLUSTERS, _INSTALLED)]
-            chosen = arguments or [*spread, *apart]
-            steps.append([python, "-m", "pytest", *chosen])
+    if which == "all":
+        apart = [f"--ignore={each}" for folders in _ON_REQUEST.values() for each in folders]
+        steps = [
+            [str(tool / "ruff"), "check", "."],
+            [str(tool / "ruff"), "format", "--check", "."],
+            [str(tool / "mypy")],
+            [str(tool / "lint-imports")],
+            [python, "-m", "pytest", *(arguments or [*spread, *apart])],
+        ]
+    else:
+        folders = UNIT_TESTS if which == "unit" else _ON_REQUEST[which]
+        spread = [] if which == "installed" else spread
+        steps = [[python, "-m", "pytest", *folders, *spread, *arguments]]
     for step in steps:
         say(f"running {Path(step[0]).name} {' '.join(step[1:])}")
         code = subprocess.run(step, cwd=ROOT, env=env, check=False).returncode

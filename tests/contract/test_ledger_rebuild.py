@@ -81,7 +81,15 @@ def grow(services: Services, broker: ScriptedBroker, dsn: str, random: Random) -
             broker.logs[len(broker.logs)] = Log()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    ("store", "seed"),
+    [
+        *(("local", seed) for seed in range(12)),
+        # The ledger's part is the same; each takes ten seconds.
+        *(pytest.param("webhdfs", seed, marks=pytest.mark.sandbox) for seed in range(4)),
+    ],
+    indirect=["store"],
+)
 def test_a_rebuilt_ledger_is_what_it_was(
     feed_in: Callable[[ScriptedBroker, str], Services],
     ledger_databases: Callable[[], str],
