@@ -83,9 +83,8 @@ def _compare(spark: SparkSession, servers: str, scratch: Path, until: Until, rou
 def _observed(rows: DataFrame, partitions: list[int]) -> DataFrame:
     """The rows, with the fingerprint's sums taken while they pass: of all, or of each partition."""
     sums = {
-        f"q{half}{part}": each.format(text.rsplit(" AS ", 1)[0])
-        for half, text in enumerate(row_hash_columns.HALVES)
-        for part, each in enumerate(("shiftrightunsigned({0}, 32)", "({0}) & 4294967295L"))
+        f"half{number}": text.rsplit(" AS ", 1)[0]
+        for number, text in enumerate(row_hash_columns.HALVES)
     } | {"offsets": "offset & 4294967295L", "rows": "1L"}
     placed = rows.selectExpr("*", row_hash_columns.PLACE.replace("timestamp,", _MICROS, 1))
     over_all = (expr(f"sum({text}) AS {name}") for name, text in sums.items())
@@ -139,7 +138,8 @@ def _session() -> SparkSession:
     jars = ",".join(str(each) for each in sorted(ensure_jars("spark-kafka").glob("*.jar")))
     place = SparkPlace("local[2,4]")
     builder = SparkSession.builder.master(place.master).config("spark.driver.memory", "3g")
-    for name, value in (landing_conf(place, {}) | {"spark.jars": jars}).items():
+    wraps = {"spark.sql.ansi.enabled": "false"}
+    for name, value in (landing_conf(place, {}) | wraps | {"spark.jars": jars}).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

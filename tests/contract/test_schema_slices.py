@@ -16,7 +16,7 @@ SLICES = (
 )
 FINGERPRINT = (
     "INSERT INTO file_fingerprint (batch_id, name, partition, hash_version, record_count,"
-    " offset_sum, upper_hash_sum, lower_hash_sum)"
+    " offset_sum, high_hash_sum, low_hash_sum)"
     " SELECT batch_id, name, {}, 1, 10, 45, 1, 2 FROM file"
 )
 

@@ -398,3 +398,13 @@ def test_the_result_is_one_small_file_and_settings_are_put_back(
     [written] = [each for each in (tmp_path / "result").iterdir() if each.name[0] != "."]
     assert ScrubResult.from_json(written.read_text()) == result
     assert result.files[0].slices[0].fingerprint != EMPTY
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize(("offset", "partition"), [(-5, 0), (-(2**63), 0), (2, -1)])
+def test_a_row_of_a_negative_place_is_in_no_log(
+    spark: SparkSession, tmp_path: Path, offset: int, partition: int
+) -> None:
+    rows = [a_row(0), a_row(1), a_row(offset, partition=partition)]
+    [found] = read(spark, a_file(write(tmp_path / "a.parquet", rows), (0, 0, 2)))
+    assert "of a negative partition or offset" in (found.failure or "")

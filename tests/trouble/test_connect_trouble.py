@@ -243,9 +243,9 @@ def test_a_server_without_the_connector_is_told_before_anything_is_read(
     assert "spark-sql-kafka-0-10" in str(error)
 
 
-# What an administrator may have set for others' work, each far from its default.
+# What an administrator may have set for others' work, each far from its default or from ours.
 ODD = {
-    "spark.sql.ansi.enabled": "false",
+    "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.enforceReservedKeywords": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.adaptive.enabled": "false",

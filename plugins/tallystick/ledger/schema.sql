@@ -1387,8 +1387,8 @@ CREATE TABLE public.file_fingerprint (
     hash_version integer NOT NULL,
     record_count bigint NOT NULL,
     offset_sum numeric NOT NULL,
-    upper_hash_sum bigint NOT NULL,
-    lower_hash_sum bigint NOT NULL,
+    high_hash_sum bigint NOT NULL,
+    low_hash_sum bigint NOT NULL,
     taken_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT file_fingerprint_hash_version_check CHECK ((hash_version >= 1)),
     CONSTRAINT file_fingerprint_partition_check CHECK ((partition >= 0)),
@@ -1404,13 +1404,13 @@ another version of the row hash the first full read counts anew.';
 
 COMMENT ON COLUMN public.file_fingerprint.hash_version IS 'Of the row hash; only equals are compared.';
 
--- COLUMN file_fingerprint.upper_hash_sum, COMMENT
+-- COLUMN file_fingerprint.high_hash_sum, COMMENT
 
-COMMENT ON COLUMN public.file_fingerprint.upper_hash_sum IS 'Sum of the upper 64 bits of each row''s hash over all columns, modulo 2^64, signed.';
+COMMENT ON COLUMN public.file_fingerprint.high_hash_sum IS 'Sum of the high 64 bits of each row''s hash over all columns, modulo 2^64, signed.';
 
--- COLUMN file_fingerprint.lower_hash_sum, COMMENT
+-- COLUMN file_fingerprint.low_hash_sum, COMMENT
 
-COMMENT ON COLUMN public.file_fingerprint.lower_hash_sum IS 'The same of the lower 64 bits.';
+COMMENT ON COLUMN public.file_fingerprint.low_hash_sum IS 'The same of the low 64 bits.';
 
 -- file_retraction, TABLE
 

@@ -128,8 +128,8 @@ def _record_fingerprints(
         partitions=[each.partition for each in keys],
         record_counts=[each.record_count for each in found],
         offset_sums=[each.offset_sum for each in found],
-        upper_hash_sums=[each.hash_sums[0] for each in found],
-        lower_hash_sums=[each.hash_sums[1] for each in found],
+        high_hash_sums=[each.hash_sums[0] for each in found],
+        low_hash_sums=[each.hash_sums[1] for each in found],
     )
 
 
@@ -137,7 +137,7 @@ def _fingerprint(row: Any) -> Fingerprint:
     return Fingerprint(
         record_count=row.record_count,
         offset_sum=int(row.offset_sum),
-        hash_sums=(row.upper_hash_sum, row.lower_hash_sum),
+        hash_sums=(row.high_hash_sum, row.low_hash_sum),
         first_offset=row.first_offset,
         last_offset=row.last_offset,
     )

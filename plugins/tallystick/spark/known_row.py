@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.domain.rows.fingerprint import Fingerprint, wrapped
-from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, row_hash
+from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, row_hash, wrapped
 from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
 from tallystick.spark.functions import functions_of
@@ -90,18 +90,17 @@ def _expected(*, listed: bool) -> dict[str, Any]:
         value=_VALUE,
         headers=_HEADERS,
     )
-    offset_hash = hash_long(_OFFSET, SPARK_SEED)
-    upper, lower = Fingerprint.of_row(_OFFSET, whole).hash_sums
+    high, low = Fingerprint.of_row(_OFFSET, whole).hash_sums
     return {
         "record_count": 1,
         "placed_count": 1,
         "first_offset": _OFFSET,
         "last_offset": _OFFSET,
-        "high_sum": _OFFSET >> 32,
-        "low_sum": _OFFSET & 0xFFFF_FFFF,
-        "offset_hash_sum": wrapped(offset_hash),
-        "upper_hash_sum": upper,
-        "lower_hash_sum": lower,
+        "high_offset_sum": _OFFSET >> 32,
+        "low_offset_sum": _OFFSET & 0xFFFF_FFFF,
+        "offset_hash_sum": wrapped(hash_long(_OFFSET, SPARK_SEED)),
+        "high_hash_sum": high,
+        "low_hash_sum": low,
         "word": 1 << (_OFFSET & 63),
         **({"listed": 1} if listed else {}),
         "part": 0,

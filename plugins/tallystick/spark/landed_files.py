@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tallystick.domain.rows.row_hash import hash_bytes
+from tallystick.domain.rows.row_hash import hash_bytes, wrapped
 from tallystick.domain.rows.scrub import ScrubFile
 
 if TYPE_CHECKING:
@@ -41,4 +41,4 @@ def names_by_hash(files: Sequence[ScrubFile]) -> dict[int, str]:
     names = {hash_bytes(each.name.encode()): each.name for each in files}
     if len(names) < len(files):
         raise ValueError("two files have the same name, or names of the same hash")
-    return {number - (1 << 64) if number >> 63 else number: each for number, each in names.items()}
+    return {wrapped(number): each for number, each in names.items()}

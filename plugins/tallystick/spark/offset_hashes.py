@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rows.fingerprint import wrapped
-from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long
+from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, wrapped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,11 +33,11 @@ def offset_hash_sum(offsets: OffsetRuns) -> int | None:
         import numpy  # noqa: F401
     except (ImportError, RuntimeError):
         return None
-    hashed = 0
+    total = 0
     for block in _blocks(offsets):
         hashes = cast("NDArray[np.uint64]", hash_long(cast(int, block), SPARK_SEED))
-        hashed += int(hashes.sum())
-    return wrapped(hashed)
+        total += int(hashes.sum())
+    return wrapped(total)
 
 
 def _blocks(offsets: OffsetRuns) -> Iterator[NDArray[np.uint64]]:

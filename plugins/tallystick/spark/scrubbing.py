@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SESSION_SETTINGS: Final[Mapping[str, str | None]] = MappingProxyType(
     {
         **DEFAULTS,
-        # Sums of hashes are meant to wrap.
+        # Sums of hashes are meant to wrap. No other sum can: that takes 2^31 rows in one slice.
         "spark.sql.ansi.enabled": "false",
         "spark.sql.parquet.enableVectorizedReader": "true",
         # All files are read by the same code, compiled once, whatever place they have in the query.

@@ -42,8 +42,8 @@ _FIELDS: Final = ("partition", "offset", "key", "value", "headers", PLACE)
 _SHIFT: Final = "offset - _metadata.row_index AS shift"
 _SHIFTS: Final = ("min(shift) AS least_shift", "max(shift) AS largest_shift")
 _PARTITIONS: Final = ("min(partition) AS partition", "max(partition) AS last_partition")
-# They wrap, as a fingerprint's do.
-_HASH_SUMS: Final = ("sum(high_half) AS upper_hash_sum", "sum(low_half) AS lower_hash_sum")
+# They wrap, as a fingerprint's do: a scrub switches ANSI mode off.
+_HASH_SUMS: Final = ("sum(high_half) AS high_hash_sum", "sum(low_half) AS low_hash_sum")
 # Nearly free: eight bytes of each row are hashed once more.
 _OFFSET_HASH: Final = "xxhash64(offset) AS offset_hash"
 _OFFSET_HASH_SUM: Final = "sum(offset_hash) AS offset_hash_sum"
@@ -53,8 +53,8 @@ AGGREGATES: Final = (
     "count(if(offset IS NULL, NULL, partition)) AS placed_count",
     "min(offset) AS first_offset",
     "max(offset) AS last_offset",
-    "sum(shiftrightunsigned(offset, 32)) AS high_sum",
-    "sum(offset & 4294967295L) AS low_sum",
+    "sum(shiftrightunsigned(offset, 32)) AS high_offset_sum",
+    "sum(offset & 4294967295L) AS low_offset_sum",
     _OFFSET_HASH_SUM,
     *_HASH_SUMS,
 )
@@ -72,20 +72,14 @@ _RUN_CONTENT: Final = (
     f"coalesce(shift, {_NO_SHIFT}L) AS shift",
     *HALVES,
 )
-_RUN_AGGREGATES: Final = ("count(*) AS record_count", *_SHIFTS, *_HASH_SUMS)
+_KNOWN_AGGREGATES: Final = ("count(*) AS record_count", *_HASH_SUMS)
+_RUN_AGGREGATES: Final = (*_KNOWN_AGGREGATES, *_SHIFTS)
 # Spark hashes null to the seed, which one offset's hash is, too.
 _PLACED: Final = f"if(offset IS NULL, {_NOWHERE}, coalesce(partition, {_NOWHERE})) AS partition"
 _KNOWN_CONTENT: Final = (_PLACED, *HALVES)
-_KNOWN_AGGREGATES: Final = ("count(*) AS record_count", *_HASH_SUMS)
-_FIRST_CONTENT: Final = (
-    _PLACED,
-    *HALVES,
-    "offset",
-    _OFFSET_HASH,
-)
+_FIRST_CONTENT: Final = (*_KNOWN_CONTENT, "offset", _OFFSET_HASH)
 _FIRST_AGGREGATES: Final = (
-    "count(*) AS record_count",
-    *_HASH_SUMS,
+    *_KNOWN_AGGREGATES,
     _OFFSET_HASH_SUM,
     "min(offset) AS first_offset",
     "max(offset) AS last_offset",
@@ -105,7 +99,7 @@ FileSums = dict[str, dict[int, SliceSums]]
 
 
 def sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    """What lies in every file; raises ValueError for rows without partition or offset."""
+    """What lies in every file; raises ValueError for rows whose place is no place in a log."""
     large = [each for each in files if len(each.slices) == 1 and each.record_count >= _LARGE_ROWS]
     found = FileSums()
     known = {each.name: sums for each in large if (sums := each.slices[0].known)}
@@ -250,9 +244,11 @@ def _taken_by_slice(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums
 def _fingerprint(name: str, row: Any) -> Fingerprint:
     if row["placed_count"] != row["record_count"]:
         raise ValueError(f"{name} holds rows without partition or offset")
+    if min(row["partition"], row["first_offset"]) < 0:
+        raise ValueError(f"{name} holds rows of a negative partition or offset")
     return Fingerprint(
         record_count=row["record_count"],
-        offset_sum=(row["high_sum"] << 32) + row["low_sum"],
+        offset_sum=(row["high_offset_sum"] << 32) + row["low_offset_sum"],
         hash_sums=_hash_sums(row),
         first_offset=row["first_offset"],
         last_offset=row["last_offset"],
@@ -260,4 +256,5 @@ def _fingerprint(name: str, row: Any) -> Fingerprint:
 
 
 def _hash_sums(row: Any) -> tuple[int, int]:
-    return row["upper_hash_sum"], row["lower_hash_sum"]
+    # Of a file without rows: two that are None, which nothing on record is.
+    return row["high_hash_sum"], row["low_hash_sum"]

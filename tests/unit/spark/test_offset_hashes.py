@@ -9,8 +9,7 @@ from random import Random
 import pytest
 
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rows.fingerprint import wrapped
-from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long
+from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, wrapped
 from tallystick.spark import offset_hashes
 from tallystick.spark.offset_hashes import offset_hash_sum
 

@@ -236,7 +236,7 @@ def test_rows_that_differ_in_a_file_as_it_was_committed_prove_one_witness_wrong(
     look(story, Level.L3)
     with psycopg.connect(story.dsn, user=OWNER_ROLE, autocommit=True) as hand:
         hand.execute("ALTER TABLE file_fingerprint DISABLE TRIGGER USER")
-        hand.execute("UPDATE file_fingerprint SET upper_hash_sum = 1")
+        hand.execute("UPDATE file_fingerprint SET high_hash_sum = 1")
     a_week_goes_by(story)
 
     [found] = look(story, Level.L3).findings

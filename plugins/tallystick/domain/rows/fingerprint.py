@@ -11,17 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-_HALF_BITS: Final = 64
-
-
-def wrapped(number: int) -> int:
-    """The number modulo 2^64, signed: what Spark and PostgreSQL call a BIGINT.
-
-    >>> wrapped(2**63), wrapped(2**64 + 5), wrapped(-1)
-    (-9223372036854775808, 5, -1)
-    """
-    sign = 1 << _HALF_BITS - 1
-    return (number + sign) % (1 << _HALF_BITS) - sign
+from tallystick.domain.rows.row_hash import wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +26,9 @@ class Fingerprint:
     record_count: int
     offset_sum: int
     hash_sums: tuple[int, int]
-    """Sums of the upper and of the lower 64 bits of each row's 128-bit hash, modulo 2^64, signed.
+    """Sums of the high and of the low 64 bits of each row's 128-bit hash, modulo 2^64, signed.
 
-    By accident as many other rows have the same ones once in 2^128."""
+    Other rows, as many, have the same sums by accident once in 2^128."""
     first_offset: int | None
     """Smallest offset (included); None without a row."""
     last_offset: int | None
@@ -47,8 +37,7 @@ class Fingerprint:
     @classmethod
     def of_row(cls, offset: int, row_hash: int) -> Fingerprint:
         """The fingerprint of one row, from its 128-bit hash."""
-        sums = wrapped(row_hash >> _HALF_BITS), wrapped(row_hash)
-        return cls(1, offset, sums, offset, offset)
+        return cls(1, offset, (wrapped(row_hash >> 64), wrapped(row_hash)), offset, offset)
 
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[int, int]]) -> Fingerprint:
@@ -58,13 +47,11 @@ class Fingerprint:
     def __add__(self, other: Fingerprint) -> Fingerprint:
         firsts = [each.first_offset for each in (self, other) if each.first_offset is not None]
         lasts = [each.last_offset for each in (self, other) if each.last_offset is not None]
-        upper, lower = (
-            wrapped(a + b) for a, b in zip(self.hash_sums, other.hash_sums, strict=True)
-        )
+        high, low = (wrapped(a + b) for a, b in zip(self.hash_sums, other.hash_sums, strict=True))
         return Fingerprint(
             self.record_count + other.record_count,
             self.offset_sum + other.offset_sum,
-            (upper, lower),
+            (high, low),
             min(firsts, default=None),
             max(lasts, default=None),
         )

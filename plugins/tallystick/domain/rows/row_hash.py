@@ -100,6 +100,16 @@ def _encoded(name: str, content: bytes | None) -> tuple[bytes, bytes | None]:
     return name.encode(), content
 
 
+def wrapped(number: int) -> int:
+    """The number modulo 2^64, signed: as a BIGINT of Spark's or PostgreSQL's holds a hash.
+
+    >>> wrapped(2**63), wrapped(2**64 + 5), wrapped(-1)
+    (-9223372036854775808, 5, -1)
+    """
+    half = 1 << 63
+    return (number + half & _MASK) - half
+
+
 def hash_long(number: int, seed: int) -> int:
     """XXH64 of a 64-bit number; of each one, if it is numpy's array of such numbers."""
     mixed = (seed + _P5 + 8) & _MASK

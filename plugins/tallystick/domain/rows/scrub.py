@@ -15,8 +15,8 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.plain_json import from_line, to_line
 from tallystick.domain.rows.fingerprint import Fingerprint
 
-PLAN_FORMAT: Final = "tallystick-scrub-2"
-RESULT_FORMAT: Final = "tallystick-scrub-result-3"
+PLAN_FORMAT: Final = "tallystick-scrub-3"
+RESULT_FORMAT: Final = "tallystick-scrub-result-4"
 MOST_RUNS: Final = 100
 
 

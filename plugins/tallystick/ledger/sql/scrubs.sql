@@ -47,21 +47,21 @@ SELECT f.batch_id, f.name FROM file f
 
 -- name: fingerprints_of
 -- What the first full read of these batches found, slice by slice, by this version of the row hash.
-SELECT p.batch_id, p.name, p.partition, p.record_count, p.offset_sum, p.upper_hash_sum,
-       p.lower_hash_sum, s.first_offset, s.last_offset
+SELECT p.batch_id, p.name, p.partition, p.record_count, p.offset_sum, p.high_hash_sum,
+       p.low_hash_sum, s.first_offset, s.last_offset
   FROM file_fingerprint p JOIN file_slice s USING (batch_id, name, partition)
  WHERE p.batch_id = ANY(:batch_ids::text[]) AND p.hash_version = :hash_version;
 
 -- name: record_fingerprints
 -- Keep what a full read found, for slices of which nothing is on record yet: the first one counts.
 INSERT INTO file_fingerprint
-       (batch_id, name, partition, hash_version, record_count, offset_sum, upper_hash_sum,
-        lower_hash_sum)
-SELECT :batch_id, name, partition, :hash_version, record_count, offset_sum, upper_hash_sum,
-       lower_hash_sum
+       (batch_id, name, partition, hash_version, record_count, offset_sum, high_hash_sum,
+        low_hash_sum)
+SELECT :batch_id, name, partition, :hash_version, record_count, offset_sum, high_hash_sum,
+       low_hash_sum
   FROM unnest(:names::text[], :partitions::integer[], :record_counts::bigint[],
-              :offset_sums::numeric[], :upper_hash_sums::bigint[], :lower_hash_sums::bigint[])
-       AS taken(name, partition, record_count, offset_sum, upper_hash_sum, lower_hash_sum)
+              :offset_sums::numeric[], :high_hash_sums::bigint[], :low_hash_sums::bigint[])
+       AS taken(name, partition, record_count, offset_sum, high_hash_sum, low_hash_sum)
     ON CONFLICT (batch_id, name, partition, hash_version) DO NOTHING;
 
 -- name: record_check

@@ -1326,8 +1326,8 @@ CREATE TABLE file_fingerprint (
   hash_version   integer NOT NULL CHECK (hash_version >= 1),
   record_count   bigint NOT NULL CHECK (record_count >= 1),
   offset_sum     numeric NOT NULL,
-  upper_hash_sum bigint NOT NULL,
-  lower_hash_sum bigint NOT NULL,
+  high_hash_sum  bigint NOT NULL,
+  low_hash_sum   bigint NOT NULL,
   taken_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (batch_id, name, partition, hash_version),
   FOREIGN KEY (batch_id, name) REFERENCES file (batch_id, name)
@@ -1336,9 +1336,9 @@ COMMENT ON TABLE file_fingerprint IS
   'The content of one slice as the first full read found it: every later one must say the same. Of
 another version of the row hash the first full read counts anew.';
 COMMENT ON COLUMN file_fingerprint.hash_version IS 'Of the row hash; only equals are compared.';
-COMMENT ON COLUMN file_fingerprint.upper_hash_sum IS
-  'Sum of the upper 64 bits of each row''s hash over all columns, modulo 2^64, signed.';
-COMMENT ON COLUMN file_fingerprint.lower_hash_sum IS 'The same of the lower 64 bits.';
+COMMENT ON COLUMN file_fingerprint.high_hash_sum IS
+  'Sum of the high 64 bits of each row''s hash over all columns, modulo 2^64, signed.';
+COMMENT ON COLUMN file_fingerprint.low_hash_sum IS 'The same of the low 64 bits.';
 CREATE FUNCTION guard_fingerprint() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM file f
