@@ -10,7 +10,7 @@ import hashlib
 import os
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sandbox.entry.console import only_one, run, say
@@ -31,7 +31,7 @@ def spark_variables(environ: Mapping[str, str]) -> dict[str, str]:
     Options that the environment has are kept. A directory of Spark's configuration would come first
     on the class path, and no archive is made or taken with files in it: hence none.
     """
-    return {"SPARK_CONF_DIR": "", OPTIONS: _joined(environ, _using())}
+    return {"SPARK_CONF_DIR": "", OPTIONS: joined(environ, _using())}
 
 
 def class_archive() -> Path | None:
@@ -92,7 +92,7 @@ def _logging() -> str:
     return f"-Dlog4j2.configurationFile={SPARK_LOGGING}"
 
 
-def _joined(environ: Mapping[str, str], options: list[str]) -> str:
+def joined(environ: Mapping[str, str], options: Sequence[str]) -> str:
     """Ours once, before theirs: an option of theirs may be two words, and one word stand twice."""
     theirs = shlex.split(environ.get(OPTIONS, ""))
     return shlex.join([*options, *(each for each in theirs if each not in options)])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sandbox import Sandbox
 from sandbox.clusters.kafka_tls import GUEST, READING, USER, KafkaTls
+from tests.support.sandbox_fixtures import running
 
 __all__ = ["GUEST", "READER", "GuardedKafka", "guarded_kafka"]
 READER = USER
@@ -43,12 +44,6 @@ class GuardedKafka:
 
 @contextmanager
 def guarded_kafka(directory: Path) -> Iterator[GuardedKafka]:
-    """A running broker of this directory's own; stopped at the end."""
-    sandbox = Sandbox(directory, usual_ports={})
-    cluster = sandbox.clusters[KafkaTls.name]
-    assert isinstance(cluster, KafkaTls)
-    try:
-        sandbox.up(only=[KafkaTls.name])
+    """A running broker of this directory's own, that ends with the block."""
+    with running(Sandbox(directory, usual_ports={}), KafkaTls) as cluster:
         yield GuardedKafka(cluster)
-    finally:
-        sandbox.down()

@@ -6,7 +6,6 @@ A test that needs a service fails when it can't be started: nothing is skipped.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,14 +16,14 @@ import pytest
 
 from sandbox import Sandbox
 from sandbox.clusters.cluster import Cluster
-from sandbox.entry.class_archive import OPTIONS
+from sandbox.entry.class_archive import OPTIONS, joined
 from sandbox.service import QUICK_JVM
 from tests.support.clearing_up import SANDBOX, Watcher
 from tests.support.landed_files import write_once
 
 ROOT = Path(__file__).resolve().parents[2]
 # Of every Spark that tests start, servers too: none lives long enough for the second compiler.
-os.environ[OPTIONS] = shlex.join([*QUICK_JVM, *shlex.split(os.environ.get(OPTIONS, ""))])
+os.environ[OPTIONS] = joined(os.environ, QUICK_JVM)
 
 OneCluster = TypeVar("OneCluster", bound=Cluster)
 
@@ -65,10 +64,10 @@ def running(sandbox: Sandbox, kind: type[OneCluster], *beside: str) -> Iterator[
 
     At rest, its JVMs would take a part of a processor from every later test.
     """
-    sandbox.up(only=[*beside, kind.name])
     found = sandbox.clusters[kind.name]
     assert isinstance(found, kind)
     try:
+        sandbox.up(only=[*beside, kind.name])
         yield found
     finally:
         for each in found.services:

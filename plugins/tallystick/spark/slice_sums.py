@@ -42,21 +42,24 @@ _FIELDS: Final = ("partition", "offset", "key", "value", "headers", PLACE)
 _SHIFT: Final = "offset - _metadata.row_index AS shift"
 _SHIFTS: Final = ("min(shift) AS least_shift", "max(shift) AS largest_shift")
 _PARTITIONS: Final = ("min(partition) AS partition", "max(partition) AS last_partition")
-# They wrap, as a fingerprint's do: a scrub switches ANSI mode off.
-_HASH_SUMS: Final = ("sum(high_half) AS high_hash_sum", "sum(low_half) AS low_hash_sum")
+# Sums of hashes wrap, as a fingerprint's do: a scrub switches ANSI mode off.
+_ROW_SUMS: Final = (
+    "count(*) AS record_count",
+    "sum(high_half) AS high_hash_sum",
+    "sum(low_half) AS low_hash_sum",
+)
 # Nearly free: eight bytes of each row are hashed once more.
 _OFFSET_HASH: Final = "xxhash64(offset) AS offset_hash"
 _OFFSET_HASH_SUM: Final = "sum(offset_hash) AS offset_hash_sum"
 CONTENT: Final = ("partition", "offset", _OFFSET_HASH, *HALVES)
 AGGREGATES: Final = (
-    "count(*) AS record_count",
+    *_ROW_SUMS,
     "count(if(offset IS NULL, NULL, partition)) AS placed_count",
     "min(offset) AS first_offset",
     "max(offset) AS last_offset",
     "sum(shiftrightunsigned(offset, 32)) AS high_offset_sum",
     "sum(offset & 4294967295L) AS low_offset_sum",
     _OFFSET_HASH_SUM,
-    *_HASH_SUMS,
 )
 # What no row has, in place of null, which would count for nothing.
 _NOWHERE: Final = -1
@@ -72,14 +75,13 @@ _RUN_CONTENT: Final = (
     f"coalesce(shift, {_NO_SHIFT}L) AS shift",
     *HALVES,
 )
-_KNOWN_AGGREGATES: Final = ("count(*) AS record_count", *_HASH_SUMS)
-_RUN_AGGREGATES: Final = (*_KNOWN_AGGREGATES, *_SHIFTS)
+_RUN_AGGREGATES: Final = (*_ROW_SUMS, *_SHIFTS)
 # Spark hashes null to the seed, which one offset's hash is, too.
 _PLACED: Final = f"if(offset IS NULL, {_NOWHERE}, coalesce(partition, {_NOWHERE})) AS partition"
 _KNOWN_CONTENT: Final = (_PLACED, *HALVES)
 _FIRST_CONTENT: Final = (*_KNOWN_CONTENT, "offset", _OFFSET_HASH)
 _FIRST_AGGREGATES: Final = (
-    *_KNOWN_AGGREGATES,
+    *_ROW_SUMS,
     _OFFSET_HASH_SUM,
     "min(offset) AS first_offset",
     "max(offset) AS last_offset",
@@ -148,7 +150,7 @@ def _taken_as_known(
     """Without the files that hold other rows than those on record."""
     expected = {each.name: each.slices[0].partition for each in files}
     found = FileSums()
-    for row in _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _KNOWN_AGGREGATES):
+    for row in _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _ROW_SUMS):
         name, partition = row["name"], expected[row["name"]]
         if _are_known(row, known[name]) and _is_of(row, partition):
             found[name] = {partition: SliceSums(known[name], True)}
