@@ -77,6 +77,9 @@ def test_a_corrupt_batch_holds_up_itself_alone(
     produce(kafka, way.topic, messages(20))
     produce(kafka, way.topic, [Message(b"a needle in the log"), Message(b"beside it")])
     produce(kafka, way.topic, messages(20))
+    with way.services() as services:
+        [head] = services.broker.batch_heads(way.topic, {0: 20}).values()
+    assert (head.base_offset, head.until_offset) == (20, 22), "one batch holds both records"
     damage(sandbox.directory, way.topic, b"a needle")
 
     way.land()
@@ -101,7 +104,7 @@ def test_a_record_too_big_for_the_memory_holds_up_itself_alone(
     Kafka's client holds a value twice while it reads it: that is more than the memory, always.
     """
     way = Way(create_topic(kafka, partitions=1), environ, spark)
-    whole = {"message.max.bytes": 1_000_000_000, "batch.size": 1_000_000_000, "linger.ms": 5000}
+    whole = {"message.max.bytes": 1_000_000_000, "batch.size": 1_000_000_000}
     produce(kafka, way.topic, [*messages(1), Message(bytes(300_000_000))], config=ZSTD | whole)
     produce(kafka, way.topic, messages(2))
     small = replace(PLACE, conf={**PLACE.conf, "spark.driver.memory": "480m"})

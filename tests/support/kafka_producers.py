@@ -219,7 +219,7 @@ def _asked(client: Any, node_id: int, request: Any) -> Any:
 def _settings(servers: str) -> dict[str, Any]:
     return {
         "bootstrap.servers": servers,
-        "linger.ms": 50,
+        "linger.ms": 10_000,  # one batch on a slow machine too: `flush` waits for none of it
         "acks": "all",
         "message.max.bytes": 2_000_000,
         "log_level": 0,
