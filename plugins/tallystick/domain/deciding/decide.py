@@ -91,7 +91,7 @@ def decide(facts: PlanFacts) -> Decision:
     """The plan of these facts."""
     terms, seen = facts.terms, facts.look.seen
     changes, groups = _changes(facts)
-    after = accounts_after(facts.look.accounts, changes, seen.snapshot)
+    after = accounts_after(facts.look.accounts, changes)
     ends = yield from _window_ends(facts)
     findings = (*_findings(facts, changes), *(yield from _frozen_index(facts, after, ends)))
     left = facts.frozen.where(after) if facts.frozen else None

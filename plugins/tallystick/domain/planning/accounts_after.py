@@ -13,17 +13,15 @@ from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, subtract
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges
 
 
-def accounts_after(
-    accounts: Accounts, changes: LogChanges, snapshot: BrokerSnapshot | None = None
-) -> Accounts:
-    """The accounts as the ledger would have them after these changes, and after this look.
+def accounts_after(accounts: Accounts, changes: LogChanges) -> Accounts:
+    """The accounts as the ledger would have them after these changes.
 
-    An opened generation has no id yet: it is given the negative of its place in the list.
+    Their witnesses stay as they were: only a look that the ledger keeps hands them over. An opened
+    generation has no id yet: it is given the negative of its place in the list.
     """
     before = _claims(accounts.unfinished)
     unfinished = _unfinished(accounts, changes)
@@ -36,8 +34,6 @@ def accounts_after(
             generations[partition] = _changed(account, of_log[own], after.get(own, ()), tail)
     for number, opened in enumerate(changes.opened, start=1):
         generations[opened.partition.partition] = opened.account(GenerationId(-number))
-    if snapshot:
-        generations = {each: _seen(of, snapshot) for each, of in generations.items()}
     return Accounts(generations, unfinished, _retired(accounts, generations))
 
 
@@ -152,18 +148,6 @@ def _changed(
     settled = {each.offsets for each in changes.cuts if each.becomes is RangeState.LOST}
     after = account.with_tail(claims, tail.settled | settled | {*changes.lost}, unreadable)
     return replace(after, state=changes.state or account.state)
-
-
-def _seen(account: GenerationAccount, snapshot: BrokerSnapshot) -> GenerationAccount:
-    """The account with its witness handed over, where the snapshot shows its very log."""
-    bounds = snapshot.partitions.get(account.partition.partition)
-    is_open = account.state is GenerationState.OPEN
-    if bounds is None or not is_open or not snapshot.is_of(account):
-        return account
-    until = max(account.last_seen_until, bounds.high_watermark)
-    if (until, bounds.leader_epoch) == (account.last_seen_until, account.seen_epoch):
-        return account
-    return replace(account, last_seen_until=until, seen_epoch=bounds.leader_epoch)
 
 
 def _retired(accounts: Accounts, after: Mapping[int, GenerationAccount]) -> frozenset[str]:

@@ -154,7 +154,7 @@ def test_a_dry_run_foresees_what_the_ledger_would_say() -> None:
         a_snapshot({0: bounds(0, 9), 1: bounds(0, 4), 2: bounds(1, 9), 3: bounds(2, 9)}), {}, {}
     )
 
-    foreseen = accounts_after(accounts, judge_logs(accounts, seen), seen.snapshot)
+    foreseen = accounts_after(accounts, judge_logs(accounts, seen))
 
     assert {p: (each.state, each.frontier) for p, each in foreseen.generations.items()} == {
         0: (GenerationState.OPEN, 5),

@@ -78,7 +78,7 @@ def decided(
     danger.is_to_be_asked(asked)
     changes = judge_logs(accounts, seen, asked)
     change_findings("orders", known, changes, seen)
-    accounts_after(accounts, changes, snapshot)
+    accounts_after(accounts, changes)
     for batch in accounts.unfinished:
         accounts_after_commit(accounts, batch.plan)
 
