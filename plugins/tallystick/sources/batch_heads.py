@@ -15,7 +15,7 @@ from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import LogUnreadable
 from tallystick.sources.hole_walk import FetchAnswer
 from tallystick.sources.leader_reads import LeaderReads, Place
-from tallystick.sources.record_batches import BatchUnreadable, RecordBatch, batches_in
+from tallystick.sources.record_batches import BatchUnreadable, RecordBatch, batch_reaching
 
 # A broker leaves out a batch that does not fit, but for the first partition of a request. Most
 # batches of a quiet topic fit; the others are asked for one by one.
@@ -69,8 +69,7 @@ class HeadSearch:
     def _first_of(self, place: Place, answer: FetchAnswer) -> RecordBatch | None:
         """The first whole batch that reaches past the place."""
         try:
-            batches = batches_in(answer.records)
-            return next((each for each in batches if place.offset < each.until_offset), None)
+            return batch_reaching(answer.records, place.offset)
         except BatchUnreadable as failure:
             what = f"the batch of {self._topic}-{place.partition} at {place.offset}"
             raise LogUnreadable(what, str(failure)) from failure

@@ -17,6 +17,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.offsets.runs import GrowingRuns, OffsetRuns
@@ -31,8 +32,7 @@ class AbortedTransaction:
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class FetchAnswer:
+class FetchAnswer(NamedTuple):
     """One partition's part of a fetch answer, from the leader."""
 
     records: bytes | memoryview

@@ -8,8 +8,7 @@ a position, or makes a topic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
@@ -34,8 +33,7 @@ T = TypeVar("T")
 _EMPTY_ANSWERS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where to fetch in one partition, and how much at most."""
 
     partition: int

@@ -8,7 +8,6 @@ given as a batch of no producer and no epoch, from its first offset to its last.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -81,8 +80,7 @@ class RecordBatch(NamedTuple):
         return self.record_count == self.last_offset_delta + 1
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
+class StoredRecord(NamedTuple):
     """One record as a consumer would get it."""
 
     offset: int
@@ -119,6 +117,14 @@ def batches_in(records: bytes | memoryview) -> Iterator[RecordBatch]:
         position = following
 
 
+def batch_reaching(records: bytes | memoryview, offset: int) -> RecordBatch | None:
+    """The first whole batch that holds the offset or lies behind it; raises BatchUnreadable."""
+    for each in batches_in(records):
+        if offset < each.until_offset:
+            return each
+    return None
+
+
 def bytes_of_first_batch(records: bytes | memoryview) -> int | None:
     """Size of the first batch, whole or cut off; None where not even its length is there."""
     if len(records) < _UNCOUNTED_BYTES:
@@ -153,8 +159,10 @@ def record_in(batch: RecordBatch, offset: int) -> StoredRecord | None:
     if batch.magic < MAGIC:
         return next((each for each in records_in(batch) if each.offset == offset), None)
     # Whole is read only the one that is asked for: a batch may hold thousands.
-    found = next((record for each, record in _stored(batch) if each == offset), None)
-    return None if found is None else _readable(batch, found)
+    for each, record in _stored(batch):
+        if each == offset:
+            return _readable(batch, record)
+    return None
 
 
 def records_in(batch: RecordBatch) -> Iterator[StoredRecord]:

@@ -6,7 +6,6 @@ Takes the record at an exact offset or says that it is gone; never the next one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from tallystick.domain.batches.states import Isolation
@@ -18,8 +17,7 @@ from tallystick.sources.hole_walk import FetchAnswer
 from tallystick.sources.leader_reads import LeaderReads, Place
 from tallystick.sources.record_batches import (
     BatchUnreadable,
-    RecordBatch,
-    batches_in,
+    batch_reaching,
     bytes_of_first_batch,
     record_in,
 )
@@ -59,7 +57,7 @@ class RecordSearch:
         if needed is not None and needed <= len(answer.records):
             return self._evidence(partition, offset, answer)
         if needed is not None and needed > place.max_bytes:
-            self._wanted[partition] = replace(place, max_bytes=needed)
+            self._wanted[partition] = place._replace(max_bytes=needed)
             return None
         # Nothing, or cut off although there was room: alone a batch comes whole if there is one.
         alone = self._reads.fetch(
@@ -72,7 +70,7 @@ class RecordSearch:
 
     def _evidence(self, partition: int, offset: int, answer: FetchAnswer) -> RecordEvidence | None:
         try:
-            batch = _covering(batches_in(answer.records), offset)
+            batch = batch_reaching(answer.records, offset)
             record = record_in(batch, offset) if batch else None
         except BatchUnreadable as failure:
             place = f"the record of {self._topic}-{partition} at {offset}"
@@ -101,7 +99,3 @@ def _first_of(places: Iterable[Place]) -> Iterable[Place]:
             return
         room -= each.max_bytes
         yield each
-
-
-def _covering(batches: Iterable[RecordBatch], offset: int) -> RecordBatch | None:
-    return next((each for each in batches if offset < each.until_offset), None)

@@ -74,7 +74,7 @@ class GenerationAccount:
     @property
     def accounted_until(self) -> int:
         """End (excluded) of everything that was ever claimed or read, behind gaps too."""
-        return max((each.until_offset for each in self.beyond), default=self.frontier)
+        return self.beyond[-1].until_offset if self.beyond else self.frontier
 
     @property
     def readable_before(self) -> int:

@@ -79,7 +79,7 @@ class BrokerSnapshot:
         """True when both are of one life of the topic: it was not re-created in between, and no
         other cluster was asked.
         """
-        return (self.cluster_id, self.topic_id) == (other.cluster_id, other.topic_id)
+        return self.topic_id == other.topic_id and self.cluster_id == other.cluster_id
 
     @property
     def unheard(self) -> frozenset[int]:

@@ -6,19 +6,21 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from hashlib import blake2b
+from struct import Struct
 from typing import Final
 
 VERSION: Final = 1
 """Of the function below: it stands beside each hash on record, and only equals are compared."""
 
-_NULL = struct.pack(">q", -1)
+_PLACE: Final = Struct(">qqqq")
+_LENGTH: Final = Struct(">q")
+_NULL: Final = _LENGTH.pack(-1)
 
 
 def _field(value: bytes | None) -> bytes:
-    return _NULL if value is None else struct.pack(">q", len(value)) + value
+    return _NULL if value is None else _LENGTH.pack(len(value)) + value
 
 
 def record_hash(
@@ -32,7 +34,7 @@ def record_hash(
 ) -> bytes:
     """16 bytes over the record's place and content; header order and repeats count."""
     digest = blake2b(digest_size=16, person=b"tallystick-rec-1")
-    digest.update(struct.pack(">qqqq", partition, offset, timestamp_ms, len(headers)))
+    digest.update(_PLACE.pack(partition, offset, timestamp_ms, len(headers)))
     digest.update(_field(key))
     digest.update(_field(value))
     for name, content in headers:
