@@ -15,7 +15,11 @@ from tallystick.domain.identities import BatchId, FeedName, GenerationId
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.planning.accounts_after import accounts_after, accounts_after_commit
+from tallystick.domain.planning.accounts_after import (
+    accounts_after,
+    accounts_after_claim,
+    accounts_after_commit,
+)
 from tallystick.domain.planning.failing_batches import set_aside
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
@@ -130,6 +134,16 @@ def seen_in(snapshot: BrokerSnapshot, accounts: Accounts) -> Accounts:
     return replace(accounts, generations=generations)
 
 
+def witnesses(accounts: Accounts, before: Accounts) -> set[object]:
+    """Of the logs that were known before."""
+    known = {each.generation_id for each in before.generations.values()}
+    return {
+        (each.generation_id, each.last_seen_until, each.seen_epoch)
+        for each in accounts.generations.values()
+        if each.generation_id in known
+    }
+
+
 def alike(accounts: Accounts, before: Accounts) -> object:
     """The accounts, but for the ids of logs that were opened just now, and for time."""
     known = {each.generation_id for each in before.generations.values()}
@@ -160,7 +174,33 @@ def test_what_changes_are_foreseen_to_leave_is_what_the_ledger_holds(
         session.apply(changes, seen.snapshot)
         held = session.accounts()
 
-    foreseen = seen_in(seen.snapshot, accounts_after(before, changes))
+    foreseen = accounts_after(before, changes)
+    assert witnesses(foreseen, before) <= witnesses(before, before), "only a look moves them"
+    assert alike(seen_in(seen.snapshot, foreseen), before) == alike(held, before)
+    feed.ledger.close()
+
+
+@settings(
+    derandomize=True,
+    max_examples=15,
+)
+@given(
+    drawn=st.fixed_dictionaries(dict.fromkeys(PARTITIONS, segments)),
+    first=st.integers(24, END - 2),
+    also=st.booleans(),
+)
+def test_what_a_claim_is_foreseen_to_leave_is_what_the_ledger_holds(
+    story: LedgerStory, drawn: dict[int, list[tuple[str, int]]], first: int, also: bool
+) -> None:
+    feed = LedgerStory(story.dsn, FeedName(f"orders-{next(_numbers)}"))
+    build(feed, drawn)
+    before = feed.ledger.accounts(feed.feed)
+    feed.planned(*((each, first, END) for each in PARTITIONS[: 1 + also]))
+
+    held = feed.ledger.accounts(feed.feed)
+
+    foreseen = accounts_after_claim(before, held.unfinished[-1])
+    assert len(held.unfinished) == len(before.unfinished) + 1
     assert alike(foreseen, before) == alike(held, before)
     feed.ledger.close()
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.batches.states import RangeState
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.planning.log_changes import CutClaim, LogChanges
 from tallystick.workflows.committing.proving import proven
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import RunReport, land_feed
@@ -45,6 +48,23 @@ def record_proof(services: Services, attempt: Attempt) -> None:
     path = StagingPath.of(plan, attempt.attempt_id).manifest
     services.store.write(path, manifest.to_json().encode())
     services.ledger.record_verified(attempt, manifest)
+
+
+def release_claims(story: Story) -> None:
+    """Nobody claims any more what a batch has claimed."""
+    with story.services().ledger.planning(FEED, "orders") as session:
+        cuts = tuple(
+            CutClaim(
+                each.plan.batch_id,
+                planned.generation_id,
+                planned.offsets,
+                RangeState.RELEASED,
+                FindingCode.SHORT_READ,
+            )
+            for each in session.accounts().unfinished
+            for planned in each.plan.ranges
+        )
+        session.apply(LogChanges(cuts=cuts), None)
 
 
 def expire(story: Story, until_offset: int = 20) -> None:

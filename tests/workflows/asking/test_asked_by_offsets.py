@@ -13,9 +13,8 @@ import pytest
 
 from tallystick.cli import run
 from tallystick.domain.batches.batch import Attempt
-from tallystick.domain.batches.states import BatchState, RangeState
+from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId
-from tallystick.domain.planning.log_changes import CutClaim, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BrokerUnavailable
@@ -37,6 +36,7 @@ from tests.support.dying_attempts import (
     next_run,
     quarantined,
     record_proof,
+    release_claims,
 )
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind
@@ -142,19 +142,7 @@ def test_a_look_does_not_call_lost_what_the_next_run_commits(story: Story) -> No
 def test_what_was_released_and_is_claimed_by_nobody_is_asked_too(story: Story) -> None:
     """The half of a partition without a leader is in no new batch."""
     halved(story)
-    with story.services().ledger.planning(FEED, "orders") as session:
-        cuts = [
-            CutClaim(
-                each.plan.batch_id,
-                planned.generation_id,
-                planned.offsets,
-                RangeState.RELEASED,
-                FindingCode.SHORT_READ,
-            )
-            for each in session.accounts().unfinished
-            for planned in each.plan.ranges
-        ]
-        session.apply(LogChanges(cuts=tuple(cuts)), None)
+    release_claims(story)
     expire(story)
 
     assert not next_run(story).findings

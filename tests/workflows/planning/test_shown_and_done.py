@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import IngestionError
 from tallystick.workflows.landing.land import land_batch
@@ -23,7 +24,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.planning.plan_report import PlanReport
 from tallystick.workflows.services import Services
-from tests.support.dying_attempts import record_proof
+from tests.support.dying_attempts import record_proof, release_claims
 from tests.support.ledger_story import HOUR
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker, ScriptedReader
 from tests.support.story import Story
@@ -252,6 +253,34 @@ def test_a_dry_run_says_what_the_second_reader_may_refuse(story: Story) -> None:
     alone = replace(story.services(), second_reader=None)
     assert dry_run(alone, None).rescued == [], "nobody can take the refusal back"
     assert_done_as_shown(alone, None, SAME_RUN)
+
+
+def test_files_that_are_claimed_again_in_vain_are_lost_apart_from_what_nobody_read(
+    story: Story,
+) -> None:
+    happened(story)
+    services, owner = story.services(max_records_per_batch=2), Owner("dead")
+    batches = plan_feed(services, None, owner).batches
+    [read] = [each for each in batches if str(each.ranges[0].offsets) == "orders-0 [6, 8)"]
+    assert land_batch(services, read.batch_id, AttemptId("1" * 16), owner)
+    release_claims(story)
+    # Nobody can say any more from which log the files were read: they can't be proven.
+    [answer] = (story.directory / "landing" / "_staging").rglob("log.json")
+    answer.unlink()
+    for log in story.broker.logs.values():
+        log.epoch += 1
+        log.append(Kind.RECORD, 4)
+        log.log_start_offset = 8
+
+    shown = dry_run(services, None)
+
+    lost = [each for each in shown.findings if each.verdict is Verdict.PROVEN_LOSS]
+    assert {(each.partition, each.from_offset, each.until_offset) for each in lost} == {
+        (0, 4, 6),
+        (0, 6, 8),
+        (1, 4, 8),
+    }
+    assert_done_as_shown(services, None, SAME_RUN)
 
 
 def test_a_proof_on_record_needs_no_second_reader(story: Story) -> None:

@@ -2,7 +2,8 @@
 
 1. What attempts hold is asked before anything of it is called lost (`danger`).
 2. The broker's time index is asked by questions that the decision yields.
-3. What the plan says of the accounts after its changes is what the ledger then holds.
+3. What the plan says of the accounts after its changes is what the ledger then holds, but for the
+   witnesses of logs, which the look hands over.
 4. A plan of the same window that can still be landed is carried out: nothing is decided anew.
 """
 

@@ -1,6 +1,7 @@
-"""What the ledger holds once changes are applied, or a batch is committed: for who only looks.
+"""What the ledger holds once changes are applied, or a batch is planned or committed.
 
-`ledger.change_rows` performs the same changes; tests/contract holds the two together.
+The ledger performs the same changes; tests/contract holds the two together. Witnesses of logs that
+it knows are left out: only a look that the ledger keeps hands them over.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChange
 def accounts_after(accounts: Accounts, changes: LogChanges) -> Accounts:
     """The accounts as the ledger would have them after these changes.
 
-    Their witnesses stay as they were: only a look that the ledger keeps hands them over. An opened
-    generation has no id yet: it is given the negative of its place in the list.
+    An opened generation has no id yet: it is given the negative of its place in the list.
     """
     before = _claims(accounts.unfinished)
     unfinished = _unfinished(accounts, changes)
@@ -35,6 +35,16 @@ def accounts_after(accounts: Accounts, changes: LogChanges) -> Accounts:
     for number, opened in enumerate(changes.opened, start=1):
         generations[opened.partition.partition] = opened.account(GenerationId(-number))
     return Accounts(generations, unfinished, _retired(accounts, generations))
+
+
+def accounts_after_claim(accounts: Accounts, batch: BatchStatus) -> Accounts:
+    """The accounts once this batch is planned, too, whose offsets nobody holds."""
+    generations = dict(accounts.generations)
+    for planned in batch.plan.ranges:
+        account = generations[planned.offsets.partition.partition]
+        beyond = tuple(sorted((*account.beyond, planned.offsets)))
+        generations[account.partition.partition] = replace(account, beyond=beyond)
+    return replace(accounts, generations=generations, unfinished=[*accounts.unfinished, batch])
 
 
 def accounts_after_commit(accounts: Accounts, plan: BatchPlan) -> Accounts:
@@ -53,7 +63,6 @@ def accounts_after_commit(accounts: Accounts, plan: BatchPlan) -> Accounts:
                 tail.unreadable,
             ),
             read_until=until,
-            last_seen_until=max(account.last_seen_until, until),
         )
     return Accounts(generations, unfinished, accounts.retired_topic_ids)
 

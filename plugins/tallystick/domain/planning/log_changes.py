@@ -1,7 +1,7 @@
 """What a look at the broker changes in the ledger, as values: what opens, ends, is lost or cut.
 
 `log_judgement` decides the changes, the ledger performs them, and `accounts_after` says what it
-holds then.
+holds then, but for the witnesses of logs, which the look hands over.
 """
 
 from __future__ import annotations

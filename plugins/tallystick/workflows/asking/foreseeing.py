@@ -17,7 +17,11 @@ from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
 from tallystick.domain.identities import BatchId, FencingToken, Owner, foreseen_batch
-from tallystick.domain.planning.accounts_after import accounts_after, accounts_after_commit
+from tallystick.domain.planning.accounts_after import (
+    accounts_after,
+    accounts_after_claim,
+    accounts_after_commit,
+)
 from tallystick.domain.planning.claiming_again import claim_again
 from tallystick.domain.planning.danger import InDanger, danger_in
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
@@ -147,7 +151,7 @@ class _InAccounts:
         batch_id = foreseen_batch(free.old.batch_id, free.staging.attempt_id)
         plan = replace(free.old, batch_id=batch_id, ranges=claim.ranges)
         batch = BatchStatus(plan, BatchState.PLANNED, FencingToken(0), 0, None, 0.0, None)
-        self._accounts = replace(freed, unfinished=[*freed.unfinished, batch])
+        self._accounts = accounts_after_claim(freed, batch)
         return ClaimedAgain(batch, free.staging)
 
     def commit(self, batch: BatchStatus, offer: Offer) -> bool:
