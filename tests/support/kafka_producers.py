@@ -62,7 +62,7 @@ def produce(
     config: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the messages in order, as few batches as they fit in; returns when all are written."""
-    producer = Producer(_settings(servers) | dict(config or {}))
+    producer = _knowing(topic, Producer(_settings(servers) | dict(config or {})))
     _send(producer, topic, partition, sent)
     _flush(producer)
 
@@ -74,10 +74,11 @@ class TransactionalProducer:
         self._log = _Log(servers, topic)
         self._topic = topic
         self._written: set[int] = set()
-        self._producer = Producer(
-            _settings(servers)
-            | {"transactional.id": f"test-{uuid4().hex}", "transaction.timeout.ms": timeout_ms}
-        )
+        transactional = {
+            "transactional.id": f"test-{uuid4().hex}",
+            "transaction.timeout.ms": timeout_ms,
+        }
+        self._producer = _knowing(topic, Producer(_settings(servers) | transactional))
         self._producer.init_transactions(TIMEOUT_SECONDS)
 
     def commit(self, sent: Iterable[Message], *, partition: int = 0) -> Self:
@@ -219,11 +220,21 @@ def _asked(client: Any, node_id: int, request: Any) -> Any:
 def _settings(servers: str) -> dict[str, Any]:
     return {
         "bootstrap.servers": servers,
-        "linger.ms": 10_000,  # one batch on a slow machine too: `flush` waits for none of it
+        "linger.ms": 10_000,  # `flush` waits for none of it; a transaction has to last longer
         "acks": "all",
         "message.max.bytes": 2_000_000,
         "log_level": 0,
     }
+
+
+def _knowing(topic: str, producer: Producer) -> Producer:
+    """The producer, once it knows the topic's partitions.
+
+    librdkafka hands records over one by one if it learns of a partition after they are sent, and
+    makes a batch of those that have come.
+    """
+    producer.list_topics(topic, TIMEOUT_SECONDS)
+    return producer
 
 
 def _send(producer: Producer, topic: str, partition: int, sent: Iterable[Message]) -> None:

@@ -55,6 +55,7 @@ def broker() -> Iterator[MockKafka]:
                     "log_level": 0,
                 }
             )
+            producer.list_topics(codec, 10)  # else a busy machine may split the batch all the same
             for partition in range(2):
                 for number in range(6):
                     value = b"record %d of %d" % (number, partition) * 20
@@ -87,9 +88,8 @@ def in_first_batch(place: int, becomes: Callable[[int], int]) -> Callable[[bytes
     """Damages one byte of the first batch in each answer, counted from its header's beginning."""
 
     def damage(answer: bytes) -> bytes:
-        # A header of the present format, without a producer's id, that begins with offset 0; a busy
-        # machine may send fewer than the six records in it.
-        header = re.compile(rb"\0{8}.{8}\x02.{4}\0.\0{3}[\0-\x05].{16}\xff{8}", re.DOTALL)
+        # A header of the present format, without a producer's id, that begins with offset 0.
+        header = re.compile(rb"\0{8}.{8}\x02.{4}\0.\0{3}\x05.{16}\xff{8}", re.DOTALL)
         match = header.search(answer)
         if match is None or len(answer) <= match.start() + place:
             return answer
