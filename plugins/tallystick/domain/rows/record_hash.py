@@ -14,7 +14,7 @@ from typing import Final
 VERSION: Final = 1
 """Of the function below: it stands beside each hash on record, and only equals are compared."""
 
-_PLACE: Final = Struct(">qqqq")
+_HEAD: Final = Struct(">qqqq")
 _LENGTH: Final = Struct(">q")
 _NULL: Final = _LENGTH.pack(-1)
 
@@ -34,7 +34,7 @@ def record_hash(
 ) -> bytes:
     """16 bytes over the record's place and content; header order and repeats count."""
     digest = blake2b(digest_size=16, person=b"tallystick-rec-1")
-    digest.update(_PLACE.pack(partition, offset, timestamp_ms, len(headers)))
+    digest.update(_HEAD.pack(partition, offset, timestamp_ms, len(headers)))
     digest.update(_field(key))
     digest.update(_field(value))
     for name, content in headers:
