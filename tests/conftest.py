@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -71,6 +72,12 @@ def ledger_database(ledger_server: LedgerServer) -> Iterator[str]:
 def ledger_dsn(ledger_server: LedgerServer, ledger_database: str) -> str:
     """The connection string of a migrated, empty database for one test."""
     return ledger_server.dsn(ledger_database)
+
+
+@pytest.fixture
+def two_hours_pass(ledger_server: LedgerServer, ledger_database: str) -> Callable[[], None]:
+    """Makes every waiver of the test's ledger two hours older, and every request for one."""
+    return partial(ledger_server.age_waivers, ledger_database)
 
 
 @pytest.fixture

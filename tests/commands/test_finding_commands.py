@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -228,14 +228,14 @@ def test_a_waived_finding_says_who_accepted_it_and_until_when(missing: CommandLi
 
 
 def test_a_finding_that_is_open_again_says_that_its_waiver_has_expired(
-    missing: CommandLine, story: Story
+    missing: CommandLine, story: Story, two_hours_pass: Callable[[], None]
 ) -> None:
     number = listed(missing)[0]["number"]
-    until = datetime.now(UTC) + timedelta(milliseconds=300)
+    until = datetime.now(UTC) + timedelta(hours=1)
     with closing(PostgresLedger(story.dsn)) as ledger:
         accept(ledger, number, until)
-    time.sleep(0.4)
-    instant = until.isoformat(timespec="seconds")
+    two_hours_pass()
+    instant = (until - timedelta(hours=2)).isoformat(timespec="seconds")
     assert f"open, waiver expired {instant}" in missing("findings", "orders").out
     told = missing("explain", str(number))
     assert f"was waived until {instant}, which is over: asked by Ada" in told.out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -187,16 +187,17 @@ def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
     assert states(story) == ["superseded", "open"]
 
 
-def waive_for_a_moment(story: LedgerStory, number: int) -> None:
-    """With a waiver that is over when this returns."""
-    until = story.ledger.clock() + timedelta(seconds=3)
+def waive_for_an_hour(story: LedgerStory, number: int) -> None:
+    until = story.ledger.clock() + timedelta(hours=1)
     story.ledger.waive(waiver_of(story, number, expires_at=until))
-    story.outlast(until)
 
 
-def test_an_expired_waiver_counts_for_nothing(story: LedgerStory) -> None:
+def test_an_expired_waiver_counts_for_nothing(
+    story: LedgerStory, two_hours_pass: Callable[[], None]
+) -> None:
     (number,) = recorded(story, finding_of())
-    waive_for_a_moment(story, number)
+    waive_for_an_hour(story, number)
+    two_hours_pass()
     (standing,) = story.ledger.findings(FEED)
     assert standing.state is FindingState.OPEN
     recorded(story, finding_of())
@@ -281,15 +282,19 @@ def test_a_state_that_lasts_is_open_again_when_its_evidence_changes(story: Ledge
     assert states(story) == ["open"]
 
 
-def expired(story: LedgerStory) -> int:
+@pytest.fixture
+def expired(story: LedgerStory, two_hours_pass: Callable[[], None]) -> int:
     """The number of a finding whose only waiver is over, and that nobody has looked for since."""
     (number,) = recorded(story, finding_of())
-    waive_for_a_moment(story, number)
+    waive_for_an_hour(story, number)
+    two_hours_pass()
     return number
 
 
-def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(story: LedgerStory) -> None:
-    number = expired(story)
+def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(
+    story: LedgerStory, expired: int
+) -> None:
+    number = expired
     stored = story.ledger.finding(number)
     assert stored
     assert stored.state is FindingState.OPEN
@@ -298,8 +303,8 @@ def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(story: L
     assert [each.state for each in story.ledger.findings(FEED)] == [FindingState.OPEN]
 
 
-def test_a_waiver_that_has_expired_can_be_renewed(story: LedgerStory) -> None:
-    number = expired(story)
+def test_a_waiver_that_has_expired_can_be_renewed(story: LedgerStory, expired: int) -> None:
+    number = expired
     story.ledger.waive(waiver_of(story, number))
     assert states(story) == ["waived"]
     recorded(story, finding_of())
@@ -308,11 +313,14 @@ def test_a_waiver_that_has_expired_can_be_renewed(story: LedgerStory) -> None:
         story.ledger.waive(waiver_of(story, number))
 
 
-def test_the_newest_waiver_counts_and_no_longer_one_before_it(story: LedgerStory) -> None:
+def test_the_newest_waiver_counts_and_no_longer_one_before_it(
+    story: LedgerStory, two_hours_pass: Callable[[], None]
+) -> None:
     (number,) = recorded(story, finding_of(frontier=5))
     story.ledger.waive(waiver_of(story, number))
     recorded(story, finding_of(frontier=6))
-    waive_for_a_moment(story, number)
+    waive_for_an_hour(story, number)
+    two_hours_pass()
     assert [each.state for each in story.ledger.findings(FEED)] == [FindingState.OPEN]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -51,14 +52,6 @@ def newest(story: LedgerStory, number: int) -> WaiverRequest:
     found = story.ledger.waiver_request(number)
     assert found
     return found
-
-
-def soon_over(story: LedgerStory, number: int) -> WaiverRequest:
-    """A request whose end has come."""
-    until = story.ledger.clock() + timedelta(seconds=2)
-    asked = story.ledger.ask_for_waiver(wish(story, number, expires_at=until))
-    story.outlast(until)
-    return asked
 
 
 def test_one_asks_another_approves_and_the_finding_is_waived(
@@ -111,8 +104,12 @@ def test_nobody_approves_what_is_another_evidence_by_now(story: LedgerStory, num
         story.ledger.approve_waiver(asked.number, finding_id=number, by="grace")
 
 
-def test_a_request_ends_with_what_it_asks_for(story: LedgerStory, number: int) -> None:
-    asked = soon_over(story, number)
+def test_a_request_ends_with_what_it_asks_for(
+    story: LedgerStory, number: int, two_hours_pass: Callable[[], None]
+) -> None:
+    until = story.ledger.clock() + timedelta(hours=1)
+    asked = story.ledger.ask_for_waiver(wish(story, number, expires_at=until))
+    two_hours_pass()
     assert newest(story, number).has_expired
     with pytest.raises(WaiverRefused, match="has come"):
         story.ledger.approve_waiver(asked.number, finding_id=number, by="grace")

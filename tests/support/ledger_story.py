@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -115,11 +114,6 @@ class LedgerStory:
 
     def __post_init__(self) -> None:
         self.ledger = PostgresLedger(self.dsn)
-
-    def outlast(self, instant: datetime) -> None:
-        """Return when the ledger's clock is past the instant."""
-        while self.ledger.clock() <= instant:
-            time.sleep(0.05)
 
     def another(self) -> LedgerStory:
         """The same ledger through another connection: another process, as far as it can tell."""
