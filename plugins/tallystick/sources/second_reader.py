@@ -266,7 +266,7 @@ class LibrdkafkaReader:
                 refusal, self._refusal = self._refusal, None
                 self._require_allowed(refusal, readings[0].asked.partition.topic)
             if message is not None and self._is_taken(consumer, message, waiting):
-                heard_at = now
+                heard_at = time.monotonic()
 
     def _is_taken(self, consumer: Any, message: Any, waiting: dict[int, deque[_Reading]]) -> bool:
         """True for an answer about a slice that is read now; with its end the next one begins."""

@@ -14,6 +14,7 @@ from requests.auth import HTTPBasicAuth
 SECONDS: Final = 10.0
 """For all of it: the connection, the question, the last byte of the answer."""
 LARGEST_BYTES: Final = 1_000_000
+_NOT_IN_TIME: Final = "no whole answer within {:.0f} s"
 
 
 class TokenAnswer(NamedTuple):
@@ -43,7 +44,7 @@ def posted(
     try:
         found = answers.get(timeout=seconds)
     except queue.Empty:
-        raise TimeoutError(f"no whole answer within {seconds:.0f} s") from None
+        raise TimeoutError(_NOT_IN_TIME.format(seconds)) from None
     if isinstance(found, Exception):
         raise found
     return found
@@ -69,5 +70,5 @@ def _asked(
             if len(body) > LARGEST_BYTES:
                 raise OSError(f"it answers with more than {LARGEST_BYTES} bytes")
             if time.monotonic() > until:
-                break
+                raise TimeoutError(_NOT_IN_TIME.format(seconds))
         return TokenAnswer(answer.status_code, bytes(body))
