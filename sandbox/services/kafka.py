@@ -56,7 +56,7 @@ SETTINGS: Mapping[str, str] = {
 FAST_FAILOVER: Mapping[str, str] = {
     "controlled.shutdown.enable": "false",
     "replica.lag.time.max.ms": "3000",
-    "broker.session.timeout.ms": "3000",
+    "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
     "unclean.leader.election.interval.ms": "1000",
 }

@@ -23,6 +23,7 @@ from sandbox.clusters.ledger_tls import DATABASE, READER, RUNNER, LedgerTls
 from sandbox.clusters.yarn import Yarn
 from tallystick.spark.kafka_access import kafka_access, secrets_text
 from tests.support.airflow_place import ROOT, AirflowPlace, Run, a_feed, until
+from tests.support.busy import BUSY_SECONDS, READER_SETTING
 from tests.support.hdfs_clusters import HdfsView
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_records import Record, records_in
@@ -110,6 +111,7 @@ def place(
     own_sandbox.airflow.settings |= {
         **kerberos.environment,
         "KRB5CCNAME": f"FILE:{folder / 'no-tickets'}",
+        READER_SETTING: str(BUSY_SECONDS),
         "AIRFLOW_CONN_SPARK_STANDALONE_PLACED": json.dumps(standalone),
         "AIRFLOW_CONN_SPARK_CONNECT_PLACED": json.dumps(connect),
         "AIRFLOW_CONN_TALLYSTICK_METRICS": json.dumps(

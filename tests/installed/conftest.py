@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.entry.environment import registry_environment
+from tests.support.busy import BUSY_SECONDS, READER_SETTING
 from tests.support.repository import ROOT
 
 UV = str(Path(sys.prefix) / "bin" / "uv")
@@ -53,6 +54,7 @@ class Installed:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "vera:viewer",
             "AIRFLOW__API_AUTH__JWT_SECRET": "as long as HS512 wants it to be, " * 3,
+            READER_SETTING: str(BUSY_SECONDS),
             "TALLYSTICK_FEEDS": str(self.folder / "feeds"),
             **self.connections,
         }

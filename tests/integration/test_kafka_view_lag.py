@@ -19,7 +19,7 @@ SLOW_TO_TELL = {
     "controlled.shutdown.enable": "false",
     "replica.lag.time.max.ms": "30000",
     "replica.fetch.wait.max.ms": "20000",
-    "broker.session.timeout.ms": "3000",
+    "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
 }
 BOTH = {"min.insync.replicas": "2"}

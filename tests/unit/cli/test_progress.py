@@ -20,13 +20,22 @@ from tallystick.cli.progress import first_word, told
 
 LOG = logging.getLogger("tallystick.somewhere")
 LANDING = """
-import sys, time
+import sys, threading
+from rich.live import Live
 from tallystick.cli.progress import told
 from tallystick.ports.progress import Progress
+drawn, refresh = threading.Event(), Live.refresh
+def refreshed(live):
+    refresh(live)
+    drawn.set()
+Live.refresh = refreshed
 with told("landing orders") as listener:
     for done in range(5):
         listener(Progress("land", done * 500_000, 2_000_000, "offsets", note="1 of 8 files"))
-        time.sleep(0.2)
+        # What ends first may have begun before it was told.
+        for _ in range(2 if "drawn" in sys.argv else 0):
+            drawn.clear()
+            assert drawn.wait(60)
     if "fail" in sys.argv:
         raise KeyboardInterrupt
 print("done", file=sys.stderr)
@@ -136,7 +145,7 @@ def on_a_terminal(columns: int, *arguments: str, **environ: str) -> str:
 
 @pytest.mark.parametrize("columns", [120, 80, 40, 12])
 def test_a_terminal_shows_one_line_that_changes_and_leaves_nothing(columns: int) -> None:
-    shown = on_a_terminal(columns)
+    shown = on_a_terminal(columns, "drawn")
 
     lines = [ESCAPES.sub("", each) for each in MOVES.split(shown)]
     assert max(map(len, lines)) < columns
@@ -149,7 +158,7 @@ def test_a_terminal_shows_one_line_that_changes_and_leaves_nothing(columns: int)
 
 
 def test_a_live_line_ends_cleanly_when_the_work_is_interrupted() -> None:
-    shown = on_a_terminal(80, "fail")
+    shown = on_a_terminal(80, "fail", "drawn")
 
     live, _, after = shown.rpartition(SHOWN)
     assert "landing orders" in live
@@ -162,4 +171,4 @@ def test_a_terminal_that_cannot_write_over_a_line_gets_plain_ones(environ: dict[
 
 
 def test_colours_are_left_out_where_nobody_wants_them() -> None:
-    assert not re.search(r"\x1b\[[\d;]*m", on_a_terminal(80, NO_COLOR="1"))
+    assert not re.search(r"\x1b\[[\d;]*m", on_a_terminal(80, "drawn", NO_COLOR="1"))

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from tests.support.busy import BUSY_SECONDS
 from tests.support.damaging_proxy import damaging_proxy
 from tests.support.mock_kafka import MockKafka, mock_kafka
 
@@ -29,7 +30,7 @@ from tallystick.domain.batches.states import Isolation
 from tallystick.errors import IngestionError
 from tallystick.sources.second_reader import LibrdkafkaReader
 
-reader = LibrdkafkaReader({"bootstrap.servers": sys.argv[1]}, patience_seconds=1)
+reader = LibrdkafkaReader({"bootstrap.servers": sys.argv[1]}, patience_seconds=float(sys.argv[3]))
 slices = [OffsetRange(TopicPartition(sys.argv[2], each), 0, 6) for each in range(2)]
 try:
     found = reader.read(slices, Isolation.READ_COMMITTED)
@@ -69,13 +70,15 @@ def undamaged(servers: str, topic: str) -> list[tuple[list[str], str | None]]:
     return read_by_another_process(servers, topic)
 
 
-def read_by_another_process(servers: str, topic: str) -> list[tuple[list[str], str | None]]:
+def read_by_another_process(
+    servers: str, topic: str, patience_seconds: float = BUSY_SECONDS
+) -> list[tuple[list[str], str | None]]:
     """Of each partition the records' hashes, and why a part has no answer."""
     ended = subprocess.run(
-        [sys.executable, "-c", READ, servers, topic],
+        [sys.executable, "-c", READ, servers, topic, str(patience_seconds)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=2 * BUSY_SECONDS,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,
     )
@@ -131,7 +134,7 @@ def test_a_checksum_that_is_wrong_by_itself_changes_no_record(
 def test_what_can_not_be_unpacked_is_said(broker: MockKafka, codec: str) -> None:
     whole = undamaged(broker.servers, codec)
     with damaging_proxy(broker.servers, in_first_batch(_HEADER_BYTES + 1, flipped)) as servers:
-        damaged = read_by_another_process(servers, codec)
+        damaged = read_by_another_process(servers, codec, 1)
 
     for (hashes, reason), (right, _) in zip(damaged, whole, strict=True):
         assert hashes == right or reason is not None
@@ -143,7 +146,7 @@ def test_a_length_that_is_wrong_is_no_answer(broker: MockKafka, length: int) -> 
     """Only the lowest byte is changed, so the batch ends within itself, or behind its end."""
     whole = undamaged(broker.servers, "none")
     with damaging_proxy(broker.servers, in_first_batch(_LENGTH + 3, lambda _: length)) as servers:
-        damaged = read_by_another_process(servers, "none")
+        damaged = read_by_another_process(servers, "none", 1)
 
     for (hashes, reason), (right, _) in zip(damaged, whole, strict=True):
         assert hashes == right or reason is not None

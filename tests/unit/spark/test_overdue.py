@@ -47,7 +47,7 @@ HANGS = "echo 'tallystick: application app-1'; sleep 600"
 
 
 def test_a_landing_that_hangs_is_ended_and_fails_with_an_error_of_its_own(tmp_path: Path) -> None:
-    hanging = runner(tmp_path, HANGS, longest=1.5)
+    hanging = runner(tmp_path, HANGS, longest=2.5)
     begun = time.monotonic()
 
     with pytest.raises(ApplicationOverdue) as caught:
@@ -55,14 +55,14 @@ def test_a_landing_that_hangs_is_ended_and_fails_with_an_error_of_its_own(tmp_pa
 
     assert time.monotonic() - begun < 30
     assert not is_alive(tmp_path)
-    assert "batch batch1: Spark application app-1 ran for longer than 0:00:01.5" in str(
+    assert "batch batch1: Spark application app-1 ran for longer than 0:00:02.5" in str(
         caught.value
     )
     assert caught.value.retry
 
 
 def test_a_search_and_a_scrub_that_hang_are_ended_too(tmp_path: Path) -> None:
-    hanging = runner(tmp_path, HANGS, longest=1.5)
+    hanging = runner(tmp_path, HANGS, longest=2.5)
     plan = ScrubPlan("scrub1", (), "hdfs://nn/result", None)
 
     with pytest.raises(ApplicationOverdue, match="batch batch1"):

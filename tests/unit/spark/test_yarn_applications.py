@@ -49,16 +49,26 @@ def test_hadoops_client_is_asked_by_tag_with_the_connections_login(tmp_path: Pat
     ]
 
 
+def waits_for(file: Path) -> str:
+    """Shell's words for it: an order that a slow machine keeps, too."""
+    return f"while [ ! -e {file} ]; do sleep 0.05; done"
+
+
 def order(attempt_id: str) -> LandingOrder:
     return LandingOrder("orders", "b1", attempt_id, "hdfs://nn:8020/plan.json", plan_text="{}")
 
 
-def interrupted(place: SparkPlace, after: Callable[[], bool]) -> None:
-    """A search whose task is killed once this is so, while its own thread reads no output."""
+def interrupted(place: SparkPlace, after: Callable[[], bool], heard: Path | None = None) -> None:
+    """A search whose task is killed once this is so, while its own thread reads no output.
+
+    What it has `heard` first is all that it reads.
+    """
     runner = SubmitRunner(place, application=Path("/land.py"), feed_conf={}, kafka_secrets={})
     may_read = threading.Event()
 
     def read_nothing(_: str) -> None:
+        if heard:
+            heard.touch()
         may_read.wait(30)
 
     def search() -> None:
@@ -78,11 +88,12 @@ def interrupted(place: SparkPlace, after: Callable[[], bool]) -> None:
 
 
 def test_what_has_not_been_submitted_never_is(tmp_path: Path) -> None:
-    asked, begun = tmp_path / "asked", tmp_path / "begun"
+    asked, begun, asking = tmp_path / "asked", tmp_path / "begun", tmp_path / "asking"
     place = program(
         tmp_path,
-        f'case "$*" in *ApplicationCLI*) sleep 1.5; echo "$*" >> {asked}; exit 0;; esac',
-        f"touch {begun}; sleep 1; echo submitted >> {asked}; sleep 30",
+        'case "$*" in *ApplicationCLI*)'
+        f' touch {asking}; sleep 1.5; echo "$*" >> {asked}; exit 0;; esac',
+        f"touch {begun}; {waits_for(asking)}; echo submitted >> {asked}; sleep 30",
     )
     interrupted(place, begun.exists)
     [told] = asked.read_text().splitlines()
@@ -90,31 +101,32 @@ def test_what_has_not_been_submitted_never_is(tmp_path: Path) -> None:
 
 
 def test_an_id_that_nobody_has_read_yet_is_killed_at_once(tmp_path: Path) -> None:
-    asked, said = tmp_path / "asked", tmp_path / "said"
+    asked, said, heard = tmp_path / "asked", tmp_path / "said", tmp_path / "heard"
     place = program(
         tmp_path,
         f'case "$*" in *ApplicationCLI*) echo "$*" >> {asked}; exit 0;; esac',
-        'echo "tallystick: note x"; sleep 0.5',
+        f'echo "tallystick: note x"; {waits_for(heard)}',
         'echo "INFO YarnClientImpl: Submitted application application_1_9"',
         f"touch {said}; sleep 30",
     )
-    interrupted(place, said.exists)
+    interrupted(place, said.exists, heard)
     [told] = asked.read_text().splitlines()
     assert told.endswith("-kill application_1_9")
 
 
 def test_ctrl_c_kills_an_application_that_nobody_has_read_of_yet(tmp_path: Path) -> None:
-    asked, said = tmp_path / "asked", tmp_path / "said"
+    asked, said, heard = tmp_path / "asked", tmp_path / "said", tmp_path / "heard"
     place = program(
         tmp_path,
         f'case "$*" in *ApplicationCLI*) echo "$*" >> {asked}; exit 0;; esac',
-        'echo "tallystick: note x"; sleep 0.5',
+        f'echo "tallystick: note x"; {waits_for(heard)}',
         'echo "INFO YarnClientImpl: Submitted application application_1_9"',
         f"touch {said}; sleep 30",
     )
     runner = SubmitRunner(place, application=Path("/land.py"), feed_conf={}, kafka_secrets={})
 
     def press(_: str) -> None:
+        heard.touch()
         while not said.exists():
             time.sleep(0.02)
         raise KeyboardInterrupt

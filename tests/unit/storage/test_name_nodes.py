@@ -45,7 +45,7 @@ MISSING = Answer.remote("FileNotFoundException", status=404)
 
 
 def store_at(*urls: str, **options: object) -> WebHdfsFileStore:
-    patience = {"connect_seconds": 0.5, "answer_seconds": 0.3, "retry_seconds": 0.6}
+    patience = {"connect_seconds": 0.5, "answer_seconds": 30, "retry_seconds": 60}
     name_nodes = NameNodes(urls, **{"user": "ada", **patience, **options})  # type: ignore[arg-type]
     return WebHdfsFileStore(name_nodes, "hdfs://nn")
 
@@ -104,7 +104,7 @@ def test_a_rename_that_times_out_is_unknown() -> None:
         scripted_server(DONE, NEVER) as server,
         pytest.raises(RenameOutcomeUnknown, match="did not answer in time"),
     ):
-        store_at(server.url).rename_exclusive("/s", "/t/x")
+        store_at(server.url, answer_seconds=0.3).rename_exclusive("/s", "/t/x")
     assert server.asked == ["MKDIRS", "RENAME"]
 
 
@@ -129,7 +129,7 @@ def test_a_refused_rename(answers: tuple[Answer, ...], error: type[Exception]) -
 def test_the_patience_is_bounded(silence: str) -> None:
     began = time.monotonic()
     with pytest.raises(StorageUnavailable, match=r"127\.0\.0\.1:\d+ did not answer in time"):
-        store_at(silence).status("/a")
+        store_at(silence, answer_seconds=0.3, retry_seconds=0.6).status("/a")
     assert time.monotonic() - began < 0.6 + 0.3 + 2.0
 
 
@@ -143,7 +143,9 @@ def test_a_dead_port_is_unavailable() -> None:
 def test_a_token_is_in_no_text(how: str, silence: str) -> None:
     with scripted_server(LOST) as server:
         url = {"refused": dead_url(), "lost": server.url, "silent": silence}[how]
-        store = store_at(url, user=None, token="s3cret-token", retry_seconds=0.1)
+        store = store_at(
+            url, user=None, token="s3cret-token", answer_seconds=0.5, retry_seconds=0.1
+        )
         with pytest.raises(StorageUnavailable) as caught:
             store.status("/a")
         assert how != "lost" or server.queries[0]["delegation"] == ["s3cret-token"]
@@ -174,7 +176,7 @@ def test_every_refusal_is_said_in_our_words(
     answer: Answer, error: type[Exception], words: str
 ) -> None:
     with scripted_server(answer) as server, pytest.raises(error, match=words) as caught:
-        store_at(server.url).entries("/a")
+        store_at(server.url, retry_seconds=0.6).entries("/a")
     assert type(caught.value) is error
     assert "at line 2" not in str(caught.value)
 

@@ -45,7 +45,7 @@ def server(stack: ExitStack, *answers: Answer) -> ScriptedServer:
 
 
 def store_at(*urls: str, **options: object) -> WebHdfsFileStore:
-    settings = {"user": "ada", "retry_seconds": 0.3, "where": "connection c", **options}
+    settings = {"user": "ada", "retry_seconds": 60, "where": "connection c", **options}
     return WebHdfsFileStore(NameNodes(urls, **settings), "hdfs://nn")  # type: ignore[arg-type]
 
 
@@ -84,7 +84,7 @@ def test_a_login_that_is_refused_is_an_answer(stack: ExitStack) -> None:
 def test_where_none_answers_each_reason_is_told_and_a_retry_may_help(stack: ExitStack) -> None:
     first, second = server(stack, Answer(404, PAGE)), server(stack, STANDBY)
     with pytest.raises(StorageUnavailable) as caught:
-        store_at(first.url, second.url).delete("/a")
+        store_at(first.url, second.url, retry_seconds=2).delete("/a")
     assert "HTTP status 404: is this WebHDFS?" in str(caught.value)
     assert "StandbyException" in str(caught.value)
     assert len(second.asked) > 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,12 +15,15 @@ import pytest
 from tallystick.domain.batches.paths import LOG_ANSWER_NAME
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.verdicts import Verdict
-from tallystick.settings.feed import SparkSettings
+from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ports.ledger import Ledger
+from tallystick.workflows.committing import heartbeat
 from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
+from tests.support.kafka_topics import wait_until
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
 from tests.support.story import FEED, Story
 
@@ -119,12 +123,20 @@ def test_a_feed_is_idle_since_its_last_run_and_not_while_a_batch_is_held(story: 
     assert timedelta() <= after < timedelta(minutes=1)
 
 
-def test_the_lease_of_an_attempt_that_hangs_is_renewed_no_more(story: Story) -> None:
+def test_the_lease_of_an_attempt_that_hangs_is_renewed_no_more(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
     services = story.services(lease=timedelta(seconds=2))
-    feed = services.feed.model_copy(
-        update={"spark": SparkSettings(max_application_time=timedelta(seconds=1))}
-    )
-    services = replace(services, feed=feed)
+    now, renewed = [0.0], []
+    monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def noted() -> Ledger:
+        ledger = PostgresLedger(story.dsn)
+        renew = ledger.renew_lease
+        monkeypatch.setattr(ledger, "renew_lease", lambda *how: renewed.append(renew(*how)))
+        return ledger
+
+    services = replace(services, second_ledger=noted)
     [batch] = plan_feed(services, None, OWNER).batches
     attempt = services.ledger.begin_attempt(
         batch.batch_id, attempt_id=AttemptId("a" * 16), owner=OWNER, lease=services.lease
@@ -132,12 +144,13 @@ def test_the_lease_of_an_attempt_that_hangs_is_renewed_no_more(story: Story) -> 
     assert attempt
 
     with lease_renewed(services, attempt):
-        time.sleep(2.5)
-        was_held = services.ledger.batch(batch.batch_id).holder
-        time.sleep(5)
-        is_held = services.ledger.batch(batch.batch_id).holder
-
-    assert (was_held, is_held) == (OWNER, None)
+        name = f"lease of {batch.batch_id}"
+        wait_until(lambda: len(renewed) > 1, "the lease is renewed")
+        now[0] = services.feed.spark.max_application_time.total_seconds() + 2.1
+        wait_until(lambda: name not in [each.name for each in threading.enumerate()], "no more")
+        wait_until(
+            lambda: services.ledger.batch(batch.batch_id).holder is None, "the lease is over"
+        )
 
 
 def test_what_older_attempts_still_do_is_ended_before_the_next_one_reads(story: Story) -> None:
