@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def placed(properties: Mapping[str, str], folder: Path, name: str) -> str:
 @pytest.fixture(scope="module")
 def place(
     own_sandbox: Sandbox, guarded: KafkaTls, tmp_path_factory: pytest.TempPathFactory
-) -> AirflowPlace:
+) -> Iterator[AirflowPlace]:
     folder, events = tmp_path_factory.mktemp("feeds"), tmp_path_factory.mktemp("events")
     logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
     standalone = json.loads(
@@ -143,7 +144,8 @@ def place(
         spark={"connection": "spark_yarn_cluster", "conf": YARN_CONF, "pool": "spark_local"},
         target={"root": ROOT, **HARD_TO_PACK},
     )
-    return AirflowPlace(own_sandbox, folder, feeds)
+    with closing(AirflowPlace(own_sandbox, folder, feeds)) as place:
+        yield place
 
 
 @pytest.fixture(scope="module")
