@@ -25,6 +25,7 @@ from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.services import Services
+from tests.support.busy import BUSY_SECONDS
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import wait_until
 from tests.support.whole_way import SessionRunner, Way
@@ -33,6 +34,7 @@ from tests.trouble.place import Place
 # A killed run's batches are free after it.
 LEASE = timedelta(seconds=2)
 PATIENCE_SECONDS = 2.0
+"""With services that are taken away: a test waits for the end of it."""
 _OWNERS = count(1)
 
 
@@ -54,6 +56,7 @@ class Scene(Way):
     place: Place = field(kw_only=True)
     count: int = 0
     """Records that were produced to partition 0."""
+    patience_seconds: float = PATIENCE_SECONDS
 
     @contextmanager
     def services(
@@ -63,14 +66,14 @@ class Scene(Way):
         servers = {"bootstrap.servers": self.environ["KAFKA_BOOTSTRAP_SERVERS"]}
         name_nodes = NameNodes(
             [self.environ["WEBHDFS_URL"]],
-            answer_seconds=PATIENCE_SECONDS,
-            retry_seconds=PATIENCE_SECONDS / 2,
+            answer_seconds=self.patience_seconds,
+            retry_seconds=self.patience_seconds / 2,
         )
         store = WebHdfsFileStore(name_nodes, self.environ["HDFS_URL"])
         with (
             super().services(runner or Runner(self.spark), feed) as services,
             KafkaBrokerView(
-                servers, now=services.clock.now, patience_seconds=PATIENCE_SECONDS
+                servers, now=services.clock.now, patience_seconds=self.patience_seconds
             ) as broker,
             closing(store),
         ):
@@ -120,10 +123,20 @@ class Scene(Way):
             self.landed(**more)
             return len(self.rows()) >= len(wanted) and not self.staged()
 
-        wait_until(is_landed, "everything is landed")
-        assert self.rows() == wanted
-        report = self.reconciled()
+        with self._patient():
+            wait_until(is_landed, "everything is landed")
+            assert self.rows() == wanted
+            report = self.reconciled()
         assert (report.verdict, report.findings) == (Verdict.PROVEN_OK, ())
+
+    @contextmanager
+    def _patient(self) -> Iterator[None]:
+        """Every service is there again, and may be slow."""
+        self.patience_seconds = BUSY_SECONDS
+        try:
+            yield
+        finally:
+            self.patience_seconds = PATIENCE_SECONDS
 
     def tells(self, error: IngestionError, *words: str) -> None:
         """The error names the feed, all these words, and what to do; by no word of a stack."""
