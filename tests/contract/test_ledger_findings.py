@@ -294,8 +294,7 @@ def expired(story: LedgerStory, two_hours_pass: Callable[[], None]) -> int:
 def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(
     story: LedgerStory, expired: int
 ) -> None:
-    number = expired
-    stored = story.ledger.finding(number)
+    stored = story.ledger.finding(expired)
     assert stored
     assert stored.state is FindingState.OPEN
     assert stored.has_waiver_expired
@@ -304,13 +303,12 @@ def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(
 
 
 def test_a_waiver_that_has_expired_can_be_renewed(story: LedgerStory, expired: int) -> None:
-    number = expired
-    story.ledger.waive(waiver_of(story, number))
+    story.ledger.waive(waiver_of(story, expired))
     assert states(story) == ["waived"]
     recorded(story, finding_of())
     assert states(story) == ["waived"]
-    with pytest.raises(LedgerRefused, match=f"finding {number} is waived, not open"):
-        story.ledger.waive(waiver_of(story, number))
+    with pytest.raises(LedgerRefused, match=f"finding {expired} is waived, not open"):
+        story.ledger.waive(waiver_of(story, expired))
 
 
 def test_the_newest_waiver_counts_and_no_longer_one_before_it(

@@ -128,21 +128,20 @@ class LedgerServer:
         return f"postgresql://postgres:{self.admin_password}@127.0.0.1:{self.port}/{database}"
 
     def execute(self, database: str, statement: str) -> None:
-        """Run one statement as the superuser."""
+        """Run this as the superuser."""
         with psycopg.connect(self.admin_dsn(database), autocommit=True) as admin:
             admin.execute(statement.encode())
 
     def age_waivers(self, database: str) -> None:
         """Say of all waivers and requests that they are two hours older, which nobody else can."""
-        with psycopg.connect(self.admin_dsn(database), autocommit=True) as admin:
-            admin.execute("SET session_replication_role = replica")
-            for table, since in (("waiver", "waived_at"), ("waiver_request", "asked_at")):
-                admin.execute(
-                    sql.SQL(
-                        "UPDATE {} SET {since} = {since} - interval '2 hours',"
-                        " expires_at = expires_at - interval '2 hours'"
-                    ).format(sql.Identifier(table), since=sql.Identifier(since))
-                )
+        self.execute(
+            database,
+            "SET session_replication_role = replica;"
+            " UPDATE waiver SET waived_at = waived_at - interval '2 hours',"
+            " expires_at = expires_at - interval '2 hours';"
+            " UPDATE waiver_request SET asked_at = asked_at - interval '2 hours',"
+            " expires_at = expires_at - interval '2 hours'",
+        )
 
     def create(self, database: str, *, template: str = "template0") -> None:
         """A database owned by `tallystick_owner`."""

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan
-from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.domain.planning.log_changes import CutClaim, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import StorageRefused
@@ -37,9 +35,10 @@ from tests.support.dying_attempts import (
     next_run,
     quarantined,
     record_proof,
+    release_claims,
 )
 from tests.support.scripted_broker import Kind
-from tests.support.story import FEED, Story
+from tests.support.story import Story
 
 
 class RefusingStore:
@@ -91,23 +90,6 @@ def recreate(story: Story) -> None:
     story.broker.recreate()
     for log in story.broker.logs.values():
         log.append(Kind.RECORD, 3, value=b"new")
-
-
-def release(story: Story) -> None:
-    """Every claim is due again, as of batches that are taken apart."""
-    with story.services().ledger.planning(FEED, "orders") as session:
-        cuts = [
-            CutClaim(
-                each.plan.batch_id,
-                planned.generation_id,
-                planned.offsets,
-                RangeState.RELEASED,
-                FindingCode.SHORT_READ,
-            )
-            for each in session.accounts().unfinished
-            for planned in each.plan.ranges
-        ]
-        session.apply(LogChanges(cuts=tuple(cuts)), None)
 
 
 def refusing(story: Story, refused: str) -> Services:
@@ -196,7 +178,7 @@ def test_a_proof_that_can_not_be_read_when_its_topic_is_made_again_is_committed_
 ) -> None:
     record_proof(story.services(), landed(story))
     if not is_claimed:
-        release(story)
+        release_claims(story)
     recreate(story)
     foreseen = reconcile(blocks_missing(story)).findings
     for _ in range(2):
@@ -221,7 +203,7 @@ def test_a_proof_that_can_not_be_read_when_its_topic_is_made_again_is_committed_
 
 def test_files_that_nobody_can_prove_any_more_hold_up_no_new_log(story: Story) -> None:
     landed(story)
-    release(story)
+    release_claims(story)
     recreate(story)
     report = land_feed(blocks_missing(story), None, TWO)
     assert lost(story) == {(0, 10, 20), (1, 10, 20)}

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.planning.log_changes import CutClaim, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
-from tests.support.dying_attempts import ALL, ONE, TWO, lost
+from tests.support.dying_attempts import ALL, ONE, TWO, lost, release_claims
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, unreadable
@@ -57,28 +55,12 @@ def story(ledger_databases: Callable[[], str], tmp_path: Path, broker: Expiring)
     return story
 
 
-def release(story: Story) -> None:
-    with story.services().ledger.planning(FEED, "orders") as session:
-        cuts = [
-            CutClaim(
-                each.plan.batch_id,
-                planned.generation_id,
-                planned.offsets,
-                RangeState.RELEASED,
-                FindingCode.SHORT_READ,
-            )
-            for each in session.accounts().unfinished
-            for planned in each.plan.ranges
-        ]
-        session.apply(LogChanges(cuts=tuple(cuts)), None)
-
-
 @pytest.mark.parametrize("is_claimed", [False, True], ids=["released", "claimed"])
 def test_what_expires_between_two_looks_of_a_plan_is_asked_too(
     story: Story, broker: Expiring, is_claimed: bool
 ) -> None:
     if not is_claimed:
-        release(story)
+        release_claims(story)
     broker.looks = 0
 
     report = plan_feed(story.services(), None, TWO)
