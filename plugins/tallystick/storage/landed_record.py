@@ -47,12 +47,12 @@ def landed_record_hash(
 def opened(store: RangeReader, directory: str, file_name: str) -> LandedParquet:
     """The landed file of this name; raises FileMissing, and ManifestMismatch for another one."""
     path = f"{directory}/{file_name}"
-    for entry in store.entries(directory):
-        if entry.name == file_name:
-            return LandedParquet(
-                path, lambda at, length: store.read_range(path, at, length), entry.length_bytes
-            )
-    raise FileMissing(path)
+    entry = store.status(path)
+    if entry is None:
+        raise FileMissing(path)
+    return LandedParquet(
+        path, lambda at, length: store.read_range(path, at, length), entry.length_bytes
+    )
 
 
 def rows_at_a_time(file: LandedParquet, row_group: int) -> int:

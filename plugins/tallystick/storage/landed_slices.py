@@ -1,27 +1,39 @@
 """A few slices of a landed file, record by record, for the comparison with a second reader.
 
-Of a row group the coordinates are read whole, for they say where the slices are; of the content
-only the pages that hold them, where the file says which these are.
+Coordinates say where the slices are. Of them only the pages are read that may hold a slice, and of
+the content only those that do, where the file says which these are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.ranges import OffsetRange, union_of
 from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.storage.landed_record import milliseconds, opened, rows_at_a_time
 from tallystick.storage.parquet_file import COORDINATES, LandedParquet
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
-from tallystick.storage.run_table import numbers_of
+from tallystick.storage.run_table import Numbers, numbers_of
 
-_PLAIN: Final = (*COORDINATES, "timestamp_type", "key", "value")
+_PLAIN: Final = ("timestamp_type", "key", "value")
 _COLUMNS: Final = (*_PLAIN, "timestamp", "headers")
 _Headers: TypeAlias = Sequence[Sequence[Mapping[str, Any]] | None]
+
+
+class _Rows(NamedTuple):
+    """Rows of a row group, in its order."""
+
+    numbers: Numbers
+    """The first row's is 0."""
+    partitions: Numbers
+    offsets: Numbers
+
+    def taken(self, which: Any) -> _Rows:
+        return _Rows(*(column[which] for column in self))
 
 
 def landed_slices(
@@ -40,61 +52,81 @@ def landed_slices(
     """
     file = opened(store, directory, file_name)
     for row_group in range(file.metadata.num_row_groups):
-        runs = _runs(file, row_group, slices)
-        if not runs:
+        wanted = [
+            each
+            for each in slices
+            if file.may_hold(row_group, "partition", each.partition.partition)
+            and file.may_meet(row_group, "offset", each.from_offset, each.until_offset)
+        ]
+        rows = _held(_coordinates(file, row_group, wanted, by_pages=by_pages), wanted)
+        if not len(rows.numbers):
             continue
-        cut = file.by_pages(row_group, _COLUMNS, runs) if by_pages else None
+        cut = file.by_pages(row_group, _COLUMNS, _runs(rows.numbers)) if by_pages else None
         if cut is None:
-            for batch in _whole(file, row_group, runs):
+            for theirs, batch in _whole(file, row_group, rows):
                 columns = {name: batch.column(name) for name in _COLUMNS}
-                yield from _records(file.path, columns, columns["headers"].to_pylist())
+                yield from _records(file.path, theirs, columns, columns["headers"].to_pylist())
         else:
-            yield from _records(file.path, cut, _headers(cut))
+            yield from _records(file.path, rows, cut, _headers(cut))
 
 
-def _runs(
-    file: LandedParquet, row_group: int, slices: Sequence[OffsetRange]
-) -> list[tuple[int, int]]:
-    """The rows [from, until) of a row group that the slices hold, as runs in their order."""
-    wanted = [
-        each
-        for each in slices
-        if file.may_hold(row_group, "partition", each.partition.partition)
-        and file.may_meet(row_group, "offset", each.from_offset, each.until_offset)
-    ]
+def _coordinates(
+    file: LandedParquet, row_group: int, wanted: Sequence[OffsetRange], *, by_pages: bool
+) -> Iterator[_Rows]:
+    """All rows that may belong to the slices, and others."""
     if not wanted:
-        return []
-    by_partition: dict[int, list[OffsetRange]] = {}
-    for each in wanted:
-        by_partition.setdefault(each.partition.partition, []).append(each)
-    found, before = [], 0
-    for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
-        partitions, offsets = (numbers_of(batch.column(name)) for name in COORDINATES)
-        for number, theirs in by_partition.items():
-            rows = np.flatnonzero(partitions == number)
-            held = offsets[rows]
-            found += [
-                rows[(held >= each.from_offset) & (held < each.until_offset)] + before
-                for each in theirs
-            ]
-        before += batch.num_rows
-    rows = np.unique(np.concatenate(found))
-    if not len(rows):
-        return []
-    breaks = np.flatnonzero(np.diff(rows) > 1) + 1
-    return [(int(run[0]), int(run[-1]) + 1) for run in np.split(rows, breaks)]
+        return
+    bounds = [(each.from_offset, each.until_offset) for each in wanted]
+    runs = file.rows_meeting(row_group, "offset", bounds) if by_pages else None
+    cut = file.by_pages(row_group, COORDINATES, runs) if runs else None
+    if runs and cut is not None:
+        numbers = np.concatenate([np.arange(*each) for each in runs])
+        yield _Rows(numbers, *(numbers_of(cut[name]) for name in COORDINATES))
+    elif runs != []:
+        before = 0
+        for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
+            numbers = np.arange(before, before + batch.num_rows)
+            yield _Rows(numbers, *(numbers_of(batch.column(name)) for name in COORDINATES))
+            before += batch.num_rows
+
+
+def _held(pieces: Iterable[_Rows], wanted: Sequence[OffsetRange]) -> _Rows:
+    """The rows that the slices hold."""
+    bounds: dict[int, list[tuple[int, int]]] = {}
+    for each in union_of(wanted):
+        bounds.setdefault(each.partition.partition, []).append(
+            (each.from_offset, each.until_offset)
+        )
+    found = [_Rows(*[np.empty(0, np.int64)] * 3)]
+    for piece in pieces:
+        is_held = np.zeros(len(piece.numbers), bool)
+        for number, theirs in bounds.items():
+            froms, untils = np.array(theirs).T
+            nearest = np.searchsorted(froms, piece.offsets, "right") - 1
+            is_within = (nearest >= 0) & (piece.offsets < untils[nearest])
+            is_held |= is_within & (piece.partitions == number)
+        found.append(piece.taken(is_held))
+    return _Rows(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+
+def _runs(numbers: Numbers) -> list[tuple[int, int]]:
+    """The rows as runs [from, until) in their order."""
+    breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
+    return [(int(run[0]), int(run[-1]) + 1) for run in np.split(numbers, breaks) if len(run)]
 
 
 def _whole(
-    file: LandedParquet, row_group: int, runs: Sequence[tuple[int, int]]
-) -> Iterator[pa.RecordBatch]:
-    before = 0
+    file: LandedParquet, row_group: int, rows: _Rows
+) -> Iterator[tuple[_Rows, pa.RecordBatch]]:
+    """The rows piece by piece, each piece with its columns."""
+    before = done = 0
     for batch in file.batches(row_group, _COLUMNS, most_rows=rows_at_a_time(file, row_group)):
         until = before + batch.num_rows
-        for run in runs:
-            first, last = max(run[0], before), min(run[1], until)
-            if first < last:
-                yield batch.slice(first - before, last - first)
+        theirs = rows.numbers[(rows.numbers >= before) & (rows.numbers < until)]
+        for first, last in _runs(theirs):
+            count = last - first
+            yield rows.taken(slice(done, done + count)), batch.slice(first - before, count)
+            done += count
         before = until
 
 
@@ -108,12 +140,13 @@ def _headers(columns: Mapping[str, Any]) -> _Headers:
 
 
 def _records(
-    path: str, columns: Mapping[str, Any], all_headers: _Headers
+    path: str, rows: _Rows, columns: Mapping[str, Any], all_headers: _Headers
 ) -> Iterator[tuple[int, SeenRecord]]:
     times = milliseconds(path, columns["timestamp"])
-    partitions, offsets, kinds, keys, values = (columns[name].to_pylist() for name in _PLAIN)
+    kinds, keys, values = (columns[name].to_pylist() for name in _PLAIN)
+    places = (rows.partitions.tolist(), rows.offsets.tolist())
     for partition, offset, time, kind, key, value, headers in zip(
-        partitions, offsets, times, kinds, keys, values, all_headers, strict=True
+        *places, times, kinds, keys, values, all_headers, strict=True
     ):
         yield (
             partition,

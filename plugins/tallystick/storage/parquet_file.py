@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallystick.errors import ManifestMismatch
-from tallystick.storage.parquet_pages import PagedRowGroup
+from tallystick.storage.compact_thrift import ThriftStruct
+from tallystick.storage.parquet_pages import PagedRowGroup, footer_of
 from tallystick.storage.ranged_file import Fetch, RangedFile
 
 EXPECTED: Final = "a whole Parquet file as landed"
@@ -82,12 +84,20 @@ class LandedParquet:
 
         Only the pages that hold them are fetched. None where the file does not say which they are.
         """
-        with self._mismatch():
-            try:
-                group = PagedRowGroup.of(self._file, self._length, row_group, columns)
-                return group.rows(runs) if group else None
-            except (ValueError, KeyError, IndexError, TypeError) as error:
-                raise self._wrong(f"pages that can't be told apart: {error}") from error
+        with self._told_pages():
+            group = PagedRowGroup.of(self._file, self._footer, row_group, columns)
+            return group.rows(runs) if group else None
+
+    def rows_meeting(
+        self, row_group: int, column: str, bounds: Sequence[tuple[int, int]]
+    ) -> Sequence[tuple[int, int]] | None:
+        """The rows [from, until), as runs, of the pages that may hold one of these [first, until).
+
+        None where the file does not say what its pages hold. For a column of whole numbers.
+        """
+        with self._told_pages():
+            group = PagedRowGroup.of(self._file, self._footer, row_group, [column])
+            return group.rows_meeting(bounds) if group else None
 
     def bytes_per_row(self, row_group: int) -> float:
         """Mean size of a row in memory, all columns."""
@@ -131,6 +141,18 @@ class LandedParquet:
 
     def _wrong(self, found: str) -> ManifestMismatch:
         return ManifestMismatch(self.path, EXPECTED, found)
+
+    @cached_property
+    def _footer(self) -> ThriftStruct:
+        return footer_of(self._file, self._length)
+
+    @contextmanager
+    def _told_pages(self) -> Iterator[None]:
+        with self._mismatch():
+            try:
+                yield
+            except (ValueError, KeyError, IndexError, TypeError) as error:
+                raise self._wrong(f"pages that can't be told apart: {error}") from error
 
     @contextmanager
     def _mismatch(self) -> Iterator[None]:

@@ -1,8 +1,9 @@
 """A few rows of a large row group, without reading the rest: only the pages that hold them.
 
-Parquet's offset index says where each page of a column begins, and with which row; pyarrow does
-not use it. So the pages are cut out of the file and put behind one another as a small Parquet file
-of one column, with a footer of its own, which pyarrow reads as any other one, checksums included.
+Parquet's offset index says where each page of a column begins, and with which row; its column
+index, which values a page may hold. pyarrow uses neither. So the pages are cut out of the file and
+put behind one another as a small Parquet file of one column, with a footer of its own, which
+pyarrow reads as any other one, checksums included.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class _Leaf:
     pages: Sequence[_Page]
     dictionary: tuple[int, int] | None
     """Position and length of the dictionary page; None without one."""
+    bounds: tuple[int, int] | None
+    """Position and length of the column index; None without one."""
 
     def holding(self, runs: Sequence[tuple[int, int]]) -> list[_Page]:
         """The pages with a row of one of these runs [from, until), in their order."""
@@ -67,13 +70,12 @@ class PagedRowGroup:
 
     @classmethod
     def of(
-        cls, file: RangedFile, length: int, row_group: int, columns: Sequence[str]
+        cls, file: RangedFile, footer: ThriftStruct, row_group: int, columns: Sequence[str]
     ) -> PagedRowGroup | None:
         """These top-level columns of a row group; None where a page can't be found by its row.
 
-        Raises ValueError for bytes that are no footer, or no index.
+        Raises ValueError for bytes that are no index.
         """
-        footer = _footer(file, length)
         group = footer[4].items[row_group]
         wanted = [name.encode() for name in columns]
         chunks = [each for each in group[1].items if each[3][3].items[0] in wanted]
@@ -91,6 +93,28 @@ class PagedRowGroup:
         """
         self._file.load(piece for leaf in self._leaves for piece in leaf.pieces(runs))
         return {b".".join(leaf.path).decode(): self._read(leaf, runs) for leaf in self._leaves}
+
+    def rows_meeting(self, bounds: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]] | None:
+        """The rows [from, until), as runs, of the pages that may hold one of these [first, until).
+
+        None where the file does not say what its pages hold. For one column of whole numbers.
+        """
+        [leaf] = self._leaves
+        if leaf.bounds is None:
+            return None
+        self._file.load([leaf.bounds])
+        index, _ = read_struct(_read_at(self._file, *leaf.bounds))
+        runs: list[tuple[int, int]] = []
+        # A page of nulls alone has no smallest value: its bounds are empty.
+        for page, low, high in zip(leaf.pages, index[2].items, index[3].items, strict=True):
+            least, most = (int.from_bytes(each, "little", signed=True) for each in (low, high))
+            if not any(least < until and first <= most for first, until in bounds):
+                continue
+            if runs and runs[-1][1] == page.from_row:
+                runs[-1] = (runs[-1][0], page.until_row)
+            else:
+                runs.append((page.from_row, page.until_row))
+        return runs
 
     def _read(self, leaf: _Leaf, runs: Sequence[tuple[int, int]]) -> pa.Array:
         pages = leaf.holding(runs)
@@ -145,7 +169,8 @@ def _places(pages: Sequence[_Page], runs: Sequence[tuple[int, int]]) -> Iterator
             before += page.until_row - page.from_row
 
 
-def _footer(file: RangedFile, length: int) -> ThriftStruct:
+def footer_of(file: RangedFile, length: int) -> ThriftStruct:
+    """The file's own footer; raises ValueError for bytes that are none."""
     size, magic = _TRAILER.unpack(_read_at(file, length - _TRAILER.size, _TRAILER.size))
     if magic != MAGIC or size + _TRAILER.size > length:
         raise ValueError("no Parquet footer")
@@ -165,7 +190,8 @@ def _leaf(file: RangedFile, chunk: ThriftStruct, row_count: int) -> _Leaf:
     start = metadata.get(11)
     first = pages[0].position if pages else 0
     dictionary = (start, first - start) if start and start < first else None
-    return _Leaf(tuple(metadata[3].items), metadata, pages, dictionary)
+    bounds = (chunk[6], chunk[7]) if chunk.get(6) and chunk.get(7) else None
+    return _Leaf(tuple(metadata[3].items), metadata, pages, dictionary, bounds)
 
 
 def _value_count(page: bytes) -> int:

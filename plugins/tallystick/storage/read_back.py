@@ -41,6 +41,10 @@ class RangeReader(Protocol):
         """The entries of a directory, sorted by name; raises FileMissing."""
         ...
 
+    def status(self, path: str) -> StoredEntry | None:
+        """The entry at the path; None if there is none."""
+        ...
+
     def checksum(self, path: str) -> str:
         """The checksum of a closed file; raises FileMissing, ManifestMismatch if it is open."""
         ...
@@ -106,7 +110,7 @@ def read_back(store: RangeReader, directory: str) -> ReadBack:
 
 def read_back_file(store: RangeReader, directory: str, name: str) -> ReadBack:
     """The same of one file; raises FileMissing, and ManifestMismatch for no landed file."""
-    entry = next((each for each in store.entries(directory) if each.name == name), None)
+    entry = store.status(f"{directory}/{name}")
     if entry is None or entry.is_directory:
         raise FileMissing(f"{directory}/{name}")
     file, offsets = _read_file(store, directory, entry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ import pytest
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import FileMissing, ManifestMismatch
+from tallystick.storage.compact_thrift import ThriftStruct, read_struct, written
+from tallystick.storage.parquet_pages import footer_of
+from tallystick.storage.ranged_file import RangedFile
 from tests.support.landed_rows import Row, a_row, damaged, page_bytes, write
 from tests.support.local_directory import LocalFileStore
 
@@ -118,6 +121,70 @@ def test_only_the_pages_of_a_slice_are_fetched(tmp_path: Path) -> None:
 
     assert [record.offset for _, record in found] == list(range(2_000, 2_008))
     assert store.fetched < path.stat().st_size / 5
+
+
+def test_of_the_coordinates_only_the_pages_that_may_hold_a_slice_are_fetched(
+    tmp_path: Path,
+) -> None:
+    many = [a_row(n, value=None) for n in range(0, 1_200_000, 2)]
+    plain = {"compression": "none", "use_dictionary": False, "data_page_size": 100_000}
+    path = write(tmp_path / "d/p.parquet", many, write_page_index=True, **plain)
+    store = CountingStore(tmp_path)
+
+    found = list(store.landed_slices("/d", "p.parquet", [a_slice(0, 600_001, 600_008)]))
+
+    assert [record.offset for _, record in found] == [600_002, 600_004, 600_006]
+    assert store.fetched < path.stat().st_size / 5
+
+
+def test_a_file_is_found_without_listing_what_lies_beside_it(tmp_path: Path) -> None:
+    class Unlisted(LocalFileStore):
+        def entries(self, path: str) -> Any:
+            raise AssertionError(path)
+
+    write(tmp_path / "d/p.parquet", ROWS[:10])
+    found = list(Unlisted(tmp_path).landed_slices("/d", "p.parquet", [a_slice(0, 0, 4)]))
+    assert [record.offset for _, record in found] == [0, 1, 3]
+
+
+def _with_chunks(path: Path, change: Callable[[ThriftStruct], ThriftStruct]) -> None:
+    """Write the file's footer anew, each column chunk as `change` makes it."""
+    content = path.read_bytes()
+    footer = footer_of(
+        RangedFile(lambda at, size: content[at : at + size], len(content)), len(content)
+    )
+    for group in footer[4].items:
+        group[1].items[:] = [change(chunk) for chunk in group[1].items]
+    body = content[: -8 - int.from_bytes(content[-8:-4], "little")]
+    text = written(footer)
+    path.write_bytes(b"".join((body, text, len(text).to_bytes(4, "little"), b"PAR1")))
+
+
+def test_without_a_column_index_all_coordinates_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "d/p.parquet", ROWS, **SMALL_PAGES)
+    _with_chunks(path, lambda chunk: chunk.with_fields(f6=None, f7=None))
+    slices = SLICES[3]
+    assert list(LocalFileStore(tmp_path).landed_slices("/d", "p.parquet", slices)) == expected(
+        slices
+    )
+
+
+def test_a_column_index_that_lies_hides_rows_from_no_plain_read(tmp_path: Path) -> None:
+    """A caller who misses a row reads again without pages."""
+    path = write(tmp_path / "d/p.parquet", ROWS[:2_000], **SMALL_PAGES | {"row_group_size": 2_000})
+    content, chunks = bytearray(path.read_bytes()), []
+    _with_chunks(path, lambda chunk: chunks.append(chunk) or chunk)
+    [at, length] = next((each[6], each[7]) for each in chunks if each[3][3].items[0] == b"offset")
+    index, _ = read_struct(content[at : at + length])
+    for values in (index[2], index[3]):
+        values.items[:] = [(10**9).to_bytes(8, "little")] * len(values.items)
+    assert len(written(index)) == length
+    content[at : at + length] = written(index)
+    path.write_bytes(content)
+    store, slices = LocalFileStore(tmp_path), [a_slice(0, 2_000, 2_004)]
+
+    assert list(store.landed_slices("/d", "p.parquet", slices, by_pages=True)) == []
+    assert list(store.landed_slices("/d", "p.parquet", slices, by_pages=False)) == expected(slices)
 
 
 def test_a_damaged_page_is_told_whichever_way_it_is_read(tmp_path: Path) -> None:
