@@ -29,7 +29,7 @@ from tallystick.storage.run_table import (
 )
 
 THREADS: Final = 4
-# Measured: fewer cost more calls, and more take more memory and more time, out of the caches.
+# Measured: more of them take more memory and as much time, fewer more time.
 ROWS_AT_A_TIME: Final = 1 << 16
 # Rows in no order give a run each; from here on they are put together before more are read.
 MOST_LOOSE_RUNS: Final = 1 << 21
