@@ -6,8 +6,8 @@ import io
 from collections.abc import Callable, Iterable
 from typing import Final
 
-# A Parquet footer of a few hundred row groups fits, and pyarrow asks for as much first.
-TAIL_BYTES: Final = 64 * 1024
+# A footer of a thousand row groups fits, or of a dozen with their page indexes.
+TAIL_BYTES: Final = 256 * 1024
 # Two pieces this close are fetched as one: a request costs more than the bytes between.
 JOIN_GAP_BYTES: Final = 1024 * 1024
 
