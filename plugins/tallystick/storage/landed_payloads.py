@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.record_hash import record_hash
-from tallystick.storage.landed_record import milliseconds, opened, rows_at_a_time
+from tallystick.storage.landed_rows import milliseconds, opened, rows_at_a_time
 from tallystick.storage.parquet_file import CONTENT, COORDINATES
 from tallystick.storage.read_back import RangeReader
 

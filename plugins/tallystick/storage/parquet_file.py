@@ -84,6 +84,7 @@ class LandedParquet:
 
         Only the pages that hold them are fetched. None where the file does not say which they are.
         """
+        self._require_all(columns)
         with self._told_pages():
             group = PagedRowGroup.of(self._file, self._footer, row_group, columns)
             return group.rows(runs) if group else None
@@ -118,9 +119,7 @@ class LandedParquet:
     def _pieces(self, row_group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
         group = self.metadata.row_group(row_group)
         pieces: list[tuple[int, int]] = []
-        for column in columns:
-            if column not in self._leaves:
-                raise self._wrong(f"a Parquet file without column {column!r}")
+        self._require_all(columns)
         for leaf in (leaf for column in columns for leaf in self._leaves[column]):
             chunk = group.column(leaf)
             start = chunk.data_page_offset
@@ -130,6 +129,11 @@ class LandedParquet:
                 raise self._wrong("a footer that points outside the file")
             pieces.append((start, chunk.total_compressed_size))
         return pieces
+
+    def _require_all(self, columns: Sequence[str]) -> None:
+        for column in columns:
+            if column not in self._leaves:
+                raise self._wrong(f"a Parquet file without column {column!r}")
 
     def _require_columns(self) -> None:
         schema = self._parquet.schema_arrow

@@ -1,4 +1,4 @@
-"""A few slices of a landed file, record by record, for the comparison with a second reader.
+"""Rows of a landed file: the file opened, and of its rows those that slices of offsets hold.
 
 Coordinates say where the slices are. Of them only the pages are read that may hold a slice, and of
 the content only those that do, where the file says which these are.
@@ -13,15 +13,28 @@ import numpy as np
 import pyarrow as pa
 
 from tallystick.domain.offsets.ranges import OffsetRange, union_of
-from tallystick.domain.rows.second_read import SeenRecord
-from tallystick.storage.landed_record import milliseconds, opened, rows_at_a_time
-from tallystick.storage.parquet_file import COORDINATES, LandedParquet
+from tallystick.errors import FileMissing, ManifestMismatch
+from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
 from tallystick.storage.run_table import Numbers, numbers_of
 
+BYTES_AT_A_TIME: Final = 16 << 20
+_PER_MILLISECOND: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _PLAIN: Final = ("timestamp_type", "key", "value")
 _COLUMNS: Final = (*_PLAIN, "timestamp", "headers")
 _Headers: TypeAlias = Sequence[Sequence[Mapping[str, Any]] | None]
+
+
+class LandedRow(NamedTuple):
+    """One record as it was landed."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
 
 
 class _Rows(NamedTuple):
@@ -36,21 +49,39 @@ class _Rows(NamedTuple):
         return _Rows(*(column[which] for column in self))
 
 
-def landed_slices(
-    store: RangeReader,
-    directory: str,
-    file_name: str,
-    slices: Sequence[OffsetRange],
-    *,
-    by_pages: bool,
-) -> Iterator[tuple[int, SeenRecord]]:
-    """Partition and record of each row that the slices hold, in the order of the file.
+def opened(store: RangeReader, directory: str, file_name: str) -> LandedParquet:
+    """The landed file of this name; raises FileMissing, and ManifestMismatch for another one."""
+    path = f"{directory}/{file_name}"
+    entry = store.status(path)
+    if entry is None:
+        raise FileMissing(path)
+    return LandedParquet(
+        path, lambda at, length: store.read_range(path, at, length), entry.length_bytes
+    )
+
+
+def rows_at_a_time(file: LandedParquet, row_group: int) -> int:
+    """How many rows of the row group are decoded at a time; at least one."""
+    return max(1, int(BYTES_AT_A_TIME / max(1.0, file.bytes_per_row(row_group))))
+
+
+def milliseconds(path: str, column: Any) -> list[int]:
+    """The instants of a column of timestamps; raises ManifestMismatch for any other column."""
+    if not pa.types.is_timestamp(column.type) or column.null_count:
+        raise ManifestMismatch(path, EXPECTED, f"a timestamp of type {column.type}")
+    unit = _PER_MILLISECOND[column.type.unit]
+    return [each // unit for each in column.view(pa.int64()).to_pylist()]
+
+
+def rows_of_slices(
+    file: LandedParquet, slices: Sequence[OffsetRange], *, by_pages: bool
+) -> Iterator[LandedRow]:
+    """Each row that the slices hold, in the order of the file.
 
     With `by_pages` the rest of the file is not read, where that is possible; without it whole row
-    groups are, which is the plainer way. Raises FileMissing, and ManifestMismatch for a file that
-    is not as it was landed.
+    groups are, which is the plainer way. Raises ManifestMismatch for a file that is not as it was
+    landed.
     """
-    file = opened(store, directory, file_name)
     for row_group in range(file.metadata.num_row_groups):
         wanted = [
             each
@@ -141,22 +172,9 @@ def _headers(columns: Mapping[str, Any]) -> _Headers:
 
 def _records(
     path: str, rows: _Rows, columns: Mapping[str, Any], all_headers: _Headers
-) -> Iterator[tuple[int, SeenRecord]]:
+) -> Iterator[LandedRow]:
     times = milliseconds(path, columns["timestamp"])
     kinds, keys, values = (columns[name].to_pylist() for name in _PLAIN)
+    headers = ([(one["key"], one["value"]) for one in each or ()] for each in all_headers)
     places = (rows.partitions.tolist(), rows.offsets.tolist())
-    for partition, offset, time, kind, key, value, headers in zip(
-        *places, times, kinds, keys, values, all_headers, strict=True
-    ):
-        yield (
-            partition,
-            SeenRecord.of(
-                partition=partition,
-                offset=offset,
-                timestamp_ms=time,
-                timestamp_type=kind,
-                key=key,
-                value=value,
-                headers=[(each["key"], each["value"]) for each in headers or ()],
-            ),
-        )
+    yield from map(LandedRow._make, zip(*places, times, kinds, keys, values, headers, strict=True))
