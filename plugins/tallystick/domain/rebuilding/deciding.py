@@ -5,7 +5,8 @@
    before all. The other one is named, to the offset, and not entered.
 3. A log is accounted for from the lowest offset of any of its manifests. What lies between them and
    is in none is left to the next plan: it is no loss before the broker was asked.
-4. A repair waits for the batch that it repaired, as long as that one can be entered at all.
+4. A repair waits for the batch that it repaired, as long as that one can be entered at all. Of two
+   that replace the same file the first one is kept.
 5. What the ledger says itself is never contradicted: a loss on record, a log that is another one.
 6. A proven batch in staging is entered when nothing else holds its offsets: if it was committed
    once, nobody can tell, and proven files are good for a commit.
@@ -13,10 +14,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.batches.batch import BatchPlan, BatchStatus, CommittedFile, PlannedRange
 from tallystick.domain.batches.coverage import Coverage
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import BatchId, GenerationId
@@ -78,7 +79,7 @@ def rebuild_plan(
     logs = _with_opened(facts.logs, plan.opened)
     unfinished = {each.plan.batch_id: each for each in facts.unfinished}
     coverage = Coverage(held=facts.held)
-    committed = set(facts.committed)
+    committed, replaced = set(facts.committed), dict(facts.replaced)
     found = {each.plan.batch_id: each for each in (*staged, *proven)}
     there = {each.batch_id for each in readable}
     waiting = [each.plan for each in staged if found[each.plan.batch_id] is each]
@@ -90,7 +91,9 @@ def rebuild_plan(
         wanted = _repair_or_not(batch, committed)
         if wanted is None:
             reasons.append("it replaces files of batches of which the ledger has only some")
-        elif not wanted.is_repair:
+        elif wanted.is_repair:
+            reasons += _taken(wanted, replaced)
+        else:
             doubled = coverage.held(wanted)
             if not found[batch_id].staged_by:
                 plan.findings += [left_out(batch, each.offsets, each.batch_id) for each in doubled]
@@ -101,6 +104,7 @@ def rebuild_plan(
             continue
         coverage.add(wanted)
         committed.add(batch_id)
+        replaced.update(dict.fromkeys(wanted.replaces, batch_id))
         steps = plan.finish if batch_id in unfinished else plan.enter
         steps.append(replace(found[batch_id], plan=wanted))
     plan.abandoned = list(_in_the_way(facts, plan))
@@ -223,6 +227,13 @@ def _waiting(plan: BatchPlan, left_out: Collection[BatchId]) -> Iterator[str]:
     """
     for each in sorted({old.batch_id for old in plan.replaces if old.batch_id in left_out}):
         yield f"it replaces files of batch {each}, which must be entered first"
+
+
+def _taken(repair: BatchPlan, replaced: Mapping[CommittedFile, BatchId]) -> Iterator[str]:
+    """Why a repair comes too late: a file has one that takes its place, and no more."""
+    for each in repair.replaces:
+        if replaced.get(each, repair.batch_id) != repair.batch_id:
+            yield f"batch {replaced[each]} has replaced {each.name} already"
 
 
 def _repair_or_not(plan: BatchPlan, committed: Collection[BatchId]) -> BatchPlan | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tallystick.domain.batches.batch import BatchPlan, BatchStatus
+from tallystick.domain.batches.batch import BatchPlan, BatchStatus, CommittedFile
 from tallystick.domain.batches.coverage import Held
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
@@ -33,6 +33,8 @@ class LedgerFacts:
     lost: Mapping[tuple[int, int], Sequence[OffsetRange]] = field(default_factory=dict)
     """By partition and ordinal."""
     unfinished: Sequence[BatchStatus] = ()
+    replaced: Mapping[CommittedFile, BatchId] = field(default_factory=dict)
+    """Files that readers read no more, each with the repair that took its place."""
 
 
 @dataclass(frozen=True, slots=True)

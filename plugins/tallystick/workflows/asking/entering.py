@@ -114,18 +114,13 @@ def _entered(
     if replace(read.plan, replaces=batch.plan.replaces) != batch.plan:
         return "its manifest was changed meanwhile"
     manifest = named(read, batch.plan, logs)
-    if batch.staged_by and _is_refused(services, manifest, batch.staged_by):
-        return (
-            "a second reader has seen that its rows differ from what the broker serves (C3); a run"
-            " lands its offsets again, or names its files when they are lost"
-        )
-    try:
-        if batch.staged_by:
-            require_no_row_taken(services, manifest)
-        if not is_claimed:
+    if refused := why_not_from_staging(services, batch, manifest):
+        return refused
+    if not is_claimed:
+        try:
             _claim(services, manifest)
-    except (LedgerRefused, VerificationFailed) as error:
-        return error.sentence()
+        except LedgerRefused as error:
+            return error.sentence()
     try:
         _carry(services, manifest, staged_by=batch.staged_by)
     except (LedgerRefused, BatchBusy, VerificationFailed) as error:
@@ -135,11 +130,30 @@ def _entered(
     return None
 
 
-def _is_refused(services: Services, manifest: Manifest, staged_by: AttemptId) -> bool:
-    """True when what was seen of these files after their proof has not been taken back."""
+def why_not_from_staging(
+    services: Services, batch: PublishedBatch, manifest: Manifest | None = None
+) -> str | None:
+    """Why a proven batch in staging may not be committed by now; None when it may.
+
+    `manifest` is the one in its directory, unless it is entered as another one.
+    """
+    if batch.staged_by is None:
+        return None
+    read = manifest or _manifest_of(services, batch)
+    if isinstance(read, str):
+        return read
     standing = [each.finding for each in services.ledger.findings(services.feed_name)]
-    attempts = {staged_by, manifest.attempt.attempt_id}
-    return bool(refused_before(manifest.plan.batch_id, attempts, standing))
+    attempts = {batch.staged_by, read.attempt.attempt_id}
+    if refused_before(read.plan.batch_id, attempts, standing):
+        return (
+            "a second reader has seen that its rows differ from what the broker serves (C3); a run"
+            " lands its offsets again, or names its files when they are lost"
+        )
+    try:
+        require_no_row_taken(services, read)
+    except VerificationFailed as error:
+        return error.sentence()
+    return None
 
 
 def _manifest_of(services: Services, batch: PublishedBatch) -> Manifest | str:

@@ -19,7 +19,13 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rebuilding.deciding import committed_in, rebuild_plan
 from tallystick.domain.rebuilding.plan import LedgerFacts, LeftOut, PublishedBatch
 from tallystick.workflows.asking.bare_directories import bare_directories
-from tallystick.workflows.asking.entering import enter, finish_published, logs_of, require_unheld
+from tallystick.workflows.asking.entering import (
+    enter,
+    finish_published,
+    logs_of,
+    require_unheld,
+    why_not_from_staging,
+)
 from tallystick.workflows.asking.staged_batches import staged_batches
 from tallystick.workflows.place import at
 from tallystick.workflows.rebuilding.rebuild_report import RebuildReport, report_of, tell
@@ -64,10 +70,17 @@ def rebuild(
             for each in staged_batches(services, places, MustAnswer(services))
             if each.plan.batch_id not in {*published.batches, *bare.batch_ids}
         ]
-        facts = _facts(services, (*wanted, *staged))
-        readable = {each.batch_id: each for each in (*bare.plans, *published.plans)}
-        plan = rebuild_plan(facts, list(readable.values()), wanted, staged, bare.batch_ids)
-        plan.left_out += [*published.left_out, *left_out]
+        refused = {
+            each.directory: LeftOut(each.directory, each.plan.batch_id, (reason,))
+            for each in staged
+            if (reason := why_not_from_staging(services, each))
+        }
+        good = [each for each in staged if each.directory not in refused]
+        facts = _facts(services, (*wanted, *good))
+        plans = (*bare.plans, *published.plans, *(each.plan for each in staged))
+        readable = {each.batch_id: each for each in plans}
+        plan = rebuild_plan(facts, list(readable.values()), wanted, good, bare.batch_ids)
+        plan.left_out += [*published.left_out, *left_out, *refused.values()]
         plan.left_out += () if damaged else _unproven(published)
         require_unheld(services.ledger.accounts(services.feed_name), plan)
         if not dry_run:
@@ -91,6 +104,7 @@ def _facts(services: Services, batches: Sequence[PublishedBatch]) -> LedgerFacts
         committed=frozenset(ledger.committed_among(feed, sorted(replaced))),
         lost=lost,
         unfinished=ledger.accounts(feed).unfinished,
+        replaced=ledger.replacements(feed) if replaced else {},
     )
     held = [
         Held(offsets, each.plan.ordinal, _holder(services, each.plan.ordinal, offsets))
