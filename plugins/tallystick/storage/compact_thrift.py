@@ -17,6 +17,7 @@ _INTEGERS: Final = (_I16, _I32, _I64)
 I32: Final = _I32
 I64: Final = _I64
 STRUCT: Final = _STRUCT
+_LONGEST_VARINT_BITS: Final = 63
 
 
 @dataclass(slots=True)
@@ -96,6 +97,8 @@ def _read_value(view: memoryview, position: int, kind: int) -> tuple[Any, int]:
         case 3 | 1 | 2:  # a byte; in lists a truth value is one, too
             return view[position], position + 1
         case 7:
+            if position + 8 > len(view):
+                raise ValueError(f"8 bytes at {position} reach past the end")
             return bytes(view[position : position + 8]), position + 8
         case 8:
             length, position = _read_varint(view, position)
@@ -116,6 +119,9 @@ def _read_list(view: memoryview, position: int) -> tuple[ThriftList, int]:
     count, kind = head >> 4, head & 0x0F
     if count == 15:
         count, position = _read_varint(view, position)
+    # Each element takes a byte at least.
+    if count > len(view) - position:
+        raise ValueError(f"{count} elements at {position} reach past the end")
     items = []
     for _ in range(count):
         value, position = _read_value(view, position, kind)
@@ -132,6 +138,8 @@ def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return found, position
         shift += 7
+        if shift > _LONGEST_VARINT_BITS:
+            raise ValueError(f"no number at {position}")
 
 
 def _read_number(view: memoryview, position: int) -> tuple[int, int]:

@@ -8,7 +8,8 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import ManifestMismatch
-from tallystick.storage.landed_rows import opened, rows_of_slices
+from tallystick.storage.landed_rows import LandedRow, opened, rows_of_slices
+from tallystick.storage.parquet_file import LandedParquet
 from tallystick.storage.read_back import RangeReader
 
 
@@ -38,14 +39,26 @@ def landed_record_hash(
     """
     file = opened(store, directory, file_name)
     place = OffsetRange(TopicPartition("", partition), offset, offset + 1)
-    for by_pages in (True, False):
-        for row in rows_of_slices(file, [place], by_pages=by_pages):
-            return record_hash(
-                partition=partition,
-                offset=offset,
-                timestamp_ms=row.timestamp_ms,
-                key=row.key,
-                value=row.value,
-                headers=row.headers,
-            )
-    raise ManifestMismatch(file.path, f"a row of partition {partition}, offset {offset}", "none")
+    row = _found(file, place, by_pages=True) or _found(file, place, by_pages=False)
+    if row is None:
+        raise ManifestMismatch(
+            file.path, f"a row of partition {partition}, offset {offset}", "none"
+        )
+    return record_hash(
+        partition=partition,
+        offset=offset,
+        timestamp_ms=row.timestamp_ms,
+        key=row.key,
+        value=row.value,
+        headers=row.headers,
+    )
+
+
+def _found(file: LandedParquet, place: OffsetRange, *, by_pages: bool) -> LandedRow | None:
+    try:
+        return next(rows_of_slices(file, [place], by_pages=by_pages), None)
+    except ManifestMismatch:
+        if by_pages:
+            # An index that is damaged says nothing of the row.
+            return None
+        raise

@@ -7,7 +7,7 @@ the content only those that do, where the file says which these are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +15,15 @@ import pyarrow as pa
 from tallystick.domain.offsets.ranges import OffsetRange, union_of
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
+from tallystick.storage.parquet_pages import PagedRowGroup
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
-from tallystick.storage.run_table import Numbers, numbers_of
+from tallystick.storage.run_table import Numbers
 
 BYTES_AT_A_TIME: Final = 16 << 20
 _PER_MILLISECOND: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _PLAIN: Final = ("timestamp_type", "key", "value")
 _COLUMNS: Final = (*_PLAIN, "timestamp", "headers")
-_Headers: TypeAlias = Sequence[Sequence[Mapping[str, Any]] | None]
+_LARGEST: Final = 2**63 - 1
 
 
 class LandedRow(NamedTuple):
@@ -78,72 +79,73 @@ def rows_of_slices(
 ) -> Iterator[LandedRow]:
     """Each row that the slices hold, in the order of the file.
 
-    With `by_pages` the rest of the file is not read, where that is possible; without it whole row
-    groups are, which is the plainer way. Raises ManifestMismatch for a file that is not as it was
-    landed.
+    With `by_pages` the rest of the file is not read, where that is possible; without it all row
+    groups are, whatever indexes and statistics say of them. Raises ManifestMismatch for a file that
+    is not as it was landed.
     """
     for row_group in range(file.metadata.num_row_groups):
-        wanted = [
-            each
-            for each in slices
-            if file.may_hold(row_group, "partition", each.partition.partition)
-            and file.may_meet(row_group, "offset", each.from_offset, each.until_offset)
-        ]
-        rows = _held(_coordinates(file, row_group, wanted, by_pages=by_pages), wanted)
+        wanted = [each for each in slices if not by_pages or _may_hold(file, row_group, each)]
+        if not wanted:
+            continue
+        group = file.paged(row_group, (*COORDINATES, *_COLUMNS)) if by_pages else None
+        rows = _held(_coordinates(file, row_group, group, wanted), wanted)
         if not len(rows.numbers):
             continue
-        cut = file.by_pages(row_group, _COLUMNS, _runs(rows.numbers)) if by_pages else None
+        cut = file.rows(group, _COLUMNS, rows.numbers) if group else None
         if cut is None:
             for theirs, batch in _whole(file, row_group, rows):
                 columns = {name: batch.column(name) for name in _COLUMNS}
-                yield from _records(file.path, theirs, columns, columns["headers"].to_pylist())
+                yield from _records(file, theirs, columns, columns["headers"].to_pylist())
         else:
-            yield from _records(file.path, rows, cut, _headers(cut))
+            yield from _records(file, rows, cut, _headers(file, cut))
+
+
+def _may_hold(file: LandedParquet, row_group: int, each: OffsetRange) -> bool:
+    number = each.partition.partition
+    return file.may_meet(row_group, "partition", number, number + 1) and file.may_meet(
+        row_group, "offset", each.from_offset, each.until_offset
+    )
 
 
 def _coordinates(
-    file: LandedParquet, row_group: int, wanted: Sequence[OffsetRange], *, by_pages: bool
+    file: LandedParquet,
+    row_group: int,
+    group: PagedRowGroup | None,
+    wanted: Sequence[OffsetRange],
 ) -> Iterator[_Rows]:
     """All rows that may belong to the slices, and others."""
-    if not wanted:
-        return
     bounds = [(each.from_offset, each.until_offset) for each in wanted]
-    runs = file.rows_meeting(row_group, "offset", bounds) if by_pages else None
-    cut = file.by_pages(row_group, COORDINATES, runs) if runs else None
-    if runs and cut is not None:
-        numbers = np.concatenate([np.arange(*each) for each in runs])
-        yield _Rows(numbers, *(numbers_of(cut[name]) for name in COORDINATES))
-    elif runs != []:
-        before = 0
-        for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
-            numbers = np.arange(before, before + batch.num_rows)
-            yield _Rows(numbers, *(numbers_of(batch.column(name)) for name in COORDINATES))
-            before += batch.num_rows
+    numbers = file.rows_meeting(group, "offset", bounds) if group else None
+    if numbers is not None and not len(numbers):
+        return
+    cut = file.rows(group, COORDINATES, numbers) if group and numbers is not None else None
+    if numbers is not None and cut is not None:
+        yield _Rows(numbers, *(file.numbers(name, cut[name]) for name in COORDINATES))
+        return
+    before = 0
+    for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
+        numbers = np.arange(before, before + batch.num_rows)
+        yield _Rows(numbers, *(file.numbers(name, batch.column(name)) for name in COORDINATES))
+        before += batch.num_rows
 
 
 def _held(pieces: Iterable[_Rows], wanted: Sequence[OffsetRange]) -> _Rows:
     """The rows that the slices hold."""
     bounds: dict[int, list[tuple[int, int]]] = {}
     for each in union_of(wanted):
-        bounds.setdefault(each.partition.partition, []).append(
-            (each.from_offset, each.until_offset)
-        )
+        last = min(each.until_offset - 1, _LARGEST)
+        bounds.setdefault(each.partition.partition, []).append((each.from_offset, last))
     found = [_Rows(*[np.empty(0, np.int64)] * 3)]
     for piece in pieces:
         is_held = np.zeros(len(piece.numbers), bool)
         for number, theirs in bounds.items():
-            froms, untils = np.array(theirs).T
-            nearest = np.searchsorted(froms, piece.offsets, "right") - 1
-            is_within = (nearest >= 0) & (piece.offsets < untils[nearest])
-            is_held |= is_within & (piece.partitions == number)
+            firsts, lasts = np.array(theirs, np.int64).T
+            rows = np.flatnonzero(piece.partitions == number)
+            offsets = piece.offsets[rows]
+            nearest = np.searchsorted(firsts, offsets, "right") - 1
+            is_held[rows] = (nearest >= 0) & (offsets <= lasts[nearest])
         found.append(piece.taken(is_held))
     return _Rows(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
-
-
-def _runs(numbers: Numbers) -> list[tuple[int, int]]:
-    """The rows as runs [from, until) in their order."""
-    breaks = np.flatnonzero(np.diff(numbers) > 1) + 1
-    return [(int(run[0]), int(run[-1]) + 1) for run in np.split(numbers, breaks) if len(run)]
 
 
 def _whole(
@@ -153,28 +155,31 @@ def _whole(
     before = done = 0
     for batch in file.batches(row_group, _COLUMNS, most_rows=rows_at_a_time(file, row_group)):
         until = before + batch.num_rows
-        theirs = rows.numbers[(rows.numbers >= before) & (rows.numbers < until)]
-        for first, last in _runs(theirs):
-            count = last - first
-            yield rows.taken(slice(done, done + count)), batch.slice(first - before, count)
-            done += count
+        here = rows.numbers[done : done + int(np.searchsorted(rows.numbers[done:], until))]
+        for run in np.split(here, np.flatnonzero(np.diff(here) > 1) + 1) if len(here) else ():
+            theirs = slice(done, done + len(run))
+            yield rows.taken(theirs), batch.slice(int(run[0]) - before, len(run))
+            done = theirs.stop
         before = until
 
 
-def _headers(columns: Mapping[str, Any]) -> _Headers:
+def _headers(file: LandedParquet, columns: Mapping[str, Any]) -> list[Any]:
     """Names and values put together again: their pages begin at different rows."""
-    [names, values] = [columns[each] for each in columns if each.startswith("headers.")]
-    return [
-        None if keys is None else [{**a, **b} for a, b in zip(keys, contents, strict=True)]
-        for keys, contents in zip(names.to_pylist(), values.to_pylist(), strict=True)
-    ]
+    with file.told():
+        [names, values] = [
+            columns[each].to_pylist() for each in columns if each.startswith("headers.")
+        ]
+        return [
+            keys and [{**a, **b} for a, b in zip(keys, contents, strict=True)]
+            for keys, contents in zip(names, values, strict=True)
+        ]
 
 
 def _records(
-    path: str, rows: _Rows, columns: Mapping[str, Any], all_headers: _Headers
+    file: LandedParquet, rows: _Rows, columns: Mapping[str, Any], headers: Iterable[Any]
 ) -> Iterator[LandedRow]:
-    times = milliseconds(path, columns["timestamp"])
+    times = milliseconds(file.path, columns["timestamp"])
     kinds, keys, values = (columns[name].to_pylist() for name in _PLAIN)
-    headers = ([(one["key"], one["value"]) for one in each or ()] for each in all_headers)
     places = (rows.partitions.tolist(), rows.offsets.tolist())
-    yield from map(LandedRow._make, zip(*places, times, kinds, keys, values, headers, strict=True))
+    fields = (*places, times, kinds, keys, values, file.headers(headers))
+    yield from map(LandedRow._make, zip(*fields, strict=True))

@@ -8,20 +8,25 @@ pyarrow reads as any other one, checksums included.
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallystick.storage.compact_thrift import ThriftList, ThriftStruct, read_struct, written
 from tallystick.storage.ranged_file import RangedFile
+from tallystick.storage.run_table import Numbers
 
 MAGIC: Final = b"PAR1"
 _TRAILER: Final = struct.Struct("<I4s")
+_MOST_OF_A_GROUP: Final = 0.5
+"""From this share of its bytes on, a row group is read whole for less."""
+_KEPT_METADATA: Final = frozenset({1, 2, 3, 4})
+"""Fields of a column chunk that hold for any of its pages: type, encodings, path and codec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +48,28 @@ class _Leaf:
     pages: Sequence[_Page]
     dictionary: tuple[int, int] | None
     """Position and length of the dictionary page; None without one."""
-    bounds: tuple[int, int] | None
-    """Position and length of the column index; None without one."""
+    column_index: bytes | None
 
-    def holding(self, runs: Sequence[tuple[int, int]]) -> list[_Page]:
-        """The pages with a row of one of these runs [from, until), in their order."""
-        return [
-            page
-            for page in self.pages
-            if any(page.from_row < until and start < page.until_row for start, until in runs)
-        ]
+    def holding(self, rows: Numbers) -> list[_Page]:
+        """The pages with one of these rows, in their order."""
+        firsts = np.array([each.from_row for each in self.pages], np.int64)
+        numbers = np.unique(np.searchsorted(firsts, rows, "right") - 1)
+        return [self.pages[number] for number in numbers.tolist()]
 
-    def pieces(self, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    def pieces(self, rows: Numbers) -> Iterator[tuple[int, int]]:
         """What must be fetched for these rows, as position and length."""
         if self.dictionary:
             yield self.dictionary
-        for page in self.holding(runs):
+        for page in self.holding(rows):
             yield page.position, page.length
 
 
 class PagedRowGroup:
-    """One row group, read by pages. `of` gives None where the file has no offset index."""
+    """One row group, read by pages. `of` gives None where the file has no offset index.
+
+    Everything here raises ValueError, KeyError, TypeError, AttributeError, OSError or
+    pa.ArrowException for bytes that are damaged, or no Parquet.
+    """
 
     def __init__(self, file: RangedFile, footer: ThriftStruct, leaves: Sequence[_Leaf]) -> None:
         self._file, self._footer, self._leaves = file, footer, leaves
@@ -72,80 +78,86 @@ class PagedRowGroup:
     def of(
         cls, file: RangedFile, footer: ThriftStruct, row_group: int, columns: Sequence[str]
     ) -> PagedRowGroup | None:
-        """These top-level columns of a row group; None where a page can't be found by its row.
-
-        Raises ValueError for bytes that are no index.
-        """
-        group = footer[4].items[row_group]
-        wanted = [name.encode() for name in columns]
-        chunks = [each for each in group[1].items if each[3][3].items[0] in wanted]
-        if not chunks or any(each.get(4) is None or each.get(5) is None for each in chunks):
+        """These top-level columns of a row group; None where a page can't be found by its row."""
+        row_count = footer[4].items[row_group][3]
+        chunks = [chunk for name in columns for chunk in chunks_of(footer, row_group, name)]
+        if any(each.get(4) is None or each.get(5) is None for each in chunks):
             return None
-        file.load((each[4], each[5]) for each in chunks)
-        leaves = [_leaf(file, each, group[3]) for each in chunks]
+        indexes = [(each[4], each[5]) for each in chunks]
+        indexes += [place for each in chunks if (place := _column_index(each))]
+        file.load(_checked(file, place) for place in indexes)
+        leaves = [_leaf(file, each, row_count) for each in chunks]
         return None if any(not each.pages for each in leaves) else cls(file, footer, leaves)
 
-    def rows(self, runs: Sequence[tuple[int, int]]) -> Mapping[str, pa.Array]:
-        """All rows of the runs [from, until), by the path of each leaf with dots.
+    def rows_meeting(self, column: str, bounds: Sequence[tuple[int, int]]) -> Numbers | None:
+        """The rows of the pages that may hold one of these [first, until) in a column of integers.
 
-        Runs are sorted and lie apart. Raises ValueError, OSError or pa.ArrowException for damaged
-        pages.
+        None where the file does not say what its pages hold.
         """
-        self._file.load(piece for leaf in self._leaves for piece in leaf.pieces(runs))
-        return {b".".join(leaf.path).decode(): self._read(leaf, runs) for leaf in self._leaves}
-
-    def rows_meeting(self, bounds: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]] | None:
-        """The rows [from, until), as runs, of the pages that may hold one of these [first, until).
-
-        None where the file does not say what its pages hold. For one column of whole numbers.
-        """
-        [leaf] = self._leaves
-        if leaf.bounds is None:
+        [leaf] = self._of([column])
+        if leaf.column_index is None:
             return None
-        self._file.load([leaf.bounds])
-        index, _ = read_struct(_read_at(self._file, *leaf.bounds))
-        runs: list[tuple[int, int]] = []
-        # A page of nulls alone has no smallest value: its bounds are empty.
+        index, _ = read_struct(leaf.column_index)
+        found = [np.empty(0, np.int64)]
+        # A page of nulls alone has empty bounds, which are read as 0.
         for page, low, high in zip(leaf.pages, index[2].items, index[3].items, strict=True):
             least, most = (int.from_bytes(each, "little", signed=True) for each in (low, high))
-            if not any(least < until and first <= most for first, until in bounds):
-                continue
-            if runs and runs[-1][1] == page.from_row:
-                runs[-1] = (runs[-1][0], page.until_row)
-            else:
-                runs.append((page.from_row, page.until_row))
-        return runs
+            if any(least < until and first <= most for first, until in bounds):
+                found.append(np.arange(page.from_row, page.until_row))
+        return np.concatenate(found)
 
-    def _read(self, leaf: _Leaf, runs: Sequence[tuple[int, int]]) -> pa.Array:
-        pages = leaf.holding(runs)
+    def is_worth(self, columns: Sequence[str], rows: Numbers) -> bool:
+        """True when reading these rows by pages costs less than reading the row group."""
+        leaves = self._of(columns)
+        asked = sum(length for leaf in leaves for _, length in leaf.pieces(rows))
+        return asked < _MOST_OF_A_GROUP * sum(int(leaf.metadata[7]) for leaf in leaves)
+
+    def rows(self, columns: Sequence[str], rows: Numbers) -> Mapping[str, pa.Array]:
+        """These rows, by the path of each leaf with dots.
+
+        Their numbers ascend. Only the pages that hold them are fetched.
+        """
+        leaves = self._of(columns)
+        self._file.load(
+            _checked(self._file, piece) for leaf in leaves for piece in leaf.pieces(rows)
+        )
+        return {b".".join(leaf.path).decode(): self._read(leaf, rows) for leaf in leaves}
+
+    def _of(self, columns: Sequence[str]) -> list[_Leaf]:
+        return [each for each in self._leaves if each.path[0].decode() in columns]
+
+    def _read(self, leaf: _Leaf, rows: Numbers) -> pa.Array:
+        pages = leaf.holding(rows)
+        table = pq.ParquetFile(
+            pa.BufferReader(self._small_file(leaf, pages)), page_checksum_verification=True
+        ).read(use_threads=False)
+        firsts = np.array([each.from_row for each in pages], np.int64)
+        counts = np.array([each.until_row - each.from_row for each in pages], np.int64)
+        if table.num_rows != counts.sum():
+            raise ValueError(f"{table.num_rows} rows where an index says {counts.sum()}")
+        page = np.searchsorted(firsts, rows, "right") - 1
+        places = rows - firsts[page] + (np.cumsum(counts) - counts)[page]
+        # Of a numpy array pyarrow makes its own by way of pandas, which takes long to import.
+        wanted = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
+        return table.column(0).combine_chunks().take(wanted)
+
+    def _small_file(self, leaf: _Leaf, pages: Sequence[_Page]) -> bytes:
         dictionary = _read_at(self._file, *leaf.dictionary) if leaf.dictionary else b""
         content = [_read_at(self._file, each.position, each.length) for each in pages]
-        small = self._small_file(leaf, pages, dictionary, content)
-        table = pq.ParquetFile(io.BytesIO(small), page_checksum_verification=True).read(
-            use_threads=False
-        )
-        column = table.column(0).combine_chunks()
-        return pa.concat_arrays([column.slice(*each) for each in _places(pages, runs)])
-
-    def _small_file(
-        self, leaf: _Leaf, pages: Sequence[_Page], dictionary: bytes, content: Sequence[bytes]
-    ) -> bytes:
+        row_count = sum(each.until_row - each.from_row for each in pages)
+        value_counts = [_value_count(each) for each in content]
+        if len(leaf.path) == 1 and sum(value_counts) != row_count:
+            raise ValueError(f"{sum(value_counts)} values where an index says {row_count}")
         body = b"".join((dictionary, *content))
         data_at = len(MAGIC) + len(dictionary)
-        row_count = sum(each.until_row - each.from_row for each in pages)
-        metadata = leaf.metadata.with_fields(
-            f5=sum(_value_count(each) for each in content),
+        metadata = ThriftStruct(
+            {each: leaf.metadata.fields[each] for each in _KEPT_METADATA}
+        ).with_fields(
+            f5=sum(value_counts),
             f6=max(len(body), leaf.metadata[6]),
             f7=len(body),
-            f8=None,
             f9=data_at,
-            f10=None,
             f11=len(MAGIC) if dictionary else None,
-            f12=None,
-            f13=None,
-            f14=None,
-            f15=None,
-            f16=None,
         )
         chunk = ThriftStruct({2: (6, len(MAGIC)), 3: (12, metadata)})
         group = ThriftStruct(
@@ -158,40 +170,72 @@ class PagedRowGroup:
         return b"".join((MAGIC, body, text, _TRAILER.pack(len(text), MAGIC)))
 
 
-def _places(pages: Sequence[_Page], runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Where the rows of the runs are among the rows of these pages: first one, and how many."""
-    for start, until in runs:
-        before = 0
-        for page in pages:
-            first, last = max(start, page.from_row), min(until, page.until_row)
-            if first < last:
-                yield before + first - page.from_row, last - first
-            before += page.until_row - page.from_row
-
-
-def footer_of(file: RangedFile, length: int) -> ThriftStruct:
+def footer_of(file: RangedFile) -> ThriftStruct:
     """The file's own footer; raises ValueError for bytes that are none."""
-    size, magic = _TRAILER.unpack(_read_at(file, length - _TRAILER.size, _TRAILER.size))
-    if magic != MAGIC or size + _TRAILER.size > length:
+    if file.length < _TRAILER.size:
         raise ValueError("no Parquet footer")
-    footer, _ = read_struct(_read_at(file, length - _TRAILER.size - size, size))
+    size, magic = _TRAILER.unpack(_read_at(file, file.length - _TRAILER.size, _TRAILER.size))
+    if magic != MAGIC or size + _TRAILER.size > file.length:
+        raise ValueError("no Parquet footer")
+    footer, _ = read_struct(_read_at(file, file.length - _TRAILER.size - size, size))
     return footer
+
+
+def chunks_of(footer: ThriftStruct, row_group: int, column: str) -> list[ThriftStruct]:
+    """The chunks of a top-level column, one of each leaf; raises ValueError where there is none."""
+    name = column.encode()
+    found = [each for each in footer[4].items[row_group][1].items if each[3][3].items[0] == name]
+    if not found:
+        raise ValueError(f"no column {column!r}")
+    return found
+
+
+def chunk_place(file: RangedFile, chunk: ThriftStruct) -> tuple[int, int]:
+    """Position and length of all pages of a chunk; raises ValueError for a place outside."""
+    metadata = chunk[3]
+    # Some writers name no dictionary page, and others one where there is none: it is the first.
+    start = min(each for each in (metadata.get(11), metadata[9]) if each)
+    return _checked(file, (start, metadata[7]))
+
+
+def extremes_of(chunk: ThriftStruct) -> tuple[int, int] | None:
+    """The smallest and the largest of a chunk of integers; None where the footer does not say."""
+    statistics = chunk[3].get(12)
+    low, high = (statistics.get(6), statistics.get(5)) if statistics else (None, None)
+    if low is None or high is None:
+        return None
+    return int.from_bytes(low, "little", signed=True), int.from_bytes(high, "little", signed=True)
+
+
+def _checked(file: RangedFile, place: tuple[int, int]) -> tuple[int, int]:
+    position, length = place
+    if not 0 < position < position + length <= file.length:
+        raise ValueError(f"{length} bytes at {position} of a file of {file.length}")
+    return position, length
+
+
+def _column_index(chunk: ThriftStruct) -> tuple[int, int] | None:
+    return (chunk[6], chunk[7]) if chunk.get(6) and chunk.get(7) else None
 
 
 def _leaf(file: RangedFile, chunk: ThriftStruct, row_count: int) -> _Leaf:
     index, _ = read_struct(_read_at(file, chunk[4], chunk[5]))
     places = [(each[1], each[2], each[3]) for each in index[1].items]
-    untils = [*(row for _, _, row in places[1:]), row_count]
+    firsts = [row for _, _, row in places]
+    if len(chunk[3][3].items) == 1 and chunk[3][5] != row_count:
+        raise ValueError(f"{chunk[3][5]} values in {row_count} rows")
+    if firsts != sorted(firsts) or firsts[:1] not in ([0], []) or firsts[-1:] > [row_count]:
+        raise ValueError(f"pages that begin at the rows {firsts[:10]}")
     pages = [
         _Page(position, length, row, until)
-        for (position, length, row), until in zip(places, untils, strict=True)
+        for (position, length, row), until in zip(places, [*firsts[1:], row_count], strict=True)
     ]
-    metadata = chunk[3]
-    start = metadata.get(11)
-    first = pages[0].position if pages else 0
-    dictionary = (start, first - start) if start and start < first else None
-    bounds = (chunk[6], chunk[7]) if chunk.get(6) and chunk.get(7) else None
-    return _Leaf(tuple(metadata[3].items), metadata, pages, dictionary, bounds)
+    start, _ = chunk_place(file, chunk)
+    first = pages[0].position if pages else start
+    dictionary = (start, first - start) if start < first else None
+    column_index = _column_index(chunk)
+    bounds = _read_at(file, *column_index) if column_index else None
+    return _Leaf(tuple(chunk[3][3].items), chunk[3], pages, dictionary, bounds)
 
 
 def _value_count(page: bytes) -> int:

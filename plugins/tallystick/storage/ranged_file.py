@@ -18,12 +18,13 @@ class RangedFile(io.RawIOBase):
     """Reads by `fetch(position, length)`; the tail of the file is fetched at once.
 
     What was neither in the tail nor asked for by `load` is fetched when it is read, exactly.
+    `length` is the file's.
     """
 
     def __init__(self, fetch: Fetch, length: int) -> None:
         super().__init__()
         self._fetch = fetch
-        self._length = length
+        self.length = length
         self._position = 0
         tail = max(0, length - TAIL_BYTES)
         self._tail = (tail, fetch(tail, length - tail) if length else b"")
@@ -52,13 +53,13 @@ class RangedFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move the next read; the new position."""
-        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
+        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.length}[whence]
         self._position = max(0, origin + offset)
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
         """The next `size` bytes; fewer only at the end of the file."""
-        left = max(0, self._length - self._position)
+        left = max(0, self.length - self._position)
         length = left if size is None or size < 0 else min(size, left)
         if not length:
             return b""

@@ -20,10 +20,8 @@ from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
 from tallystick.storage.run_table import (
-    Numbers,
     RunTable,
     SliceTable,
-    numbers_of,
     runs_in,
     swept,
 )
@@ -131,7 +129,7 @@ def _read_file(
     slices: list[SliceTable] = []
     for row_group in range(file.metadata.num_row_groups):
         for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
-            runs = _runs_of(path, batch)
+            runs = _runs_of(file, batch)
             slices.append(SliceTable.of(runs))
             offsets.add(runs)
     offsets.settle()
@@ -141,18 +139,10 @@ def _read_file(
     return landed, offsets
 
 
-def _runs_of(path: str, batch: pa.RecordBatch) -> RunTable:
+def _runs_of(file: LandedParquet, batch: pa.RecordBatch) -> RunTable:
     """The batch's rows as runs; raises ManifestMismatch for a place that no record can have."""
-    partitions, offsets = (_numbers(path, batch, name) for name in COORDINATES)
+    partitions, offsets = (file.numbers(name, batch.column(name)) for name in COORDINATES)
     runs = runs_in(partitions, offsets)
     if np.any((runs.partitions < 0) | (runs.from_offsets < 0) | (runs.until_offsets <= 0)):
-        raise ManifestMismatch(path, EXPECTED, "a negative partition or offset")
+        raise ManifestMismatch(file.path, EXPECTED, "a negative partition or offset")
     return runs
-
-
-def _numbers(path: str, batch: pa.RecordBatch, name: str) -> Numbers:
-    column = batch.column(name)
-    if column.null_count:
-        raise ManifestMismatch(path, EXPECTED, f"rows without {name}")
-    numbers: Numbers = numbers_of(column)
-    return numbers

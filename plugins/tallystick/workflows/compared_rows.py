@@ -18,6 +18,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.sampling import SampleSize
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences, without_untimed
 from tallystick.domain.rules.c3_evidence import ComparedSlice
+from tallystick.errors import ManifestMismatch
 from tallystick.ports.scrubs import TakenSample
 from tallystick.ports.second_reader import SecondReader
 from tallystick.workflows.services import Services
@@ -103,7 +104,13 @@ def _rows(
         if not held:
             return []
         directory, store = place.directory, services.store
-        return list(store.landed_slices(directory, file.name, held, by_pages=by_pages))
+        try:
+            return list(store.landed_slices(directory, file.name, held, by_pages=by_pages))
+        except ManifestMismatch:
+            if not by_pages:
+                raise
+            # Rows may be sound where an index is not.
+            return list(store.landed_slices(directory, file.name, held, by_pages=False))
 
     rows: dict[int, list[SeenRecord]] = {}
     with asking() as pool:

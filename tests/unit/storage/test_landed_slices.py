@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,6 +20,8 @@ from tallystick.storage.parquet_pages import footer_of
 from tallystick.storage.ranged_file import RangedFile
 from tests.support.landed_rows import Row, a_row, damaged, page_bytes, write
 from tests.support.local_directory import LocalFileStore
+from tests.support.store_files import Row as StoredRow
+from tests.support.store_files import parquet_bytes, table_of
 
 HEADERS = (None, [], [("a", b"1")], [("a", None), ("a", b""), ("", b"\xff")])
 
@@ -112,7 +116,7 @@ def test_the_records_of_slices_are_those_of_a_plain_read(
 
 
 def test_only_the_pages_of_a_slice_are_fetched(tmp_path: Path) -> None:
-    big = [a_row(n, value=os.urandom(2_000)) for n in range(4_000)]
+    big = [a_row(n, value=os.urandom(2_000)) for n in range(10_000)]
     sizes = {"data_page_size": 50_000, "write_batch_size": 10}
     path = write(tmp_path / "d/p.parquet", big, write_page_index=True, **sizes)
     store = CountingStore(tmp_path)
@@ -150,9 +154,7 @@ def test_a_file_is_found_without_listing_what_lies_beside_it(tmp_path: Path) -> 
 def _with_chunks(path: Path, change: Callable[[ThriftStruct], ThriftStruct]) -> None:
     """Write the file's footer anew, each column chunk as `change` makes it."""
     content = path.read_bytes()
-    footer = footer_of(
-        RangedFile(lambda at, size: content[at : at + size], len(content)), len(content)
-    )
+    footer = footer_of(RangedFile(lambda at, size: content[at : at + size], len(content)))
     for group in footer[4].items:
         group[1].items[:] = [change(chunk) for chunk in group[1].items]
     body = content[: -8 - int.from_bytes(content[-8:-4], "little")]
@@ -209,11 +211,114 @@ def test_a_file_that_is_gone_or_none_is_told(tmp_path: Path) -> None:
         list(store.landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)]))
 
 
-def test_an_index_that_points_elsewhere_is_no_record(tmp_path: Path) -> None:
-    """Where the index is wrong, an error is raised or the coordinates show it: never silence."""
+def test_a_file_that_is_cut_is_told(tmp_path: Path) -> None:
     path = write(tmp_path / "d/p.parquet", ROWS[:2_000], **SMALL_PAGES)
     assert pq.ParquetFile(path).metadata.row_group(0).column(0).has_offset_index
     cut = path.read_bytes()
     path.write_bytes(cut[:-500])
     with pytest.raises(ManifestMismatch):
         list(LocalFileStore(tmp_path).landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)]))
+
+
+@pytest.mark.parametrize("field", [4, 5, 6, 7], ids=["at", "bytes", "bounds at", "their bytes"])
+@pytest.mark.parametrize("value", [-1, 0, 10**9, 2**62])
+def test_an_index_outside_the_file_is_told_before_it_is_asked_for(
+    tmp_path: Path, field: int, value: int
+) -> None:
+    path = write(tmp_path / "d/p.parquet", ROWS, **SMALL_PAGES)
+    _with_chunks(path, lambda chunk: chunk.with_fields(**{f"f{field}": value}))
+    store, slices = LocalFileStore(tmp_path), SLICES[3]
+    if field in (6, 7) and value == 0:
+        assert list(store.landed_slices("/d", "p.parquet", slices)) == expected(slices)
+    else:
+        with pytest.raises(ManifestMismatch):
+            list(store.landed_slices("/d", "p.parquet", slices))
+    assert list(store.landed_slices("/d", "p.parquet", slices, by_pages=False)) == expected(slices)
+
+
+def test_no_flipped_bit_of_footer_or_index_ends_in_another_error(tmp_path: Path) -> None:
+    """Nor in the end of the process: pyarrow itself ends it for some of them."""
+    path = write(tmp_path / "d/p.parquet", ROWS[:300], **SMALL_PAGES | {"data_page_size": 500})
+    content, chunks = path.read_bytes(), []
+    _with_chunks(path, lambda chunk: chunks.append(chunk) or chunk)
+    first = min(each[field] for each in chunks for field in (4, 6))
+    store, chance, told = LocalFileStore(tmp_path), random.Random(1), 0
+    for place in chance.sample(range(first, len(content)), 600):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << chance.randrange(8)
+        path.write_bytes(flipped)
+        for by_pages in (True, False):
+            try:
+                list(store.landed_slices("/d", "p.parquet", SLICES[0], by_pages=by_pages))
+            except ManifestMismatch:
+                told += 1
+        try:
+            store.read_back("/d")
+        except ManifestMismatch:
+            told += 1
+    assert told > 300
+
+
+def test_statistics_that_lie_hide_rows_from_no_plain_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "d/p.parquet", ROWS, **SMALL_PAGES)
+
+    def lying(chunk: ThriftStruct) -> ThriftStruct:
+        for field in (5, 6):
+            if chunk[3][3].items[0] == b"offset":
+                chunk[3][12].fields[field] = (8, (10**9).to_bytes(8, "little"))
+        return chunk
+
+    _with_chunks(path, lying)
+    store, slices = LocalFileStore(tmp_path), SLICES[3]
+    assert list(store.landed_slices("/d", "p.parquet", slices, by_pages=True)) == []
+    assert list(store.landed_slices("/d", "p.parquet", slices, by_pages=False)) == expected(slices)
+
+
+def test_a_slice_may_end_where_no_offset_can(tmp_path: Path) -> None:
+    write(tmp_path / "d/p.parquet", [a_row(2**63 - 9 + n, timestamp=0) for n in range(9)])
+    for by_pages in (True, False):
+        found = LocalFileStore(tmp_path).landed_slices(
+            "/d", "p.parquet", [a_slice(0, 2**63 - 5, 2**63 + 5)], by_pages=by_pages
+        )
+        assert [record.offset for _, record in found] == list(range(2**63 - 5, 2**63))
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [([None], "a header that is null"), ([{"key": None, "value": b""}], "without a name")],
+)
+def test_headers_that_no_record_has_are_told(
+    tmp_path: Path, headers: list[Any], words: str
+) -> None:
+    table = table_of([StoredRow(0, 1)])
+    place = table.schema.get_field_index("headers")
+    column = pa.array([headers], table.schema.field("headers").type)
+    store = LocalFileStore(tmp_path)
+    store.write("/d/p.parquet", parquet_bytes(table.set_column(place, "headers", column)))
+    with pytest.raises(ManifestMismatch, match=words):
+        list(store.landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)]))
+    with pytest.raises(ManifestMismatch, match=words):
+        list(store.payloads("/d", "p.parquet"))
+
+
+def test_a_row_without_a_place_is_told(tmp_path: Path) -> None:
+    store = LocalFileStore(tmp_path)
+    store.write("/d/p.parquet", parquet_bytes(table_of([StoredRow(None, 1), StoredRow(0, 2)])))
+    with pytest.raises(ManifestMismatch, match="rows without partition"):
+        list(store.landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)]))
+
+
+def test_a_dictionary_that_the_footer_does_not_name_is_found(tmp_path: Path) -> None:
+    """Older writers say where data begin, and mean the dictionary (PARQUET-1850)."""
+    path = write(tmp_path / "d/p.parquet", ROWS, **SMALL_PAGES)
+
+    def unnamed(chunk: ThriftStruct) -> ThriftStruct:
+        if chunk[3].get(11):
+            changed = chunk[3].with_fields(f9=chunk[3][11], f11=None)
+            return chunk.with_fields(f3=changed)
+        return chunk
+
+    _with_chunks(path, unnamed)
+    slices = SLICES[3]
+    found = LocalFileStore(tmp_path).landed_slices("/d", "p.parquet", slices)
+    assert list(found) == expected(slices)
