@@ -99,8 +99,9 @@ def test_a_dry_run_says_what_will_be_lost(missing: CommandLine, story: Story) ->
     told = missing("repair", "orders", "--dry-run")
     gone = f"orders-{place} [{first}, {first + 1})"
     assert f"Kafka no longer has {gone}, and the files are gone: these rows are lost" in told.out
-    again = missing("repair", "orders", "--dry-run", "--json").json["land_again"][0]
-    assert again["gone"] == [{**asked, "until_offset": first + 1}]
+    again = missing("repair", "orders", "--dry-run", "--json")
+    assert again.json["land_again"][0]["gone"] == [{**asked, "until_offset": first + 1}]
+    assert again.code == missing("repair", "orders", "--json").code == 1
 
 
 def test_a_dry_run_and_a_repair_say_the_same(missing: CommandLine, story: Story) -> None:

@@ -241,7 +241,10 @@ def _repair_code(report: RepairReport) -> int:
     codes = {exit_code_of(error) for error in report.errors}
     if codes:
         return COULD_NOT if COULD_NOT in codes else max(codes)
-    return FINDINGS if report.not_mended or report.has_left_batches else CLEAN
+    # A run names what is gone as lost.
+    would_lose = report.is_dry_run and any(each.gone for each in report.plan.land_again)
+    is_left = report.not_mended or report.has_left_batches
+    return FINDINGS if is_left or would_lose else CLEAN
 
 
 def _land_again_part(again: LandAgain) -> LandAgainPart:

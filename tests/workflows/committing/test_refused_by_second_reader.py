@@ -19,7 +19,7 @@ from tallystick.errors import VerificationFailed
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
@@ -73,6 +73,28 @@ def test_a_rescue_commits_nothing_that_a_second_reader_has_refused(story: Story,
     assert "quarantine" in str(lost[0])
     assert len(list((story.directory / "landing" / FEED).rglob("*.parquet"))) == 1
     assert story.published_offsets() == {0: list(range(10, 15))}
+
+
+@pytest.mark.parametrize("log_start", [2, 10])
+def test_a_look_foresees_no_rescue_by_files_that_nobody_can_compare_again(
+    story: Story, log: Log, log_start: int
+) -> None:
+    refused(story, log)
+    log.append(Kind.RECORD, 2)
+    log.log_start_offset = log_start
+
+    shown = dry_run(story.services(), None)
+    reconciled = reconcile(story.services())
+    done = plan_feed(story.services(), None, OWNER)
+
+    assert list(shown.rescued) == list(done.rescued) == []
+    lost = [(LOSS, 1, 0, 0, log_start)]
+    for found in (shown.findings, reconciled.findings, done.findings):
+        assert [
+            (each.verdict, each.generation, each.partition, each.from_offset, each.until_offset)
+            for each in found
+            if each.code is FindingCode.EXPIRED
+        ] == lost
 
 
 def test_a_refused_attempt_keeps_no_unreadable_record_from_being_set_aside(

@@ -19,6 +19,7 @@ from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import IngestionError
+from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
@@ -27,8 +28,9 @@ from tallystick.workflows.services import Services
 from tests.support.dying_attempts import record_proof, release_claims
 from tests.support.ledger_story import HOUR
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker, ScriptedReader
-from tests.support.story import Story
+from tests.support.story import FEED, Story
 from tests.support.unreadable_store import LISTS, READS, unreadable
+from tests.support.waivers import accept
 
 LONG = timedelta(hours=1)
 SAME_RUN = Owner("the run itself")
@@ -290,3 +292,36 @@ def test_a_proof_on_record_needs_no_second_reader(story: Story) -> None:
 
     assert (len(shown.rescued), shown.warnings) == (1, ())
     assert_done_as_shown(story.services(), None, SAME_RUN)
+
+
+def test_a_committed_batch_is_published_before_a_window_is_planned_again(story: Story) -> None:
+    happened(story, World.plan_window)
+    services = story.services()
+    [first, second] = plan_feed(services, HOUR, Owner("hourly")).batches
+    attempt = land_batch(services, first.batch_id, AttemptId("1" * 16), Owner("hourly"))
+    assert attempt
+    verify_and_commit(services, attempt)
+
+    shown = dry_run(story.services(), HOUR)
+    done = land_feed(story.services(), HOUR, Owner("two")).plan
+
+    assert [each.batch_id for each in shown.batches] == [second.batch_id]
+    assert [each.batch_id for each in done.batches] == [second.batch_id]
+
+
+def test_a_waived_finding_is_shown_as_waived_and_no_other_one(story: Story) -> None:
+    happened(story)
+    story.broker.leaderless = {1}
+    land_feed(story.services(), None, Owner("before"))
+    ledger = story.services().ledger
+    [stored] = ledger.findings(FEED)
+    accept(ledger, stored.finding_id)
+
+    [shown] = dry_run(story.services(), None).findings
+    [done] = land_feed(story.services(), None, Owner("two")).findings
+
+    assert shown.verdict is done.verdict is Verdict.WAIVED
+
+    story.broker.leaderless = {0}
+    [other] = dry_run(story.services(), None).findings
+    assert (other.partition, other.verdict) == (0, Verdict.UNKNOWN)

@@ -206,3 +206,20 @@ def test_what_is_shown_is_done(
     else:
         run = repair_feed(services, chosen, OWNER)
         require_done(story, dry, run, set(chosen or numbers))
+
+
+def test_a_ledger_that_is_behind_and_was_not_asked_before_is_told(
+    ledger_databases: Callable[[], str], tmp_path: Path
+) -> None:
+    """The repair puts it on record, and leaves it."""
+    story = a_landed_story(ledger_databases(), tmp_path, 4, broker=MinuteByMinute("orders"))
+    make_bare(story)
+
+    [told] = dry_repair(story.services(), ()).errors
+    done = repair_feed(story.services(), (), OWNER)
+
+    assert isinstance(told, LedgerBehind)
+    assert [each.reason[:38] for each in done.not_mended] == [
+        "Nothing is landed until this is mended"
+    ]
+    assert not dry_repair(story.services(), ()).errors, "on record it is left as any other"

@@ -160,6 +160,20 @@ def is_compared(finding: Finding, compared: Sequence[ComparedSlice]) -> bool:
     )
 
 
+def may_be_compared(finding: Finding, ranges: Iterable[OffsetRange]) -> bool:
+    """False if a slice in which the finding has seen differences is not within these ranges, of
+    which each can still be read: nothing can take it back then.
+    """
+    readable = OffsetRuns.of(
+        (each.from_offset, each.until_offset)
+        for each in ranges
+        if each.partition.partition == finding.partition
+    )
+    runs = slices_in(finding)
+    is_known = bool(runs) and not finding.evidence.get("more_slices")
+    return is_known and not OffsetRuns.of(runs).difference(readable)
+
+
 def _differing(compared: Sequence[ComparedSlice]) -> frozenset[tuple[int, int]]:
     """By partition and offset."""
     return frozenset(

@@ -14,6 +14,7 @@ from typing import Final
 
 from tallystick.domain.attempts.asked import Asked, Unasked
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
+from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
 from tallystick.domain.identities import BatchId, FencingToken, Owner, foreseen_batch
@@ -27,6 +28,7 @@ from tallystick.domain.planning.danger import InDanger, danger_in
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.a10_ledger_behind import perhaps_landed
+from tallystick.domain.rules.c3_compared_again import may_be_compared, refused_before
 from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.log_findings import change_findings, foreseen_findings
 from tallystick.errors import BatchBusy, BatchUnknown, LedgerBehind, VerificationFailed
@@ -211,10 +213,26 @@ class _InAccounts:
             proof = judged(services, attempt, plan, lambda: logs)
             if isinstance(proof, NotProven):
                 raise VerificationFailed(plan.batch_id, proof.problems)
-            if offer.is_refused and services.second_reader is None:
+            if offer.is_refused and not self._may_be_compared(plan, staging):
                 raise VerificationFailed(plan.batch_id, ["nobody compares its rows again (C3)"])
             manifest = proof
         require_no_row_taken(services, manifest)
         kept_beside(services, attempt, manifest)
         if offer.manifest is None and services.second_reader:
             self.to_compare.append(plan.batch_id)
+
+    def _may_be_compared(self, plan: BatchPlan, staging: StagingPath) -> bool:
+        """True if a second reader can read what it has refused these files for."""
+        if self._services.second_reader is None:
+            return False
+        bounds = self._danger.seen.snapshot.all_partitions
+        readable = [
+            left
+            for each in (planned.offsets for planned in plan.ranges)
+            if (seen := bounds.get(each.partition.partition))
+            and (left := each.clipped(seen.log_start_offset, each.until_offset))
+        ]
+        stored = self._services.ledger.findings(self._services.feed_name)
+        standing = [each.finding for each in stored]
+        refused = refused_before(plan.batch_id, {staging.attempt_id}, standing)
+        return all(may_be_compared(each, readable) for each in refused)

@@ -22,6 +22,9 @@ from tallystick.domain.planning.at_rest import put_together
 from tallystick.domain.planning.danger import InDanger, danger_in
 from tallystick.domain.planning.due import PlanLimits
 from tallystick.domain.planning.log_changes import Accounts
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.waivers import as_accepted, evidence_digest
+from tallystick.domain.verdicts import FindingState
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
 from tallystick.ports.planning import PlanningSession
@@ -101,7 +104,23 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
     report = replace(report, warnings=warnings)
     if plan.resumed is None:
         report = replace(report, batches=_named(services, plan, window, {}))
-    return _with_answers(report, answers)
+    else:
+        # A run publishes what is committed before it plans.
+        left = [each for each in plan.resumed.batches if not each.state.is_committed]
+        report = replace(report, batches=_plans(left))
+    report = _with_answers(report, answers)
+    return replace(report, findings=_as_waived(services, report.findings))
+
+
+def _as_waived(services: Services, found: Sequence[Finding]) -> list[Finding]:
+    """The findings as a run tells them: a waiver holds while the evidence is as it was."""
+    waived = {
+        each.finding.key: evidence_digest(each.finding.evidence)
+        for each in services.ledger.findings(services.feed_name)
+        if each.state is FindingState.WAIVED
+    }
+    same = {each.key for each in found if waived.get(each.key) == evidence_digest(each.evidence)}
+    return as_accepted(found, same)
 
 
 def _performed(

@@ -101,7 +101,16 @@ def dry_repair(
     if behind and plan.needs_whole_ledger:
         raise behind
     return RepairReport(
-        services.feed_name, services.topic, True, plan, (), (), {}, evidence=decided.evidence
+        services.feed_name,
+        services.topic,
+        True,
+        plan,
+        (),
+        (),
+        {},
+        # A repair of all findings puts this one on record first, and then leaves it.
+        failures=(behind,) if behind and not finding_ids and not plan.not_mended else (),
+        evidence=decided.evidence,
     )
 
 

@@ -100,6 +100,23 @@ def test_a_circle_of_repairs_comes_last() -> None:
     assert ordered([*circle, manifest("b1", 0, 5)]) == ["b1", "a1", "a2"]
 
 
+def test_of_two_repairs_of_a_file_the_one_that_the_ledger_knows_is_kept() -> None:
+    repair = manifest("a2", 0, 5, replaces=["b1"])
+    [file] = repair.plan.replaces
+    facts = LedgerFacts(logs(an_account()), committed={"b1"}, replaced={file: BatchId("a1")})
+    plan = decided(facts, [repair], [repair])
+    assert names(plan.enter) == []
+    assert plan.left_out[0].reasons == (f"batch a1 has replaced {file.name} already",)
+
+
+def test_of_two_repairs_of_a_file_the_first_is_entered() -> None:
+    repairs = [manifest(each, 0, 5, replaces=["b1"]) for each in ("a1", "a2")]
+    facts = LedgerFacts(logs(an_account()), committed={"b1"})
+    plan = decided(facts, repairs, repairs)
+    assert names(plan.enter) == ["a1"]
+    assert "batch a1 has replaced" in plan.left_out[0].reasons[0]
+
+
 def test_logs_are_opened_at_the_lowest_offset_of_any_manifest() -> None:
     proven = [manifest("b2", 5, 9), manifest("b4", 0, 3, ordinal=2, topic_id="topic-id-2")]
     readable = [manifest("b1", 2, 5), manifest("b3", 7, 9, partition=1), *proven]
