@@ -210,7 +210,7 @@ def _landed(stage: Stage, name: str, window: Window | None) -> Answer:
 
 def _landed_batch_part(plan: PlanReport, outcome: BatchOutcome) -> LandedBatchPart:
     commit = outcome.commit
-    adopted = {each.batch_id for each in plan.adopted}
+    adopted = {each.batch_id for each in (*plan.adopted, *plan.rescued)}
     return LandedBatchPart(
         batch=outcome.batch_id,
         is_adopted=outcome.batch_id in adopted,

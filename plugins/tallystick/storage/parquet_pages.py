@@ -51,9 +51,9 @@ class _Leaf:
     column_index: bytes | None
 
     def holding(self, rows: Numbers) -> list[_Page]:
-        """The pages with one of these rows, in their order."""
-        firsts = np.array([each.from_row for each in self.pages], np.int64)
-        numbers = np.unique(np.searchsorted(firsts, rows, "right") - 1)
+        """The pages with one of these rows, in their order; the rows ascend."""
+        edges = [each.from_row for each in self.pages] + [self.pages[-1].until_row]
+        numbers = np.flatnonzero(np.diff(np.searchsorted(rows, edges)))
         return [self.pages[number] for number in numbers.tolist()]
 
     def pieces(self, rows: Numbers) -> Iterator[tuple[int, int]]:
