@@ -190,10 +190,10 @@ def _alone(
     if landed is None or file in facts.replaced:
         return "this file is replaced already; run reconcile to close the finding."
     if file in facts.in_staging:
-        return "its batch is not published yet; the next run does that first."
+        return "its batch is not published yet: a run or a repair does that first, and looks again."
     busy = [each.plan.batch_id for each in facts.accounts.unfinished if file in each.plan.replaces]
     if busy:
-        return f"batch {busy[0]} is landing these offsets again already."
+        return f"batch {busy[0]} lands these offsets again already: its end ends this finding."
     spans = _spans(manifest, landed, has_holes_too)
     parts = [still_readable(manifest.plan, each, facts) for each in spans]
     unheard = [each for each in parts if isinstance(each, str)]
