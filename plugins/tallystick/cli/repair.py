@@ -239,6 +239,9 @@ def _repaired(
 def _repair_code(report: RepairReport) -> int:
     """What could not be done weighs most; then what is left as it is, or to somebody else."""
     codes = {exit_code_of(error) for error in report.errors}
+    if codes and report.is_dry_run:
+        # What the run would put on record, and leave.
+        return FINDINGS
     if codes:
         return COULD_NOT if COULD_NOT in codes else max(codes)
     # A run names what is gone as lost.

@@ -14,9 +14,6 @@ _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _M
     13
 )
 _INTEGERS: Final = (_I16, _I32, _I64)
-I32: Final = _I32
-I64: Final = _I64
-STRUCT: Final = _STRUCT
 _LONGEST_VARINT_BITS: Final = 63
 
 

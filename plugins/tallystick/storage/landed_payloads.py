@@ -34,7 +34,10 @@ def landed_payloads(
 def _payloads(file: LandedParquet, batch: pa.RecordBatch) -> Iterator[tuple[int, Payload]]:
     places = [file.numbers(name, batch.column(name)).tolist() for name in COORDINATES]
     times = milliseconds(file.path, batch.column("timestamp"))
-    keys, values, headers = (batch.column(name).to_pylist() for name in ("key", "value", "headers"))
+    with file.told():
+        keys, values, headers = (
+            batch.column(name).to_pylist() for name in ("key", "value", "headers")
+        )
     for partition, offset, time, key, value, named in zip(
         *places, times, keys, values, file.headers(headers), strict=True
     ):

@@ -95,7 +95,9 @@ def rows_of_slices(
         if cut is None:
             for theirs, batch in _whole(file, row_group, rows):
                 columns = {name: batch.column(name) for name in _COLUMNS}
-                yield from _records(file, theirs, columns, columns["headers"].to_pylist())
+                with file.told():
+                    headers = columns["headers"].to_pylist()
+                yield from _records(file, theirs, columns, headers)
         else:
             yield from _records(file, rows, cut, _headers(file, cut))
 

@@ -29,7 +29,7 @@ from tallystick.storage.run_table import Numbers, numbers_of
 EXPECTED: Final = "a whole Parquet file as landed"
 COORDINATES: Final = ("partition", "offset")
 CONTENT: Final = ("timestamp", "key", "value", "headers")
-_HEADER: Final = ("key", "value")
+_HEADER: Final = [("key", pa.string()), ("value", pa.binary())]
 _IS_AS_LANDED: Final = {
     "partition": pa.types.is_int32,
     "offset": pa.types.is_int64,
@@ -40,7 +40,7 @@ _IS_AS_LANDED: Final = {
     "headers": lambda kind: (
         pa.types.is_list(kind)
         and pa.types.is_struct(kind.value_type)
-        and tuple(each.name for each in kind.value_type) == _HEADER
+        and [(each.name, each.type) for each in kind.value_type] == _HEADER
     ),
 }
 

@@ -25,6 +25,8 @@ MAGIC: Final = b"PAR1"
 _TRAILER: Final = struct.Struct("<I4s")
 _MOST_OF_A_GROUP: Final = 0.5
 """From this share of its bytes on, a row group is read whole for less."""
+_LEVELS: Final = (1, 4)
+"""Names on the way to a leaf: of a plain column, and of a field in a list of structs."""
 _KEPT_METADATA: Final = frozenset({1, 2, 3, 4})
 """Fields of a column chunk that hold for any of its pages: type, encodings, path and codec."""
 
@@ -67,8 +69,8 @@ class _Leaf:
 class PagedRowGroup:
     """One row group, read by pages. `of` gives None where the file has no offset index.
 
-    Everything here raises ValueError, KeyError, TypeError, AttributeError, OSError or
-    pa.ArrowException for bytes that are damaged, or no Parquet.
+    Of bytes that are damaged, or no Parquet, everything here raises what `LandedParquet.told`
+    translates.
     """
 
     def __init__(self, file: RangedFile, footer: ThriftStruct, leaves: Sequence[_Leaf]) -> None:
@@ -78,10 +80,14 @@ class PagedRowGroup:
     def of(
         cls, file: RangedFile, footer: ThriftStruct, row_group: int, columns: Sequence[str]
     ) -> PagedRowGroup | None:
-        """These top-level columns of a row group; None where a page can't be found by its row."""
+        """These top-level columns of a row group; None where a page can't be found by its row, and
+        for a list that is not written on three levels: cut out, its one field would change.
+        """
         row_count = footer[4].items[row_group][3]
         chunks = [chunk for name in columns for chunk in chunks_of(footer, row_group, name)]
         if any(each.get(4) is None or each.get(5) is None for each in chunks):
+            return None
+        if any(len(each[3][3].items) not in _LEVELS for each in chunks):
             return None
         indexes = [(each[4], each[5]) for each in chunks]
         indexes += [place for each in chunks if (place := _column_index(each))]

@@ -162,6 +162,23 @@ def _with_chunks(path: Path, change: Callable[[ThriftStruct], ThriftStruct]) -> 
     path.write_bytes(b"".join((body, text, len(text).to_bytes(4, "little"), b"PAR1")))
 
 
+def _with_schema(path: Path) -> None:
+    """Write the footer anew, the names of headers as text."""
+    content = path.read_bytes()
+    footer = footer_of(RangedFile(lambda at, size: content[at : at + size], len(content)))
+    elements = footer[2].items
+    [place] = [
+        number
+        for number, each in enumerate(elements)
+        if each[4] == b"key" and elements[number - 1][4] == b"element"
+    ]
+    elements[place].fields[6] = (5, 0)
+    elements[place].fields.pop(10, None)
+    elements[place].fields = dict(sorted(elements[place].fields.items()))
+    body, text = content[: -8 - int.from_bytes(content[-8:-4], "little")], written(footer)
+    path.write_bytes(b"".join((body, text, len(text).to_bytes(4, "little"), b"PAR1")))
+
+
 def test_without_a_column_index_all_coordinates_are_read(tmp_path: Path) -> None:
     path = write(tmp_path / "d/p.parquet", ROWS, **SMALL_PAGES)
     _with_chunks(path, lambda chunk: chunk.with_fields(f6=None, f7=None))
@@ -238,25 +255,29 @@ def test_an_index_outside_the_file_is_told_before_it_is_asked_for(
 
 def test_no_flipped_bit_of_footer_or_index_ends_in_another_error(tmp_path: Path) -> None:
     """Nor in the end of the process: pyarrow itself ends it for some of them."""
-    path = write(tmp_path / "d/p.parquet", ROWS[:300], **SMALL_PAGES | {"data_page_size": 500})
+    sizes = {"write_page_index": True, "data_page_size": 300, "write_batch_size": 10}
+    path = write(tmp_path / "d/p.parquet", ROWS[:40], store_schema=False, **sizes)
     content, chunks = path.read_bytes(), []
     _with_chunks(path, lambda chunk: chunks.append(chunk) or chunk)
     first = min(each[field] for each in chunks for field in (4, 6))
-    store, chance, told = LocalFileStore(tmp_path), random.Random(1), 0
-    for place in chance.sample(range(first, len(content)), 600):
+    store, told = LocalFileStore(tmp_path), 0
+    asked: list[Callable[[], Any]] = [
+        lambda: list(store.landed_slices("/d", "p.parquet", SLICES[0], by_pages=True)),
+        lambda: list(store.landed_slices("/d", "p.parquet", SLICES[0], by_pages=False)),
+        lambda: list(store.payloads("/d", "p.parquet")),
+        lambda: store.landed_record_hash("/d", "p.parquet", 0, 4),
+        lambda: store.read_back("/d"),
+    ]
+    for place in random.Random(1).sample(range(8 * first, 8 * len(content)), 500):
         flipped = bytearray(content)
-        flipped[place] ^= 1 << chance.randrange(8)
+        flipped[place // 8] ^= 1 << place % 8
         path.write_bytes(flipped)
-        for by_pages in (True, False):
+        for ask in asked:
             try:
-                list(store.landed_slices("/d", "p.parquet", SLICES[0], by_pages=by_pages))
+                ask()
             except ManifestMismatch:
                 told += 1
-        try:
-            store.read_back("/d")
-        except ManifestMismatch:
-            told += 1
-    assert told > 300
+    assert told > 500
 
 
 def test_statistics_that_lie_hide_rows_from_no_plain_read(tmp_path: Path) -> None:
@@ -281,6 +302,39 @@ def test_a_slice_may_end_where_no_offset_can(tmp_path: Path) -> None:
             "/d", "p.parquet", [a_slice(0, 2**63 - 5, 2**63 + 5)], by_pages=by_pages
         )
         assert [record.offset for _, record in found] == list(range(2**63 - 5, 2**63))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(pa.binary(), pa.binary()), (pa.string(), pa.string()), (pa.int64(), pa.binary())],
+)
+def test_headers_of_other_types_are_no_landed_ones(tmp_path: Path, key: Any, value: Any) -> None:
+    table = table_of([StoredRow(0, 1, headers=[])])
+    place = table.schema.get_field_index("headers")
+    kind = pa.list_(pa.struct([("key", key), ("value", value)]))
+    store = LocalFileStore(tmp_path)
+    changed = table.set_column(place, "headers", pa.array([[]], kind))
+    store.write("/d/p.parquet", parquet_bytes(changed, write_page_index=True))
+    for by_pages in (True, False):
+        with pytest.raises(ManifestMismatch, match="column 'headers' of type"):
+            list(store.landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)], by_pages=by_pages))
+    with pytest.raises(ManifestMismatch, match="column 'headers' of type"):
+        list(store.payloads("/d", "p.parquet"))
+
+
+def test_a_header_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
+    table = table_of([StoredRow(0, 1)])
+    place = table.schema.get_field_index("headers")
+    kind = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
+    column = pa.array([[{"key": b"\xff", "value": b""}]], kind)
+    store = LocalFileStore(tmp_path)
+    content = parquet_bytes(table.set_column(place, "headers", column), store_schema=False)
+    store.write("/d/p.parquet", content)
+    _with_schema(tmp_path / "d/p.parquet")
+    with pytest.raises(ManifestMismatch):
+        list(store.landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)]))
+    with pytest.raises(ManifestMismatch):
+        list(store.payloads("/d", "p.parquet"))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tallystick.workflows.repairing.repair import begin_repair, repair_feed
 from tests.support.dying_attempts import record_proof
 from tests.support.landed_feed import OWNER, files, land
 from tests.support.scripted_broker import Kind
-from tests.support.story import Story
+from tests.support.story import FEED, Story
 from tests.workflows.committing.test_second_reader import rewritten, with_reader
 
 Backup = Callable[[Story], Callable[[], Story]]
@@ -108,3 +108,27 @@ def test_a_repair_whose_file_another_one_has_replaced_since(missing: Story, back
     report = shown_and_done(after)
 
     assert (report.entered, report.left_out, report.staged) == ([], [], [staged])
+
+
+def test_files_that_were_refused_and_whose_offsets_others_hold(
+    story: Story, backup: Backup
+) -> None:
+    """They stay in staging by right: nothing is left out."""
+    log = story.broker.logs[0]
+    restored = backup(story)
+    services, _ = with_reader(story, before=lambda: rewritten(log, 3))
+    [batch] = plan_feed(services, None, OWNER).batches
+    attempt = land_batch(services, batch.batch_id, AttemptId("1" * 16), OWNER)
+    assert attempt
+    record_proof(services, attempt)
+    after = restored()
+    land(after)
+    with pytest.raises(VerificationFailed):
+        verify_and_commit(services, attempt)
+    found = [each.finding for each in story.services().ledger.findings(FEED)]
+    after.services().ledger.record_findings(FEED, found)
+
+    report = shown_and_done(after)
+
+    assert (report.entered, report.is_whole) == ([], True)
+    assert report.staged == [f"/landing/_staging/{batch.batch_id}/{attempt.attempt_id}"]

@@ -6,7 +6,7 @@
 3. A log is accounted for from the lowest offset of any of its manifests. What lies between them and
    is in none is left to the next plan: it is no loss before the broker was asked.
 4. A repair waits for the batch that it repaired, as long as that one can be entered at all. Of two
-   that replace the same file the first one is kept.
+   that replace the same file the ledger's is kept, or else the first.
 5. What the ledger says itself is never contradicted: a loss on record, a log that is another one.
 6. A proven batch in staging is entered when nothing else holds its offsets: if it was committed
    once, nobody can tell, and proven files are good for a commit.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, CommittedFile, PlannedRange
 from tallystick.domain.batches.coverage import Coverage
@@ -66,10 +67,12 @@ def rebuild_plan(
     proven: Sequence[PublishedBatch],
     staged: Sequence[PublishedBatch] = (),
     bare: Collection[BatchId] = (),
+    refused: Mapping[BatchId, str] = MappingProxyType({}),
 ) -> RebuildPlan:
     """What to do about proven batches that the ledger has not committed.
 
     Those in staging come last: what readers see is before all. `bare` have lost their manifest.
+    `refused` says of those in staging which may not be committed by now, and why.
 
     `readable` are all whose manifests could be read, proven or not: the feed was responsible from
     the lowest of their offsets on.
@@ -101,6 +104,10 @@ def rebuild_plan(
         if reasons or wanted is None:
             left = plan.left_staged if found[batch_id].staged_by else plan.left_out
             left.append(LeftOut(found[batch_id].directory, batch_id, tuple(reasons)))
+            continue
+        if found[batch_id].staged_by and batch_id in refused:
+            directory = found[batch_id].directory
+            plan.left_out.append(LeftOut(directory, batch_id, (refused[batch_id],)))
             continue
         coverage.add(wanted)
         committed.add(batch_id)
@@ -230,7 +237,7 @@ def _waiting(plan: BatchPlan, left_out: Collection[BatchId]) -> Iterator[str]:
 
 
 def _taken(repair: BatchPlan, replaced: Mapping[CommittedFile, BatchId]) -> Iterator[str]:
-    """Why a repair comes too late: a file has one that takes its place, and no more."""
+    """Why a repair comes too late: another one has taken the place of one of its files."""
     for each in repair.replaces:
         if replaced.get(each, repair.batch_id) != repair.batch_id:
             yield f"batch {replaced[each]} has replaced {each.name} already"

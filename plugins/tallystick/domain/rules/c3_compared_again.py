@@ -161,8 +161,8 @@ def is_compared(finding: Finding, compared: Sequence[ComparedSlice]) -> bool:
 
 
 def may_be_compared(finding: Finding, ranges: Iterable[OffsetRange]) -> bool:
-    """False if a slice in which the finding has seen differences is not within these ranges, of
-    which each can still be read: nothing can take it back then.
+    """True if every slice in which the finding has seen differences lies within these ranges, which
+    can still be read; else nothing can take the finding back.
     """
     readable = OffsetRuns.of(
         (each.from_offset, each.until_offset)

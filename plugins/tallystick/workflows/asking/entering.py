@@ -30,6 +30,7 @@ from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import (
     AttemptFenced,
     BatchBusy,
+    FileMissing,
     LedgerRefused,
     StorageRefused,
     VerificationFailed,
@@ -114,7 +115,7 @@ def _entered(
     if replace(read.plan, replaces=batch.plan.replaces) != batch.plan:
         return "its manifest was changed meanwhile"
     manifest = named(read, batch.plan, logs)
-    if refused := why_not_from_staging(services, batch, manifest):
+    if refused := why_not_from_staging(services, batch):
         return refused
     if not is_claimed:
         try:
@@ -130,28 +131,25 @@ def _entered(
     return None
 
 
-def why_not_from_staging(
-    services: Services, batch: PublishedBatch, manifest: Manifest | None = None
-) -> str | None:
-    """Why a proven batch in staging may not be committed by now; None when it may.
-
-    `manifest` is the one in its directory, unless it is entered as another one.
-    """
+def why_not_from_staging(services: Services, batch: PublishedBatch) -> str | None:
+    """Why a proven batch in staging may not be committed by now; None when it may."""
     if batch.staged_by is None:
         return None
-    read = manifest or _manifest_of(services, batch)
-    if isinstance(read, str):
-        return read
     standing = [each.finding for each in services.ledger.findings(services.feed_name)]
-    attempts = {batch.staged_by, read.attempt.attempt_id}
-    if refused_before(read.plan.batch_id, attempts, standing):
+    attempts = {each for each in (batch.staged_by, batch.proven_by) if each}
+    if refused_before(batch.plan.batch_id, attempts, standing):
         return (
             "a second reader has seen that its rows differ from what the broker serves (C3); a run"
             " lands its offsets again, or names its files when they are lost"
         )
+    if not batch.plan.is_repair:
+        return None
     try:
+        read = _manifest_of(services, batch)
+        if isinstance(read, str):
+            return read
         require_no_row_taken(services, read)
-    except VerificationFailed as error:
+    except (FileMissing, VerificationFailed) as error:
         return error.sentence()
     return None
 

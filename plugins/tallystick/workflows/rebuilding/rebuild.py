@@ -70,17 +70,16 @@ def rebuild(
             for each in staged_batches(services, places, MustAnswer(services))
             if each.plan.batch_id not in {*published.batches, *bare.batch_ids}
         ]
+        facts = _facts(services, (*wanted, *staged))
+        readable = {each.batch_id: each for each in (*bare.plans, *published.plans)}
         refused = {
-            each.directory: LeftOut(each.directory, each.plan.batch_id, (reason,))
+            each.plan.batch_id: reason
             for each in staged
             if (reason := why_not_from_staging(services, each))
         }
-        good = [each for each in staged if each.directory not in refused]
-        facts = _facts(services, (*wanted, *good))
-        plans = (*bare.plans, *published.plans, *(each.plan for each in staged))
-        readable = {each.batch_id: each for each in plans}
-        plan = rebuild_plan(facts, list(readable.values()), wanted, good, bare.batch_ids)
-        plan.left_out += [*published.left_out, *left_out, *refused.values()]
+        plans = list(readable.values())
+        plan = rebuild_plan(facts, plans, wanted, staged, bare.batch_ids, refused)
+        plan.left_out += [*published.left_out, *left_out]
         plan.left_out += () if damaged else _unproven(published)
         require_unheld(services.ledger.accounts(services.feed_name), plan)
         if not dry_run:

@@ -62,7 +62,7 @@ class RebuildReport:
 
     @property
     def is_whole(self) -> bool:
-        """True when every published directory is in the ledger."""
+        """True when nothing is left out. What stays in staging by right does not count."""
         return not self.left_out
 
 

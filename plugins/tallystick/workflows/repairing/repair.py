@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from tallystick.domain.batches.batch import BatchPlan
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.repair.facts import NotMended
 from tallystick.domain.repair.landing_again import LandAgain
@@ -109,9 +110,14 @@ def dry_repair(
         (),
         {},
         # A repair of all findings puts this one on record first, and then leaves it.
-        failures=(behind,) if behind and not finding_ids and not plan.not_mended else (),
+        failures=(behind,) if behind and not finding_ids and not _is_on_record(services) else (),
         evidence=decided.evidence,
     )
+
+
+def _is_on_record(services: Services) -> bool:
+    stored = services.ledger.findings(services.feed_name)
+    return any(each.finding.code is FindingCode.LEDGER_BEHIND for each in stored)
 
 
 def repair_feed(

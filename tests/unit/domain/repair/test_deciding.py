@@ -167,9 +167,7 @@ def test_it_is_mended(finding: Finding, changes: dict[str, Any], expected: Repai
             OF_ROWS, {"replaced": {FIRST}}, "Do as the runbook says.", id="1 its file is replaced"
         ),
         pytest.param(MISSING, {"in_staging": {FIRST}}, "not published yet", id="1 in staging"),
-        pytest.param(
-            MISSING, accounts(ACCOUNT, REPAIR), "is landing these offsets", id="1 in hand"
-        ),
+        pytest.param(MISSING, accounts(ACCOUNT, REPAIR), "lands these offsets", id="1 in hand"),
         pytest.param(MISSING, {"manifests": {}}, "Do as the runbook says.", id="1 nobody's file"),
         pytest.param(MISSING, log(), "has no leader", id="1 no leader"),
         pytest.param(MISSING, log(0, 4), "ends at 4, within the file", id="1 the log is shorter"),
