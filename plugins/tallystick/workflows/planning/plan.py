@@ -112,7 +112,7 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
     return replace(report, findings=_as_waived(services, report.findings))
 
 
-def _as_waived(services: Services, found: Sequence[Finding]) -> list[Finding]:
+def _as_waived(services: Services, found: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings as a run tells them: a waiver holds while the evidence is as it was."""
     waived = {
         each.finding.key: evidence_digest(each.finding.evidence)
@@ -120,7 +120,7 @@ def _as_waived(services: Services, found: Sequence[Finding]) -> list[Finding]:
         if each.state is FindingState.WAIVED
     }
     same = {each.key for each in found if waived.get(each.key) == evidence_digest(each.evidence)}
-    return as_accepted(found, same)
+    return tuple(as_accepted(found, same))
 
 
 def _performed(
