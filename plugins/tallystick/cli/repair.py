@@ -239,15 +239,11 @@ def _repaired(
 def _repair_code(report: RepairReport) -> int:
     """What could not be done weighs most; then what is left as it is, or to somebody else."""
     codes = {exit_code_of(error) for error in report.errors}
-    if codes and report.is_dry_run:
-        # What the run would put on record, and leave.
-        return FINDINGS
-    if codes:
+    if codes and not report.is_dry_run:
         return COULD_NOT if COULD_NOT in codes else max(codes)
-    # A run names what is gone as lost.
-    would_lose = report.is_dry_run and any(each.gone for each in report.plan.land_again)
-    is_left = report.not_mended or report.has_left_batches
-    return FINDINGS if is_left or would_lose else CLEAN
+    # A run puts a dry run's error on record, and leaves it; what is gone it names as lost.
+    would_find = codes or (report.is_dry_run and any(each.gone for each in report.plan.land_again))
+    return FINDINGS if would_find or report.not_mended or report.has_left_batches else CLEAN
 
 
 def _land_again_part(again: LandAgain) -> LandAgainPart:

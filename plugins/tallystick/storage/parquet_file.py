@@ -105,7 +105,7 @@ class LandedParquet:
     ) -> Mapping[str, Any] | None:
         """These rows by the path of each leaf; None where reading whole row groups costs less."""
         with self.told():
-            return group.rows(columns, rows) if group.is_worth(columns, rows) else None
+            return group.rows(columns, rows)
 
     def numbers(self, name: str, column: Any) -> Any:
         """A column of integers as it lies in memory."""

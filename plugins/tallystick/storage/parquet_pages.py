@@ -58,11 +58,11 @@ class _Leaf:
         numbers = np.flatnonzero(np.diff(np.searchsorted(rows, edges)))
         return [self.pages[number] for number in numbers.tolist()]
 
-    def pieces(self, rows: Numbers) -> Iterator[tuple[int, int]]:
-        """What must be fetched for these rows, as position and length."""
+    def pieces(self, pages: Sequence[_Page]) -> Iterator[tuple[int, int]]:
+        """What must be fetched for these pages, as position and length."""
         if self.dictionary:
             yield self.dictionary
-        for page in self.holding(rows):
+        for page in pages:
             yield page.position, page.length
 
 
@@ -107,33 +107,31 @@ class PagedRowGroup:
         found = [np.empty(0, np.int64)]
         # A page of nulls alone has empty bounds, which are read as 0.
         for page, low, high in zip(leaf.pages, index[2].items, index[3].items, strict=True):
-            least, most = (int.from_bytes(each, "little", signed=True) for each in (low, high))
+            least, most = _number(low), _number(high)
             if any(least < until and first <= most for first, until in bounds):
                 found.append(np.arange(page.from_row, page.until_row))
         return np.concatenate(found)
 
-    def is_worth(self, columns: Sequence[str], rows: Numbers) -> bool:
-        """True when reading these rows by pages costs less than reading the row group."""
-        leaves = self._of(columns)
-        asked = sum(length for leaf in leaves for _, length in leaf.pieces(rows))
-        return asked < _MOST_OF_A_GROUP * sum(int(leaf.metadata[7]) for leaf in leaves)
-
-    def rows(self, columns: Sequence[str], rows: Numbers) -> Mapping[str, pa.Array]:
-        """These rows, by the path of each leaf with dots.
+    def rows(self, columns: Sequence[str], rows: Numbers) -> Mapping[str, pa.Array] | None:
+        """These rows, by the path of each leaf with dots; None where reading the whole row group
+        costs less.
 
         Their numbers ascend. Only the pages that hold them are fetched.
         """
-        leaves = self._of(columns)
-        self._file.load(
-            _checked(self._file, piece) for leaf in leaves for piece in leaf.pieces(rows)
-        )
-        return {b".".join(leaf.path).decode(): self._read(leaf, rows) for leaf in leaves}
+        found = [(leaf, leaf.holding(rows)) for leaf in self._of(columns)]
+        pieces = [piece for leaf, pages in found for piece in leaf.pieces(pages)]
+        whole = sum(leaf.metadata[7] for leaf, _ in found)
+        if sum(length for _, length in pieces) >= _MOST_OF_A_GROUP * whole:
+            return None
+        self._file.load(_checked(self._file, piece) for piece in pieces)
+        return {
+            b".".join(leaf.path).decode(): self._read(leaf, pages, rows) for leaf, pages in found
+        }
 
     def _of(self, columns: Sequence[str]) -> list[_Leaf]:
         return [each for each in self._leaves if each.path[0].decode() in columns]
 
-    def _read(self, leaf: _Leaf, rows: Numbers) -> pa.Array:
-        pages = leaf.holding(rows)
+    def _read(self, leaf: _Leaf, pages: Sequence[_Page], rows: Numbers) -> pa.Array:
         table = pq.ParquetFile(
             pa.BufferReader(self._small_file(leaf, pages)), page_checksum_verification=True
         ).read(use_threads=False)
@@ -210,7 +208,12 @@ def extremes_of(chunk: ThriftStruct) -> tuple[int, int] | None:
     low, high = (statistics.get(6), statistics.get(5)) if statistics else (None, None)
     if low is None or high is None:
         return None
-    return int.from_bytes(low, "little", signed=True), int.from_bytes(high, "little", signed=True)
+    return _number(low), _number(high)
+
+
+def _number(plain: bytes) -> int:
+    """An integer as statistics and indexes have it."""
+    return int.from_bytes(plain, "little", signed=True)
 
 
 def _checked(file: RangedFile, place: tuple[int, int]) -> tuple[int, int]:

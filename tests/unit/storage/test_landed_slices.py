@@ -151,21 +151,28 @@ def test_a_file_is_found_without_listing_what_lies_beside_it(tmp_path: Path) -> 
     assert [record.offset for _, record in found] == [0, 1, 3]
 
 
-def _with_chunks(path: Path, change: Callable[[ThriftStruct], ThriftStruct]) -> None:
-    """Write the file's footer anew, each column chunk as `change` makes it."""
+def _with_footer(path: Path, change: Callable[[ThriftStruct], None]) -> None:
+    """Write the file's footer anew, as `change` leaves it."""
     content = path.read_bytes()
     footer = footer_of(RangedFile(lambda at, size: content[at : at + size], len(content)))
-    for group in footer[4].items:
-        group[1].items[:] = [change(chunk) for chunk in group[1].items]
+    change(footer)
     body = content[: -8 - int.from_bytes(content[-8:-4], "little")]
     text = written(footer)
     path.write_bytes(b"".join((body, text, len(text).to_bytes(4, "little"), b"PAR1")))
 
 
-def _with_schema(path: Path) -> None:
-    """Write the footer anew, the names of headers as text."""
-    content = path.read_bytes()
-    footer = footer_of(RangedFile(lambda at, size: content[at : at + size], len(content)))
+def _with_chunks(path: Path, change: Callable[[ThriftStruct], ThriftStruct]) -> None:
+    """Write the file's footer anew, each column chunk as `change` makes it."""
+
+    def changed(footer: ThriftStruct) -> None:
+        for group in footer[4].items:
+            group[1].items[:] = [change(chunk) for chunk in group[1].items]
+
+    _with_footer(path, changed)
+
+
+def _named_as_text(footer: ThriftStruct) -> None:
+    """The names of headers are text, whatever they hold."""
     elements = footer[2].items
     [place] = [
         number
@@ -175,8 +182,6 @@ def _with_schema(path: Path) -> None:
     elements[place].fields[6] = (5, 0)
     elements[place].fields.pop(10, None)
     elements[place].fields = dict(sorted(elements[place].fields.items()))
-    body, text = content[: -8 - int.from_bytes(content[-8:-4], "little")], written(footer)
-    path.write_bytes(b"".join((body, text, len(text).to_bytes(4, "little"), b"PAR1")))
 
 
 def test_without_a_column_index_all_coordinates_are_read(tmp_path: Path) -> None:
@@ -330,7 +335,7 @@ def test_a_header_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
     store = LocalFileStore(tmp_path)
     content = parquet_bytes(table.set_column(place, "headers", column), store_schema=False)
     store.write("/d/p.parquet", content)
-    _with_schema(tmp_path / "d/p.parquet")
+    _with_footer(tmp_path / "d/p.parquet", _named_as_text)
     with pytest.raises(ManifestMismatch):
         list(store.landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)]))
     with pytest.raises(ManifestMismatch):

@@ -151,11 +151,10 @@ def _equal_again(
 
 def is_compared(finding: Finding, compared: Sequence[ComparedSlice]) -> bool:
     """True if all slices in which the finding has seen differences were compared, on both sides."""
-    number, runs = finding.partition, slices_in(finding)
+    number, runs = finding.partition, _all_slices_in(finding)
     return (
         number is not None
         and bool(runs)
-        and not finding.evidence.get("more_slices")
         and all(was_compared(number, run, compared) for run in runs)
     )
 
@@ -169,9 +168,13 @@ def may_be_compared(finding: Finding, ranges: Iterable[OffsetRange]) -> bool:
         for each in ranges
         if each.partition.partition == finding.partition
     )
-    runs = slices_in(finding)
-    is_known = bool(runs) and not finding.evidence.get("more_slices")
-    return is_known and not OffsetRuns.of(runs).difference(readable)
+    runs = _all_slices_in(finding)
+    return bool(runs) and not OffsetRuns.of(runs).difference(readable)
+
+
+def _all_slices_in(finding: Finding) -> Sequence[tuple[int, int]]:
+    """The slices [from, until) in which it has seen differences; none where not all are named."""
+    return () if finding.evidence.get("more_slices") else slices_in(finding)
 
 
 def _differing(compared: Sequence[ComparedSlice]) -> frozenset[tuple[int, int]]:

@@ -115,7 +115,7 @@ def _entered(
     if replace(read.plan, replaces=batch.plan.replaces) != batch.plan:
         return "its manifest was changed meanwhile"
     manifest = named(read, batch.plan, logs)
-    if refused := why_not_from_staging(services, batch):
+    if refused := why_not_from_staging(services, batch, manifest):
         return refused
     if not is_claimed:
         try:
@@ -131,8 +131,13 @@ def _entered(
     return None
 
 
-def why_not_from_staging(services: Services, batch: PublishedBatch) -> str | None:
-    """Why a proven batch in staging may not be committed by now; None when it may."""
+def why_not_from_staging(
+    services: Services, batch: PublishedBatch, manifest: Manifest | None = None
+) -> str | None:
+    """Why a proven batch in staging may not be committed by now; None when it may.
+
+    `manifest` is what was read of it just now, as it is to be entered.
+    """
     if batch.staged_by is None:
         return None
     standing = [each.finding for each in services.ledger.findings(services.feed_name)]
@@ -145,7 +150,7 @@ def why_not_from_staging(services: Services, batch: PublishedBatch) -> str | Non
     if not batch.plan.is_repair:
         return None
     try:
-        read = _manifest_of(services, batch)
+        read = manifest or _manifest_of(services, batch)
         if isinstance(read, str):
             return read
         require_no_row_taken(services, read)
