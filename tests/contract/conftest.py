@@ -29,8 +29,9 @@ def scene(request: pytest.FixtureRequest) -> Iterator[BrokerScene]:
         yield ScriptedScene()
         return
     servers = request.getfixturevalue("kafka")
-    # A new leader is found within a moment; a partition that is not there is waited for in vain.
-    with KafkaBrokerView(
-        {"bootstrap.servers": servers}, now=lambda: NOW, patience_seconds=5
-    ) as view:
-        yield KafkaScene(servers, view)
+    properties = {"bootstrap.servers": servers}
+    with (
+        KafkaBrokerView(properties, now=lambda: NOW, patience_seconds=5) as view,
+        KafkaBrokerView(properties, now=lambda: NOW, patience_seconds=1) as impatient,
+    ):
+        yield KafkaScene(servers, view, impatient)

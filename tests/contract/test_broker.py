@@ -341,7 +341,7 @@ class TestWhatIsNotThere:
         self, scene: BrokerScene, question: str
     ) -> None:
         with pytest.raises(BrokerUnavailable, match=f"{scene.topic}-7 has no leader"):
-            ASKED[question](scene.view, scene.topic, 7)
+            ASKED[question](scene.impatient, scene.topic, 7)
 
 
 def test_a_transaction_may_stay_open_for_fifteen_minutes_unless_told_otherwise(

@@ -38,6 +38,8 @@ class BrokerScene(ABC):
 
     topic: str
     view: BrokerView
+    impatient: BrokerView
+    """Another view, which soon gives up what is not there."""
 
     @abstractmethod
     def write(self, count: int, *, partition: int = 0, seconds: Sequence[float] = ()) -> None:
@@ -104,7 +106,7 @@ class ScriptedScene(BrokerScene):
 
     def __init__(self) -> None:
         self.topic = "scripted-topic"
-        self.view = self.broker = ScriptedBroker(self.topic)
+        self.view = self.impatient = self.broker = ScriptedBroker(self.topic)
         self._opened: Log | None = None
 
     def write(self, count: int, *, partition: int = 0, seconds: Sequence[float] = ()) -> None:
@@ -147,9 +149,9 @@ class ScriptedScene(BrokerScene):
 class KafkaScene(BrokerScene):
     """On a real broker, a topic of its own."""
 
-    def __init__(self, servers: str, view: KafkaBrokerView) -> None:
+    def __init__(self, servers: str, view: KafkaBrokerView, impatient: KafkaBrokerView) -> None:
         self._servers = servers
-        self.view = view
+        self.view, self.impatient = view, impatient
         self.topic = f"contract-{uuid4().hex[:12]}"
         create_topic(servers, self.topic, partitions=2, config=KEEPS_ALL)
 

@@ -26,6 +26,7 @@ auth_type = scram-sha-256
 auth_file = {folder}/users
 pool_mode = {mode}
 default_pool_size = {sessions}
+query_wait_timeout = 5
 client_tls_sslmode = require
 client_tls_cert_file = {server}/server.pem
 client_tls_key_file = {server}/server.key
@@ -35,7 +36,10 @@ server_tls_ca_file = {server}/ca.pem
 
 
 class Pooler(Service):
-    """Ready when it takes connections. It shares the server's certificate, for tests."""
+    """Ready when it takes connections. It shares the server's certificate, for tests.
+
+    A query waits 5 s for a server that is away; by default it would wait two minutes.
+    """
 
     def __init__(self, server: TlsPostgres, mode: str, sessions: int) -> None:
         super().__init__(server.home, f"pooler-{mode}", port_names=(f"pooler-{mode}",))
