@@ -22,6 +22,20 @@ STACKS = {
     "trouble",
 }
 
+# Modules of minutes go first: one that began late would be waited for alone. The first one starts
+# every cluster, and no other Airflow beside it.
+LONGEST = (
+    "test_every_engine_airflow",
+    "test_yarn",
+    "test_standalone",
+    "test_feeds",
+    "test_page_cures",
+    "test_releases",
+    "test_hdfs_ha",
+    "test_hdfs_kerberos",
+    "test_kafka_secured",
+)
+
 # A busy machine is slow, and no property is wrong for it. A fixture that all examples share has to
 # bear that they do; a test that says `suppress_health_check` itself would lose the other one.
 settings.register_profile(
@@ -33,7 +47,7 @@ settings.load_profile("tallystick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs the sandbox is slow, and goes first; workflows follow.
+    """The longest modules go first, then all that needs the sandbox; workflows follow.
 
     The many quick tests then fill up whatever time one of the processes has left.
     """
@@ -44,6 +58,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place(item: pytest.Item) -> int:
+    if item.path.stem in LONGEST:
+        return LONGEST.index(item.path.stem) - len(LONGEST)
     if item.get_closest_marker("sandbox"):
         return 0
     return 1 if "workflows" in item.path.parts else 2

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -37,9 +38,10 @@ _ON_REQUEST: Final[Mapping[str, Sequence[str]]] = {
     # An environment for each release of Airflow, from a package index.
     "installed": ("tests/installed",),
 }
-_KINDS: Final = ("unit", *_ON_REQUEST, "all")
 # The folders whose tests need no service.
 UNIT_TESTS: Final = ("tests/unit", "tests/protocol", "tests/repo", "plugins/tallystick/domain")
+_FOLDERS: Final[Mapping[str, Sequence[str]]] = {"unit": UNIT_TESTS, **_ON_REQUEST}
+_KINDS: Final = (*_FOLDERS, "all")
 # Options with which a command starts no Spark.
 _ONLY_TELLS: Final = {"--help", "-h", "--dry-run"}
 
@@ -102,35 +104,38 @@ def _require_tests(arguments: Sequence[str]) -> None:
 
 
 def _test(python: str, arguments: list[str]) -> int:
-    """Run the tests: checks first, then pytest; the first failing check ends it."""
-    which = arguments.pop(0) if arguments and arguments[0] in _KINDS else "all"
+    """Run the tests: checks first, then pytest; the first failing check ends it.
+
+    Several kinds are one run, in which no processor waits for the last module of each.
+    """
+    kinds = list(takewhile(_FOLDERS.__contains__, arguments))
+    options = arguments[1:] if arguments[:1] == ["all"] else arguments[len(kinds) :]
     env = _environment(connected=False)
     tool = VENV / "bin"
     # A file is one worker's: a module's slow preparation is not done twice. The order stays as it
     # was collected, the slow files first. A worker has services of its own, some 2 GB together.
     spread = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
-    if which != "unit":
+    if kinds != ["unit"]:
         ensure_java()
         ensure_chromium()
         for service in SERVICES:
             ensure_jars(service)
-    if which == "clusters":  # once, and not by each worker
+    if "clusters" in kinds:  # once, and not by each worker
         ensure_kerberos()
         ensure_postgres()
         ensure_pooler()
-    if which == "all":
+    if kinds:
+        folders = [folder for kind in kinds for folder in _FOLDERS[kind]]
+        steps = [[python, "-m", "pytest", *folders, *spread, *options]]
+    else:
         apart = [f"--ignore={each}" for folders in _ON_REQUEST.values() for each in folders]
         steps = [
             [str(tool / "ruff"), "check", "."],
             [str(tool / "ruff"), "format", "--check", "."],
             [str(tool / "mypy")],
             [str(tool / "lint-imports")],
-            [python, "-m", "pytest", *(arguments or [*spread, *apart])],
+            [python, "-m", "pytest", *(options or [*spread, *apart])],
         ]
-    else:
-        folders = UNIT_TESTS if which == "unit" else _ON_REQUEST[which]
-        spread = [] if which == "installed" else spread
-        steps = [[python, "-m", "pytest", *folders, *spread, *arguments]]
     for step in steps:
         say(f"running {Path(step[0]).name} {' '.join(step[1:])}")
         code = subprocess.run(step, cwd=ROOT, env=env, check=False).returncode

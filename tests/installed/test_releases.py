@@ -27,6 +27,8 @@ pytestmark = pytest.mark.timeout(900)
 INSTALL = DOCS / "install.md"
 PROGRAM = Path(__file__).with_name("one_run.py")
 RECORDS = 50
+TOPIC = "orders-of-the-installed"
+"""In the document it has the feed's name: other modules fill a topic of that name on this Kafka."""
 READER = "tallystick_reader"
 """The document's third role; the server of the tests has the other two."""
 PARTS_OF_A_RUN = {"finish", "plan", "batch.land", "batch.commit_and_publish", "announce", "check"}
@@ -41,9 +43,9 @@ def block_with(text: str) -> str:
 @pytest.fixture(scope="module")
 def topic(kafka: str) -> str:
     """The topic of the document's feed, with records in it."""
-    create_topic(kafka, "orders", partitions=2)
+    create_topic(kafka, TOPIC, partitions=2)
     for partition in range(2):
-        produce(kafka, "orders", messages(RECORDS), partition=partition)
+        produce(kafka, TOPIC, messages(RECORDS), partition=partition)
     return kafka
 
 
@@ -73,7 +75,9 @@ def installed(
         "dags/feeds.py": block_with("airflow_dags()"),
         "dags/feed_problems.py": block_with("airflow_dag_problems()"),
         # Each release lands in a directory of its own.
-        "feeds/orders.yaml": block_with("feed: orders").replace("/data/", f"/{database}/"),
+        "feeds/orders.yaml": block_with("feed: orders")
+        .replace("topic: orders", f"topic: {TOPIC}")
+        .replace("/data/", f"/{database}/"),
         "feeds/wrong.yaml": "feed: wrong\n",
     }
     for name, text in files.items():
@@ -150,4 +154,4 @@ def test_the_documents_commands_run_as_written(installed: Installed, seen: dict[
     said = [installed.run(*words) for words in commands if words[1] != "jars"]
 
     assert len(said) == 5
-    assert "Feed orders, topic orders: PROVEN_OK" in said[3]
+    assert f"Feed orders, topic {TOPIC}: PROVEN_OK" in said[3]

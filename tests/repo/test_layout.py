@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import tallystick
+from tests.conftest import LONGEST
 from tests.support.repository import ROOT, tracked_files, tracked_lines
 
 FOLDERS = {"bench", "dags", "docs", "plugins", "sandbox", "spark_jobs", "tests", ".ci"}
@@ -40,6 +41,11 @@ def test_the_top_level_holds_what_a_reader_expects_and_nothing_else() -> None:
 
     assert tops <= FOLDERS | FILES
     assert {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"} <= tops
+
+
+def test_each_module_that_is_begun_first_is_there_once() -> None:
+    stems = [path.stem for path in tracked_files() if path.parts[0] == "tests"]
+    assert [stems.count(each) for each in LONGEST] == [1] * len(LONGEST)
 
 
 def test_no_tracked_file_names_a_path_of_one_machine() -> None:

@@ -34,6 +34,36 @@ def test_a_python_that_was_named_may_lie_in_any_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        (["test", "trouble"], ["tests/trouble", "tests/detector"]),
+        (
+            ["test", "airflow", "trouble", "-k", "unit"],
+            ["tests/airflow", "tests/trouble", "tests/detector", "-k", "unit"],
+        ),
+        (["test", "all", "tests/repo", "-x"], ["tests/repo", "-x"]),
+        (["test", "tests/repo"], ["tests/repo"]),
+    ],
+)
+def test_several_kinds_of_tests_are_one_run(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], given: list[str]
+) -> None:
+    runs: list[list[str]] = []
+    monkeypatch.setattr(dispatch, "ensure_environment", lambda: Path("python"))
+    for name in ("ensure_java", "ensure_chromium", "ensure_jars"):
+        monkeypatch.setattr(dispatch, name, lambda *_: None)
+    monkeypatch.setattr(
+        dispatch.subprocess,
+        "run",
+        lambda argv, **_: runs.append(argv) or subprocess.CompletedProcess(argv, 0),
+    )
+    assert dispatch.main(words) == 0
+    [tested] = [each for each in runs if "pytest" in each]
+    spread = {"-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"}
+    assert [each for each in tested[3:] if each not in spread] == given
+
+
+@pytest.mark.parametrize(
     ("words", "ensured"),
     [
         (["land", "orders"], ["java", "spark-kafka"]),
