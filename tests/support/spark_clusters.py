@@ -134,7 +134,7 @@ class ClusterWay:
         )
 
 
-def slow_messages(count: int = 10_000) -> list[Message]:
+def slow_messages(count: int = 6_000) -> list[Message]:
     """Packed at the highest level they keep a core busy for seconds."""
     return [Message(random.randbytes(400).hex().encode()) for _ in range(count)]
 
