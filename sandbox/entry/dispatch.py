@@ -113,8 +113,9 @@ def _test(python: str, arguments: list[str]) -> int:
     env = _environment(connected=False)
     tool = VENV / "bin"
     # A file is one worker's: a module's slow preparation is not done twice. The order stays as it
-    # was collected, the slow files first. A worker has services of its own, some 2 GB together.
-    spread = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
+    # was collected, the slow files first.
+    spread = ["--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
+    spread += ["-n", "auto" if kinds else str(_processes())]
     if kinds != ["unit"]:
         ensure_java()
         ensure_chromium()
@@ -142,6 +143,15 @@ def _test(python: str, arguments: list[str]) -> int:
         if code != 0:
             return code
     return 0
+
+
+def _processes() -> int:
+    """How many processes share all tests: one more than processors, if memory allows it.
+
+    Tests of services wait a third of their time. Each process has services of its own, in 3 GB.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min((os.cpu_count() or 1) + 1, memory // 4_000_000_000))
 
 
 def _environment(*, connected: bool = True) -> dict[str, str]:

@@ -33,6 +33,22 @@ def test_a_python_that_was_named_may_lie_in_any_folder(tmp_path: Path) -> None:
     assert started[-1] == str(layout.ROOT / "sandbox" / "entry" / "start.py")
 
 
+@pytest.fixture
+def tested(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What `./tallystick test` runs, which does not run; nothing is fetched."""
+    runs: list[list[str]] = []
+    monkeypatch.setattr(dispatch, "ensure_environment", lambda: Path("python"))
+    for name in ("ensure_java", "ensure_chromium", "ensure_jars"):
+        monkeypatch.setattr(dispatch, name, lambda *_: None)
+
+    def ran(argv: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        runs.append(argv)
+        return subprocess.CompletedProcess(argv, 0)
+
+    monkeypatch.setattr(dispatch.subprocess, "run", ran)
+    return runs
+
+
 @pytest.mark.parametrize(
     ("words", "given"),
     [
@@ -46,21 +62,32 @@ def test_a_python_that_was_named_may_lie_in_any_folder(tmp_path: Path) -> None:
     ],
 )
 def test_several_kinds_of_tests_are_one_run(
-    monkeypatch: pytest.MonkeyPatch, words: list[str], given: list[str]
+    tested: list[list[str]], words: list[str], given: list[str]
 ) -> None:
-    runs: list[list[str]] = []
-    monkeypatch.setattr(dispatch, "ensure_environment", lambda: Path("python"))
-    for name in ("ensure_java", "ensure_chromium", "ensure_jars"):
-        monkeypatch.setattr(dispatch, name, lambda *_: None)
-    monkeypatch.setattr(
-        dispatch.subprocess,
-        "run",
-        lambda argv, **_: runs.append(argv) or subprocess.CompletedProcess(argv, 0),
-    )
     assert dispatch.main(words) == 0
-    [tested] = [each for each in runs if "pytest" in each]
+    command = tested[-1]
     spread = {"-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"}
-    assert [each for each in tested[3:] if each not in spread] == given
+    assert [each for each in command[3:] if each not in spread] == given
+
+
+@pytest.mark.parametrize(
+    ("processors", "memory", "processes"),
+    [(2, 16_000_000_000, "3"), (2, 8_000_000_000, "2"), (1, 1_000_000_000, "1")],
+)
+def test_all_tests_have_a_process_more_than_processors_if_memory_allows_it(
+    monkeypatch: pytest.MonkeyPatch,
+    tested: list[list[str]],
+    processors: int,
+    memory: int,
+    processes: str,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    sizes = {"SC_PAGE_SIZE": 1_000, "SC_PHYS_PAGES": memory // 1_000}
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
+    assert dispatch.main(["test"]) == 0
+    command = tested[-1]
+    assert command[command.index("-n") + 1] == processes
+    assert "--ignore=tests/clusters" in command
 
 
 @pytest.mark.parametrize(
