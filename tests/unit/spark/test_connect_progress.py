@@ -42,8 +42,16 @@ def test_tasks_and_bytes_are_added_up_over_stages_and_requests() -> None:
         session.request("c")
 
     assert told[0] == Tasks(1, 5, 10)
-    assert told[-1] == Tasks(3, 7, 15)
+    assert told[-2] == Tasks(3, 7, 15)
     assert session.handlers == []
+
+
+def test_all_tasks_are_told_as_done_once_the_work_is_though_the_server_counts_late() -> None:
+    session, told = Session(), list[Tasks]()
+    with tasks_counted(session, told.append):  # type: ignore[arg-type]
+        session.request("a", stage(5, 6, 10))
+
+    assert told[-2:] == [Tasks(5, 6, 10), Tasks(6, 6, 10)]
 
 
 def test_who_hears_it_and_fails_is_told_of_once_and_asked_no_more(
@@ -68,8 +76,14 @@ def test_who_hears_it_and_fails_is_told_of_once_and_asked_no_more(
     assert "no such terminal" in caplog.text
 
 
-def test_a_handler_is_gone_when_the_work_fails() -> None:
-    session = Session()
-    with pytest.raises(RuntimeError), tasks_counted(session, lambda _: None):  # type: ignore[arg-type]
+def test_work_that_fails_leaves_no_handler_and_is_not_told_as_done() -> None:
+    session, told = Session(), list[Tasks]()
+
+    def fail() -> None:
+        session.request("a", stage(1, 2))
         raise RuntimeError
+
+    with pytest.raises(RuntimeError), tasks_counted(session, told.append):  # type: ignore[arg-type]
+        fail()
     assert session.handlers == []
+    assert told[-1] == Tasks(1, 2, 0)
