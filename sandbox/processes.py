@@ -144,14 +144,18 @@ def _alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
 
 
 def _is_alive(pid: int) -> bool:
-    """True unless the process is gone or only waits to be reaped."""
+    """True unless the process is gone or only waits to be reaped.
+
+    A leader that waits while a thread of it still ends holds its ports yet.
+    """
     child = _children.get(pid)
     if child is not None and child.poll() is not None:
         del _children[pid]
         return False
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
+        is_zombie = psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        return not is_zombie or len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
+    except (psutil.Error, OSError):
         return False
 
 

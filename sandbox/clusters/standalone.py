@@ -18,7 +18,7 @@ from sandbox.service import QUICK_JVM, Home, Service, program
 DAEMON_MEMORY = "256m"
 CORES = 2
 WORKER_MEMORY = "2g"
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 10.0
 _DEPLOY = "org.apache.spark.deploy"
 _MASTER, _MASTER_PAGE = "standalone-master", "standalone-master-page"
 _WORKER, _WORKER_PAGE = "standalone-worker", "standalone-worker-page"

@@ -23,7 +23,7 @@ from sandbox.processes import KILL_SECONDS
 from sandbox.service import Home, Service, java, make_private, program
 from sandbox.services.hdfs import HEAP, LOGGING, OPENS, site_xml
 
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 10.0
 CONTAINERS_MB = 4096
 _SERVER = "org.apache.hadoop.yarn.server"
 _PORTS = {

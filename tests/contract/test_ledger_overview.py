@@ -15,6 +15,7 @@ from tallystick.errors import LedgerUnavailable
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ledger.texts import storable
 from tests.contract.test_ledger_reports import a_report
+from tests.support.busy import BUSY_SECONDS
 from tests.support.ledger_story import (
     FEED,
     HOUR,
@@ -150,5 +151,6 @@ def test_a_hurried_ledger_waits_for_no_statement(story: LedgerStory, ledger_dsn:
         hand.execute("LOCK TABLE feed")
         with pytest.raises(LedgerUnavailable):
             hurried.feed_heads(most_runs=1)
+    hurried._connection._patience = timedelta(seconds=BUSY_SECONDS)
     assert hurried.feed_heads(most_runs=1)[0].feed == FEED
     hurried.close()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ import httpx
 
 from tests.orchestration.conftest import HOME, SETTINGS
 from tests.support.busy import BUSY_SECONDS, READER_SETTING
+from tests.support.free_port import free_port
 
 START_SECONDS: Final = 180.0
 PASSWORDS: Final = {"ada": "a password of ada", "vera": "a password of vera"}
@@ -43,8 +43,7 @@ class ApiServer:
 @contextmanager
 def api_server(ledger_dsn: str) -> Iterator[ApiServer]:
     """On the tests' own metadata database, with this ledger; gone after the block."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     passwords = HOME / "passwords.json"
     passwords.write_text(json.dumps(PASSWORDS))

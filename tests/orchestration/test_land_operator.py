@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,14 @@ ORDER = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json", plan
 
 @pytest.fixture
 def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The task, where spark-submit writes its process id and hangs."""
+    """The task, where spark-submit writes its process id, names an application, and hangs."""
     from tallystick.orchestration.land_operator import LandOperator
 
     for name, found in CONNECTIONS.items():
         monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", found)
     program = tmp_path / "spark-submit"
-    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/new\nmv {tmp_path}/new {tmp_path}/pid\n"
-                       "sleep 600\n")  # fmt: skip
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\n"
+                       "echo tallystick: application local-1\nsleep 600\n")  # fmt: skip
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     return LandOperator(task_id="land", feed=a_feed(), batch_id="batch1")
@@ -38,20 +37,21 @@ def test_a_task_that_is_killed_leaves_its_work_at_once_and_ends_spark_submit(
 ) -> None:
     from tallystick.orchestration.connections import services_of
 
+    started = threading.Event()
+
     def kill_once_started() -> None:
-        while not (tmp_path / "pid").exists():
-            time.sleep(0.01)
+        started.wait()
         os.kill(os.getpid(), signal.SIGUSR1)
 
     # As Airflow does: its handler of SIGTERM calls on_kill, in the thread that does the work.
     before = signal.signal(signal.SIGUSR1, lambda *_: task.on_kill())
-    threading.Thread(target=kill_once_started).start()
+    threading.Thread(target=kill_once_started, daemon=True).start()
     try:
         with (
             pytest.raises(SystemExit, match="The task land was killed"),
             services_of(task.feed) as services,
         ):
-            services.spark.run(ORDER, started=lambda _: None)
+            services.spark.run(ORDER, started=lambda _: started.set())
     finally:
         signal.signal(signal.SIGUSR1, before)
 

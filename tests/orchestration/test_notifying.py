@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +16,8 @@ from aiosmtpd.controller import Controller
 from tallystick.errors import SourceRefused
 from tests.orchestration.conftest import parsed_dags
 from tests.orchestration.stage import Stage, run
+from tests.support.busy import BUSY_SECONDS
+from tests.support.free_port import free_port
 
 pytestmark = [
     pytest.mark.usefixtures("airflow_database", "_short_polls"),
@@ -63,9 +64,8 @@ class Mailbox:
 @pytest.fixture
 def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
     found = Mailbox()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    server = Controller(found, hostname="127.0.0.1", port=port)
+    port = free_port()
+    server = Controller(found, hostname="127.0.0.1", port=port, ready_timeout=BUSY_SECONDS)
     server.start()
     try:
         connection = {

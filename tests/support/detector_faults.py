@@ -38,6 +38,7 @@ from tests.support.kafka_topics import (
     recreate_topic,
     set_config,
     wait_until,
+    wait_until_unled,
 )
 from tests.support.whole_way import SessionRunner, Way
 
@@ -377,6 +378,7 @@ class Mute:
         """At the very end: the broker does not come back."""
         scene = self.scene
         scene.cluster.brokers[3].stop()
+        wait_until_unled(scene.servers, self.way.topic, 1)
         properties = {"bootstrap.servers": scene.servers}
         with KafkaBrokerView(
             properties, now=lambda: datetime.now(UTC), patience_seconds=10

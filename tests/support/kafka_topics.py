@@ -91,6 +91,16 @@ def wait_until_led(servers: str, topic: str, partitions: int) -> None:
     wait_until(has_leaders, f"{topic} has leaders")
 
 
+def wait_until_unled(servers: str, topic: str, partition: int) -> None:
+    """Return when brokers say that the partition has no leader."""
+
+    def has_none() -> bool:
+        told = admin(servers).list_topics(topic, timeout=BOUND_SECONDS).topics[topic]
+        return bool(told.partitions[partition].leader < 0)
+
+    wait_until(has_none, f"{topic}-{partition} has no leader")
+
+
 def delete_topic(servers: str, topic: str) -> None:
     client = admin(servers)
     client.delete_topics([topic])[topic].result(BOUND_SECONDS)
@@ -126,3 +136,11 @@ def set_config(servers: str, topic: str, **config: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     client = admin(servers)
     client.incremental_alter_configs([resource])[resource].result(BOUND_SECONDS)
+    asked = ConfigResource(ResourceType.TOPIC, topic)
+
+    def is_known() -> bool:
+        told = client.describe_configs([asked])[asked].result(BOUND_SECONDS)
+        return all(told[each.name].value == each.value for each in entries)
+
+    # The controller answers first, and brokers learn of it from its log.
+    wait_until(is_known, f"{topic} is set to {config}")

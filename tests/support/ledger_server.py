@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -26,6 +25,7 @@ from sandbox.services.postgres_programs import (
 from tallystick.ledger.grants import Purpose, grant
 from tallystick.ledger.migrations import migrate
 from tests.support.clearing_up import LEDGER, Watcher
+from tests.support.free_port import free_port
 
 OWNER_ROLE: Final = "tallystick_owner"
 RUNNER_ROLE: Final = "tallystick"
@@ -55,7 +55,7 @@ class LedgerServer:
 
     def __init__(self) -> None:
         self.admin_password, self.password = token_hex(12), token_hex(12)
-        self.port = _free_port()
+        self.port = free_port()
         self._user = server_user()
         self.area = Path(
             tempfile.mkdtemp(
@@ -220,10 +220,3 @@ def _fast_directory(*, runs: bool) -> str:
         if has_room and not (runs and os.statvfs(memory).f_flag & os.ST_NOEXEC):
             return str(memory)
     return "/var/tmp"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

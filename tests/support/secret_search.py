@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator, Mapping
 
 import psutil
@@ -12,7 +13,9 @@ import requests
 
 from tallystick.ledger.exporting import exported
 
-POLL_SECONDS = 0.5
+PLAN_POLL_SECONDS = 0.1
+"""A plan of a small landing lies there for a second or two."""
+PROCESS_POLL_SECONDS = 0.5
 
 
 class Watch(threading.Thread):
@@ -37,19 +40,28 @@ class Watch(threading.Thread):
             self._failure = failure
 
     def _watch(self) -> None:
-        while not self._ended.wait(POLL_SECONDS):
-            for process in psutil.process_iter(["cmdline"]):
-                line = " ".join(process.info["cmdline"] or ())
-                self.arguments.add(line)
-                if "SparkSubmit" in line or "spark_jobs" in line or "executor" in line.lower():
-                    with contextlib.suppress(psutil.Error):
-                        self.environments.add(str(process.environ()))
-            for batch in self._names(self._staging):
-                for attempt in self._names(f"{self._staging}/{batch}"):
-                    path = f"{self._staging}/{batch}/{attempt}/plan.json"
-                    answer = requests.get(path, {"op": "OPEN"}, timeout=10)
-                    if answer.ok:
-                        self.plans.add(answer.text)
+        looked = 0.0
+        while not self._ended.wait(PLAN_POLL_SECONDS):
+            if time.monotonic() - looked >= PROCESS_POLL_SECONDS:
+                self._look_at_processes()
+                looked = time.monotonic()
+            self._look_at_plans()
+
+    def _look_at_processes(self) -> None:
+        for process in psutil.process_iter(["cmdline"]):
+            line = " ".join(process.info["cmdline"] or ())
+            self.arguments.add(line)
+            if "SparkSubmit" in line or "spark_jobs" in line or "executor" in line.lower():
+                with contextlib.suppress(psutil.Error):
+                    self.environments.add(str(process.environ()))
+
+    def _look_at_plans(self) -> None:
+        for batch in self._names(self._staging):
+            for attempt in self._names(f"{self._staging}/{batch}"):
+                path = f"{self._staging}/{batch}/{attempt}/plan.json"
+                answer = requests.get(path, {"op": "OPEN"}, timeout=10)
+                if answer.ok:
+                    self.plans.add(answer.text)
 
     def _names(self, url: str) -> list[str]:
         answer = requests.get(url, {"op": "LISTSTATUS"}, timeout=10)

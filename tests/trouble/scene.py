@@ -33,8 +33,10 @@ from tests.trouble.place import Place
 
 # A killed run's batches are free after it.
 LEASE = timedelta(seconds=2)
-PATIENCE_SECONDS = 2.0
-"""With services that are taken away: a test waits for the end of it."""
+AWAY_SECONDS = 4.0
+"""Patience with Kafka where it is taken away: a test waits for the end of it."""
+HDFS_RETRY_SECONDS = 1.0
+"""HDFS is asked again for as long; whoever is there may take his time to answer."""
 _OWNERS = count(1)
 
 
@@ -56,7 +58,9 @@ class Scene(Way):
     place: Place = field(kw_only=True)
     count: int = 0
     """Records that were produced to partition 0."""
-    patience_seconds: float = PATIENCE_SECONDS
+    patience_seconds: float = BUSY_SECONDS
+    """With Kafka."""
+    retry_seconds: float = HDFS_RETRY_SECONDS
 
     @contextmanager
     def services(
@@ -66,8 +70,8 @@ class Scene(Way):
         servers = {"bootstrap.servers": self.environ["KAFKA_BOOTSTRAP_SERVERS"]}
         name_nodes = NameNodes(
             [self.environ["WEBHDFS_URL"]],
-            answer_seconds=self.patience_seconds,
-            retry_seconds=self.patience_seconds / 2,
+            answer_seconds=BUSY_SECONDS,
+            retry_seconds=self.retry_seconds,
         )
         store = WebHdfsFileStore(name_nodes, self.environ["HDFS_URL"])
         with (
@@ -132,11 +136,12 @@ class Scene(Way):
     @contextmanager
     def _patient(self) -> Iterator[None]:
         """Every service is there again, and may be slow."""
-        self.patience_seconds = BUSY_SECONDS
+        before = self.patience_seconds, self.retry_seconds
+        self.patience_seconds = self.retry_seconds = BUSY_SECONDS
         try:
             yield
         finally:
-            self.patience_seconds = PATIENCE_SECONDS
+            self.patience_seconds, self.retry_seconds = before
 
     def tells(self, error: IngestionError, *words: str) -> None:
         """The error names the feed, all these words, and what to do; by no word of a stack."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
 from tests.support.kafka_topics import delete_topic
-from tests.trouble.scene import Before, NewScene, Runner, Scene
+from tests.trouble.scene import AWAY_SECONDS, Before, NewScene, Runner, Scene
 
 # Kafka's client in Spark has a minute of patience and more.
 IMPATIENT = {
@@ -14,6 +16,13 @@ IMPATIENT = {
     "kafka.request.timeout.ms": "2000",
     "kafkaConsumer.pollTimeoutMs": "3000",
 }
+
+
+@pytest.fixture
+def scene(scene: Scene) -> Scene:
+    """Has little patience: Kafka is taken away."""
+    scene.patience_seconds = AWAY_SECONDS
+    return scene
 
 
 def test_kafka_is_down_at_plan(scene: Scene) -> None:

@@ -15,7 +15,7 @@ from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.store_hdfs import Superuser
-from tests.trouble.scene import Before, Scene
+from tests.trouble.scene import AWAY_SECONDS, Before, Scene
 
 
 def told(findings: Iterable[Finding]) -> set[tuple[str, Verdict]]:
@@ -30,6 +30,7 @@ def reconciled(scene: Scene, **changes: object) -> ReconcileReport:
 @pytest.mark.parametrize("verb", ["snapshot", "records_at"])
 def test_kafka_goes_away(scene: Scene, verb: str) -> None:
     scene.recovers()
+    scene.patience_seconds = AWAY_SECONDS
     gate = scene.place.kafka_gate
     report = reconciled(scene, broker=Before(verb, gate.shut))
     gate.open()

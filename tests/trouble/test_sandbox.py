@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from sandbox import Sandbox
 from sandbox.entry.layout import ROOT
 from sandbox.errors import SandboxError, ServiceFailed
+from tests.support.busy import BUSY_SECONDS
 
 LIGHT = ("kafka", "hdfs", "postgres")
 RECORDS = 10
@@ -125,7 +126,8 @@ def test_the_command_line_brings_services_up_and_leaves_nothing(directory: Path)
     servers, webhdfs, hdfs, dsn = shown.stdout.split()
     produce(servers, "orders")
     assert consume(servers, "orders") == [str(number) for number in range(RECORDS)]
-    listing = httpx.get(f"{webhdfs}/webhdfs/v1/?op=LISTSTATUS", trust_env=False)
+    with patient() as client:
+        listing = client.get(f"{webhdfs}/webhdfs/v1/?op=LISTSTATUS")
     assert listing.status_code == httpx.codes.OK
     assert re.fullmatch(r"hdfs://127\.0\.0\.1:\d+", hdfs)
     with psycopg.connect(dsn) as ledger:
@@ -268,10 +270,11 @@ def test_airflow_has_four_healthy_parts_and_leaves_no_worker(directory: Path) ->
     env = sandbox.env()
     assert env["AIRFLOW_URL"] == airflow.url
     login = {"username": env["AIRFLOW_USER"], "password": env["AIRFLOW_PASSWORD"]}
-    assert httpx.post(f"{airflow.url}/auth/token", json=login, trust_env=False).status_code == 201
     pools = f"{airflow.url}/api/v2/pools/spark_local"
-    assert httpx.get(pools, trust_env=False).status_code == httpx.codes.UNAUTHORIZED
-    seen = httpx.get(pools, headers={"Authorization": f"Bearer {airflow.token()}"}, trust_env=False)
+    with patient() as client:
+        assert client.post(f"{airflow.url}/auth/token", json=login).status_code == 201
+        assert client.get(pools).status_code == httpx.codes.UNAUTHORIZED
+        seen = client.get(pools, headers={"Authorization": f"Bearer {airflow.token()}"})
     assert seen.json()["slots"] == 1
     assert set(json.loads((directory / "connections.json").read_text())) >= {
         "AIRFLOW_CONN_KAFKA_DEFAULT",
@@ -324,4 +327,10 @@ def write(sandbox: Sandbox, path: str, content: bytes) -> None:
 def read(sandbox: Sandbox, path: str) -> bytes:
     url = f"{sandbox.hdfs.namenode.web_url}/webhdfs/v1{path}"
     query = {"op": "OPEN"}
-    return httpx.get(url, params=query, follow_redirects=True, trust_env=False, timeout=30).content
+    with patient() as client:
+        return client.get(url, params=query, follow_redirects=True).content
+
+
+def patient() -> httpx.Client:
+    """For services that have just started."""
+    return httpx.Client(trust_env=False, timeout=BUSY_SECONDS)

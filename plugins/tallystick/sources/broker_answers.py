@@ -56,11 +56,15 @@ UNKNOWN_TOPIC_SECONDS: Final = 1.5
 
 
 class AskAgain(Exception):
-    """The answer is no answer yet; carries the error to raise when patience ends."""
+    """The answer is no answer yet; carries the error to raise when patience ends.
 
-    def __init__(self, becomes: SourceError) -> None:
+    `is_cut` where no answer came within the time left, which may be next to nothing.
+    """
+
+    def __init__(self, becomes: SourceError, *, is_cut: bool = False) -> None:
         super().__init__(becomes)
         self.becomes = becomes
+        self.is_cut = is_cut
 
 
 def raise_for_code(
@@ -87,9 +91,20 @@ def patiently(question: Callable[[SecondsLeft], T], *, seconds: float = PATIENCE
     """The question's answer; the question is repeated while it raises AskAgain.
 
     It is handed a function that gives the seconds left. When patience ends, the error that the last
-    AskAgain carries is raised.
+    AskAgain carries is raised; one that our own time cut short hides none that came before it.
     """
     deadline = time.monotonic() + seconds
+    heard: AskAgain | None = None
+
+    def ask() -> T:
+        nonlocal heard
+        try:
+            return question(lambda: max(0.5, deadline - time.monotonic()))
+        except AskAgain as failure:
+            if heard is None or not failure.is_cut:
+                heard = failure
+            raise
+
     asking = Retrying(
         retry=retry_if_exception_type(AskAgain),
         wait=wait_exponential(multiplier=0.05, max=1.0),
@@ -97,9 +112,10 @@ def patiently(question: Callable[[SecondsLeft], T], *, seconds: float = PATIENCE
         reraise=True,
     )
     try:
-        return asking(lambda: question(lambda: max(0.5, deadline - time.monotonic())))
+        return asking(ask)
     except AskAgain as last:
-        raise last.becomes from last.__cause__
+        told = heard or last
+        raise told.becomes from told.__cause__
 
 
 def _is_enough(state: RetryCallState, seconds: float) -> bool:

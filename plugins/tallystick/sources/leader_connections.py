@@ -58,6 +58,10 @@ class TopicMetadata:
     """Address of the broker."""
 
 
+class _TimeIsOver(TimeoutError):
+    """The time that was left for a request is over; nothing else is known to be wrong."""
+
+
 class LeaderConnections:
     """One client, opened at the first request, and what it knows of topics' leaders."""
 
@@ -149,7 +153,7 @@ class LeaderConnections:
             future = client.send(node_id, request)
             client.poll(timeout_ms=left() * 1000, future=future)
             if not future.succeeded():
-                raise future.exception or kafka_errors.KafkaTimeoutError("no answer in time")
+                raise future.exception or _TimeIsOver("no answer in time")
         except _REFUSALS as failure:
             self.close()
             raise SourceRefused(f"the connection to {self.servers}", str(failure)) from failure
@@ -160,7 +164,9 @@ class LeaderConnections:
             # Its client goes on asking for a token, and then says that the time is over.
             provider = self._properties.kafka_python.get(TOKEN_PROVIDER)
             trouble = provider.trouble if isinstance(provider, ClientCredentials) else ""
-            raise self.again(trouble or str(failure) or type(failure).__name__) from failure
+            is_cut = isinstance(failure, _TimeIsOver) and not trouble
+            reason = trouble or str(failure) or type(failure).__name__
+            raise self.again(reason, is_cut=is_cut) from failure
         self._answered.add(node_id)
         return future.value
 
@@ -172,9 +178,9 @@ class LeaderConnections:
         text = kafka_errors.for_code(code).__name__
         raise_for_code(code, text, topic=topic, servers=self.servers, asked=asked, right=right)
 
-    def again(self, reason: str) -> AskAgain:
+    def again(self, reason: str, *, is_cut: bool = False) -> AskAgain:
         """What to raise when the answer may come later."""
-        return AskAgain(BrokerUnavailable(self.servers, reason))
+        return AskAgain(BrokerUnavailable(self.servers, reason), is_cut=is_cut)
 
     def _node(self, rather_not: str | None) -> Any:
         """A broker that has answered before and isn't the given one; any broker otherwise."""

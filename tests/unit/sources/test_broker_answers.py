@@ -112,6 +112,20 @@ def test_patience_ends_with_the_error_and_its_cause() -> None:
     assert question.asked > 1
 
 
+def test_a_last_try_that_our_own_time_cut_short_hides_no_answer_before_it() -> None:
+    becomes = iter([BrokerUnavailable("one:9092", "no leader")])
+    cut = BrokerUnavailable("one:9092", "no answer in time")
+
+    def question(left: SecondsLeft) -> None:
+        told = next(becomes, None)
+        raise AskAgain(told or cut, is_cut=told is None)
+
+    with pytest.raises(BrokerUnavailable, match="no leader"):
+        patiently(question, seconds=0.2)
+    with pytest.raises(BrokerUnavailable, match="no answer in time"):
+        patiently(question, seconds=0.2)
+
+
 def test_a_missing_topic_is_not_waited_for_as_long() -> None:
     question = Silent(TopicUnknown("orders", "one:9092"))
     with pytest.raises(TopicUnknown):
