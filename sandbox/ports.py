@@ -56,7 +56,7 @@ class Ports:
                 continue
             for port in self._candidates(name):
                 is_kept = port == self._state.port(name)
-                lock = _hold(port, CLOSING_SECONDS if is_kept else 0.0)
+                lock = hold(port, CLOSING_SECONDS if is_kept else 0.0)
                 if lock is not None:
                     self._held[name] = lock
                     self._note(name, port)
@@ -89,7 +89,7 @@ class Ports:
         self._state.remember_port(name, port)
 
 
-def _hold(port: int, patience_seconds: float) -> FileLock | None:
+def hold(port: int, patience_seconds: float) -> FileLock | None:
     """The lock of a port that nobody holds, and nobody listens on any more by then; else None."""
     folder = Path(tempfile.gettempdir()) / f"tallystick-ports-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

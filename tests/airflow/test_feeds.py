@@ -66,7 +66,8 @@ FEEDS = {
 ENOUGH = 5_000
 SLOW = [Message(random.randbytes(500).hex().encode()) for _ in range(20_000)]
 """Packed at that level they keep a warm server busy for ten seconds."""
-GONE_SECONDS = 60.0
+GONE_SECONDS = 15.0
+"""A driver that nobody ends may end by itself thereafter."""
 INTERRUPTED_SECONDS = 60.0
 """What ends sooner by itself is told from it by a log."""
 

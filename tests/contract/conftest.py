@@ -32,6 +32,6 @@ def scene(request: pytest.FixtureRequest) -> Iterator[BrokerScene]:
     properties = {"bootstrap.servers": servers}
     with (
         KafkaBrokerView(properties, now=lambda: NOW, patience_seconds=5) as view,
-        KafkaBrokerView(properties, now=lambda: NOW, patience_seconds=1) as impatient,
+        KafkaBrokerView(properties, now=lambda: NOW, patience_seconds=2) as impatient,
     ):
         yield KafkaScene(servers, view, impatient)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -357,20 +356,19 @@ def test_a_slow_airflow_is_not_waited_for(place: PagePlace) -> None:
     from fastapi import FastAPI
 
     from tallystick.web.airflow_rest import AirflowRefused, AirflowRest
+    from tallystick.web.desk import READER_SECONDS
 
     slow, released = FastAPI(), threading.Event()
     slow.get("/api/v2/dags")(lambda: released.wait(BUSY_SECONDS) and {})
 
     async def ask() -> None:
         try:
-            with pytest.raises(AirflowRefused, match="no answer within"):
+            with pytest.raises(AirflowRefused, match=f"no answer within {READER_SECONDS:g} s"):
                 await AirflowRest(lambda: slow).get(place.user("uma"), "dags")
         finally:
             released.set()
 
-    began = time.monotonic()
     asyncio.run(ask())
-    assert time.monotonic() - began < BUSY_SECONDS
 
 
 def test_a_change_that_nobody_waits_for_is_kept_until_it_is_over_and_told(

@@ -128,7 +128,9 @@ def purge(servers: str, topic: str, before: Mapping[int, int]) -> None:
 
 
 def set_config(servers: str, topic: str, **config: str) -> None:
-    """Change settings of the topic; underscores in names stand for dots."""
+    """Change settings of the topic; underscores in names stand for dots, values are as Kafka
+    prints them.
+    """
     entries = [
         ConfigEntry(key.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
         for key, value in config.items()
@@ -142,5 +144,5 @@ def set_config(servers: str, topic: str, **config: str) -> None:
         told = client.describe_configs([asked])[asked].result(BOUND_SECONDS)
         return all(told[each.name].value == each.value for each in entries)
 
-    # The controller answers first, and brokers learn of it from its log.
+    # The controller answers first, and a broker learns of it from its log.
     wait_until(is_known, f"{topic} is set to {config}")

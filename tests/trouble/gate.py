@@ -71,10 +71,14 @@ class Gate:
         while True:
             try:
                 client, _ = listener.accept()
-                server = socket.create_connection((HOST, self._target), timeout=5)
             except OSError:
                 if self._listener is not listener:
                     return
+                continue
+            try:
+                server = socket.create_connection((HOST, self._target), timeout=5)
+            except OSError:
+                _reset(client)
                 continue
             server.settimeout(None)
             with self._turn:

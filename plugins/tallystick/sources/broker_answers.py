@@ -58,7 +58,7 @@ UNKNOWN_TOPIC_SECONDS: Final = 1.5
 class AskAgain(Exception):
     """The answer is no answer yet; carries the error to raise when patience ends.
 
-    `is_cut` where no answer came within the time left, which may be next to nothing.
+    `is_cut` where no answer came and next to no time was left for one.
     """
 
     def __init__(self, becomes: SourceError, *, is_cut: bool = False) -> None:
@@ -91,7 +91,8 @@ def patiently(question: Callable[[SecondsLeft], T], *, seconds: float = PATIENCE
     """The question's answer; the question is repeated while it raises AskAgain.
 
     It is handed a function that gives the seconds left. When patience ends, the error that the last
-    AskAgain carries is raised; one that our own time cut short hides none that came before it.
+    AskAgain carries is raised; one that our own time cut short hides none that came before it, but
+    for a denial of the topic, which is believed only where it is repeated.
     """
     deadline = time.monotonic() + seconds
     heard: AskAgain | None = None
@@ -101,7 +102,8 @@ def patiently(question: Callable[[SecondsLeft], T], *, seconds: float = PATIENCE
         try:
             return question(lambda: max(0.5, deadline - time.monotonic()))
         except AskAgain as failure:
-            if heard is None or not failure.is_cut:
+            is_believed = heard is not None and not isinstance(heard.becomes, TopicUnknown)
+            if not (failure.is_cut and is_believed):
                 heard = failure
             raise
 

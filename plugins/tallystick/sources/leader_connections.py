@@ -26,6 +26,8 @@ from tallystick.sources.wire_client import open_client
 # An answer may hold one batch of any size; the protocol's own bound is 2 GB.
 _LARGEST_ANSWER_BYTES: Final = 2**31 - 1
 _CONNECT_SECONDS: Final = 5
+# A broker that is silent for longer may be in trouble; for as long it may just be busy.
+_MOMENT_SECONDS: Final = 1.0
 _REFUSALS: Final = (
     kafka_errors.AuthorizationError,
     kafka_errors.SaslAuthenticationFailedError,
@@ -148,10 +150,10 @@ class LeaderConnections:
 
     def send(self, node_id: Any, request: Any, left: SecondsLeft) -> Any:
         """The answer; AskAgain after a failed connection, SourceRefused where it was refused."""
-        client = self._opened()
+        client, seconds = self._opened(), left()
         try:
             future = client.send(node_id, request)
-            client.poll(timeout_ms=left() * 1000, future=future)
+            client.poll(timeout_ms=seconds * 1000, future=future)
             if not future.succeeded():
                 raise future.exception or _TimeIsOver("no answer in time")
         except _REFUSALS as failure:
@@ -164,9 +166,9 @@ class LeaderConnections:
             # Its client goes on asking for a token, and then says that the time is over.
             provider = self._properties.kafka_python.get(TOKEN_PROVIDER)
             trouble = provider.trouble if isinstance(provider, ClientCredentials) else ""
-            is_cut = isinstance(failure, _TimeIsOver) and not trouble
+            is_silent = isinstance(failure, _TimeIsOver) and not trouble
             reason = trouble or str(failure) or type(failure).__name__
-            raise self.again(reason, is_cut=is_cut) from failure
+            raise self.again(reason, is_cut=is_silent and seconds <= _MOMENT_SECONDS) from failure
         self._answered.add(node_id)
         return future.value
 

@@ -24,6 +24,13 @@ while True:
     time.sleep(60)
 """
 
+# Its main thread ends, and another one goes on.
+HALF_DEAD = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
@@ -44,6 +51,17 @@ def test_the_child_is_still_known_when_the_leader_is_dead(session: Session) -> N
     assert not session.leads()
     (orphan,) = session.processes()
     assert orphan.pid != session.leader
+
+
+def test_a_leader_of_which_a_thread_still_lives_is_not_dead(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", HALF_DEAD]
+    session = processes.spawn(argv, env=os.environ, cwd=tmp_path, log=tmp_path / "log")
+    leader = psutil.Process(session.leader)
+    assert processes.wait_until(lambda: leader.status() == psutil.STATUS_ZOMBIE, 20)
+    assert session.leads()
+    processes.kill(session)
+    assert not session.leads()
+    assert session.processes() == []
 
 
 def test_stopping_ends_what_ignores_the_signal(session: Session) -> None:
