@@ -1,5 +1,6 @@
 """Sessions: known again by number, start and boot; ended whole."""
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -57,11 +58,14 @@ def test_a_leader_of_which_a_thread_still_lives_is_not_dead(tmp_path: Path) -> N
     argv = [sys.executable, "-c", HALF_DEAD]
     session = processes.spawn(argv, env=os.environ, cwd=tmp_path, log=tmp_path / "log")
     leader = psutil.Process(session.leader)
-    assert processes.wait_until(lambda: leader.status() == psutil.STATUS_ZOMBIE, 20)
-    assert session.leads()
-    processes.kill(session)
-    assert not session.leads()
-    assert session.processes() == []
+    try:
+        assert processes.wait_until(lambda: leader.status() == psutil.STATUS_ZOMBIE, 20)
+        assert session.leads()
+        processes.kill(session)
+        assert not session.leads()
+    finally:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            leader.kill()
 
 
 def test_stopping_ends_what_ignores_the_signal(session: Session) -> None:
