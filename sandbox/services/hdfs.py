@@ -263,7 +263,9 @@ class NameNode(HdfsDaemon):
 
 
 class DataNode(HdfsDaemon):
-    """The DataNode; ready when the NameNode counts it as alive and has left safe mode."""
+    """The DataNode; ready when the NameNode knows its room and has left safe mode: it is alive and
+    out of safe mode a moment before, and then no file can be written.
+    """
 
     main = f"{SERVER}.datanode.DataNode"
 
@@ -287,8 +289,11 @@ class DataNode(HdfsDaemon):
         actors = json.loads(mine.get("BPServiceActorInfo", "[]"))
         if not actors or any(actor["ActorState"] != "RUNNING" for actor in actors):
             return "it is not registered with the NameNode"
-        if not self._namenode().live_datanodes():
+        live = self._namenode().live_datanodes()
+        if not live:
             return "the NameNode counts no live DataNode"
+        if not any(each["capacity"] for each in live.values()):
+            return "the NameNode does not know yet what room it has"
         return "the NameNode is in safe mode" if self._namenode().in_safe_mode() else None
 
 

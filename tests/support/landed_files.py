@@ -57,8 +57,9 @@ class Landed:
 def put(webhdfs_url: str, path: str, content: bytes, user: str) -> None:
     """Write a small file."""
     url = f"{_url(webhdfs_url, path)}?op=CREATE&overwrite=true&user.name={user}"
-    place = requests.put(url, allow_redirects=False, timeout=30).headers["Location"]
-    requests.put(place, data=content, timeout=30).raise_for_status()
+    told = requests.put(url, allow_redirects=False, timeout=30)
+    assert told.is_redirect, told.text
+    requests.put(told.headers["Location"], data=content, timeout=30).raise_for_status()
 
 
 def write_once(webhdfs_url: str, user: str) -> None:
