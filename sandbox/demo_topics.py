@@ -31,7 +31,8 @@ JUST_MADE = (  # what a broker says of a topic that was made a moment ago
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
-NOT_YET = (14, 15, 51)  # the coordinator loads, is not available, or still ends the last one
+# The coordinator loads, is not available, does not know yet that it is it, or ends the last one.
+NOT_YET = (14, 15, 16, 51)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +231,13 @@ def _empty_transaction(servers: str) -> None:
 
 def _answer(client: Any, node: int, request: Any) -> Any:
     """The broker's answer, asked again while it is not ready; raises SandboxError."""
+    deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         answer = client.send_and_receive(node, request, int(ANSWER_SECONDS * 1000))
         code = getattr(answer, "error_code", None) or 0
-        if code not in NOT_YET:
+        if code not in NOT_YET or time.monotonic() > deadline:
             break
+        time.sleep(0.05)
     if code:
         raise SandboxError(f"Kafka answered {type(request).__name__} with error {code}")
     return answer

@@ -78,7 +78,7 @@ class HaNameNode(NameNode):
 
 
 class HaDataNode(DataNode):
-    """Ready when both NameNodes have its report: one in safe mode can't take over in good order."""
+    """Ready for both NameNodes: one in safe mode can't take over in good order."""
 
     def __init__(self, cluster: Ha) -> None:
         super().__init__(cluster.family, cluster.active)
@@ -86,8 +86,8 @@ class HaDataNode(DataNode):
 
     @override
     def missing(self) -> str | None:
-        waiting = [each.name for each in self._cluster.namenodes if each.in_safe_mode()]
-        return super().missing() or (f"{waiting[0]} is in safe mode" if waiting else None)
+        found = map(self.unknown_to, self._cluster.namenodes)
+        return super().missing() or next((each for each in found if each), None)
 
 
 class Ha(Cluster):

@@ -13,6 +13,7 @@ from typing import Final
 
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -27,7 +28,9 @@ from typing_extensions import override
 from sandbox.clusters.authority import Authority
 from sandbox.clusters.cluster import Cluster
 from sandbox.clusters.token_endpoint import SCOPE, TokenEndpoint
+from sandbox.errors import ServiceFailed
 from sandbox.ports import HOST
+from sandbox.processes import wait_until
 from sandbox.service import Home, Service
 from sandbox.services.kafka import CONTROLLER_ID, KafkaNode
 
@@ -117,6 +120,23 @@ class GuardedBroker(KafkaNode):
         ]
         for each in client.create_acls(bindings).values():
             each.result(_ANSWER_SECONDS)
+        every = AclBindingFilter(
+            kind,
+            name,
+            ResourcePatternType.LITERAL,
+            f"User:{user}",
+            "*",
+            AclOperation.ANY,
+            AclPermissionType.ALLOW,
+        )
+
+        def are_known() -> bool:
+            known = client.describe_acls(every).result(_ANSWER_SECONDS)
+            return {each.operation for each in known} >= set(operations)
+
+        # The controller answers first, and the broker learns of it from its log.
+        if not wait_until(are_known, _ANSWER_SECONDS):
+            raise ServiceFailed(self.name, f"does not know the rights of {user}", self.log)
 
     @override
     def prepare(self) -> None:

@@ -289,12 +289,16 @@ class DataNode(HdfsDaemon):
         actors = json.loads(mine.get("BPServiceActorInfo", "[]"))
         if not actors or any(actor["ActorState"] != "RUNNING" for actor in actors):
             return "it is not registered with the NameNode"
-        live = self._namenode().live_datanodes()
+        return self.unknown_to(self._namenode())
+
+    def unknown_to(self, namenode: NameNode) -> str | None:
+        """What the NameNode lacks to have files written here; None if nothing."""
+        live = namenode.live_datanodes()
         if not live:
-            return "the NameNode counts no live DataNode"
+            return f"{namenode.name} counts no live DataNode"
         if not any(each["capacity"] for each in live.values()):
-            return "the NameNode does not know yet what room it has"
-        return "the NameNode is in safe mode" if self._namenode().in_safe_mode() else None
+            return f"{namenode.name} does not know yet what room it has"
+        return f"{namenode.name} is in safe mode" if namenode.in_safe_mode() else None
 
 
 class Hdfs:

@@ -21,7 +21,7 @@ from sandbox.ports import HOST, answers
 from sandbox.service import Home, Service, java
 
 HEAP = "-Xmx512m"
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 10.0
 CONTROLLER_ID = 1
 
 SETTINGS: Mapping[str, str] = {

@@ -33,7 +33,7 @@ from sandbox.services.postgres_programs import (
 SUPERUSER = "postgres"
 DATABASES = ("tallystick", "airflow")  # each owned by the role of the same name
 SHARED_BUFFERS = "64MB"
-CONNECT_SECONDS = 2
+CONNECT_SECONDS = 10
 
 SETTINGS = {
     "listen_addresses": HOST,

@@ -14,6 +14,7 @@ from sandbox.clusters.ha import Ha
 from tests.support.hdfs_clusters import HdfsView, HdfsWay, Interruption, interrupted
 from tests.support.kafka_producers import Message, messages
 from tests.support.kafka_topics import wait_until
+from tests.support.landed_files import write_once
 from tests.support.sandbox_fixtures import running
 from tests.trouble.command import Folder
 
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def standing(sandbox: Sandbox) -> Iterator[Ha]:
     with running(sandbox, Ha, "kafka", "postgres") as found:
+        write_once(found.active().web_url, "root")
         yield found
 
 

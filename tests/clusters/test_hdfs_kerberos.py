@@ -24,6 +24,9 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def cluster(sandbox: Sandbox) -> Iterator[Kerberos]:
     with running(sandbox, Kerberos, "kafka", "postgres") as found:
+        # The first write of new daemons takes seconds: no impatient test shall wait for it.
+        first = f"{found.namenode.web_url}/webhdfs/v1{ROOT}/first-write"
+        found.send_as(CLIENT, "PUT", first, {"op": "CREATE"}).raise_for_status()
         yield found
 
 

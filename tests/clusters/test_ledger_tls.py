@@ -298,6 +298,8 @@ def test_a_commit_in_a_fail_over_is_unknown_and_then_known(pair: Pair, did_arriv
     else:
         pair.standby.kill()
     committing = Committing(pair, attempt)
+    if did_arrive:
+        pair.until(f"SELECT flush_lsn >= pg_current_wal_flush_lsn() FROM {SENDERS}")
     pair.primary.kill()
     with pytest.raises(CommitOutcomeUnknown):
         committing.answer.result(60)

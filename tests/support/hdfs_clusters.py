@@ -6,11 +6,13 @@ import http.client
 import io
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
@@ -18,11 +20,15 @@ import pyarrow.parquet as pq
 
 from sandbox.services.hdfs import Family, NameNode
 from tallystick.settings.feed import Feed
+from tests.support.busy import BUSY_SECONDS
 from tests.support.kafka_producers import Message, produce
 from tests.support.kafka_records import Record, records_in
 from tests.support.kafka_topics import create_topic
 from tests.support.landed_files import Landed
 from tests.trouble.command import Command, Folder
+
+# Of an answer to come: with it the client's patience begins anew.
+_WAIT_ON: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,34 @@ class Interruption:
     is_carried_out: bool
     action: Callable[[], None]
     happened: threading.Event = field(default_factory=threading.Event)
+    done: Future[None] = field(default_factory=Future)
+    """What the action came to."""
+
+    def is_due(self, address: str) -> bool:
+        """True for the first request that it is meant for."""
+        parts = urlsplit(address)
+        op = parse_qs(parts.query).get("op", [""])[0]
+        is_meant = op == self.op and self.part in parts.path and "_probe" not in parts.path
+        return is_meant and not self.happened.is_set()
+
+    def act(self, still: Callable[[], object]) -> None:
+        """Do it, and call `still` each second until it is done."""
+        threading.Thread(target=self._act, daemon=True).start()
+        while not wait([self.done], timeout=1).done:
+            still()
+
+    def over(self) -> None:
+        """Return when the action that has begun is done; raise what it raised."""
+        if self.happened.is_set():
+            self.done.result(BUSY_SECONDS)
+
+    def _act(self) -> None:
+        try:
+            self.action()
+        except Exception as failure:  # noqa: BLE001 - raised where the test waits for it
+            self.done.set_exception(failure)
+        else:
+            self.done.set_result(None)
 
 
 @contextmanager
@@ -141,16 +175,12 @@ def interrupted(target: str, what: Interruption) -> Iterator[str]:
         protocol_version = "HTTP/1.1"
 
         def handle_one(self) -> None:
-            parts = urlsplit(self.path)
-            op = parse_qs(parts.query).get("op", [""])[0]
-            meant = op == what.op and what.part in parts.path and "_probe" not in parts.path
-            is_now = meant and not what.happened.is_set()
             try:
-                if is_now:
+                if what.is_due(self.path):
                     what.happened.set()
                     if what.is_carried_out:
                         self._forwarded()
-                    what.action()
+                    what.act(partial(self.wfile.write, _WAIT_ON))
                     self.close_connection = True
                     return
                 self._answer(*self._forwarded())
@@ -186,6 +216,7 @@ def interrupted(target: str, what: Interruption) -> Iterator[str]:
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
+        what.over()
     finally:
         server.shutdown()
         thread.join()

@@ -212,7 +212,8 @@ def _asked(client: Any, node_id: int, request: Any) -> Any:
     while True:
         answer = client.send_and_receive(node_id, request, _TIMEOUT_MS)
         code = getattr(answer, "error_code", None) or 0
-        if code not in (14, 15, 51):  # loading, not available, the last transaction is still ending
+        # It loads, is not available, does not know yet that it is it, or ends the last transaction.
+        if code not in (14, 15, 16, 51):
             assert code == 0, answer
             return answer
 

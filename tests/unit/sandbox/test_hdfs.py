@@ -28,10 +28,10 @@ def said(live: Mapping[str, Any], safe_mode: str = "") -> dict[str, Any]:
     [
         (None, None, "it does not answer"),
         ({}, None, "it is not registered with the NameNode"),
-        (REGISTERED, said({}), "the NameNode counts no live DataNode"),
+        (REGISTERED, said({}), "namenode counts no live DataNode"),
         # For a moment after its registration no file can be written.
-        (REGISTERED, said({"it": {"capacity": 0}}), "the NameNode does not know yet what room"),
-        (REGISTERED, said({"it": {"capacity": 9}}, "on"), "the NameNode is in safe mode"),
+        (REGISTERED, said({"it": {"capacity": 0}}), "namenode does not know yet what room"),
+        (REGISTERED, said({"it": {"capacity": 9}}, "on"), "namenode is in safe mode"),
         (REGISTERED, said({"it": {"capacity": 9}}), None),
     ],
 )
