@@ -19,14 +19,19 @@ ORDER = LandingOrder("orders", "batch1", "attempt1", "hdfs://nn/plan.json", plan
 
 @pytest.fixture
 def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The task, where spark-submit writes its process id, names an application, and hangs."""
+    """The task, where spark-submit writes its process id, names an application, and never ends.
+
+    It says a word now and then, as Spark does: a signal that comes in the instant before a read
+    begins is noticed when the read ends.
+    """
     from tallystick.orchestration.land_operator import LandOperator
 
     for name, found in CONNECTIONS.items():
         monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", found)
     program = tmp_path / "spark-submit"
     program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\n"
-                       "echo tallystick: application local-1\nsleep 600\n")  # fmt: skip
+                       "echo tallystick: application local-1\n"
+                       "while sleep 0.2; do echo at work; done\n")  # fmt: skip
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     return LandOperator(task_id="land", feed=a_feed(), batch_id="batch1")
