@@ -77,19 +77,6 @@ class HaNameNode(NameNode):
         return found is not None and found["State"] == "active"
 
 
-class HaDataNode(DataNode):
-    """Ready for both NameNodes: one in safe mode can't take over in good order."""
-
-    def __init__(self, cluster: Ha) -> None:
-        super().__init__(cluster.family, cluster.active)
-        self._cluster = cluster
-
-    @override
-    def missing(self) -> str | None:
-        found = map(self.unknown_to, self._cluster.namenodes)
-        return super().missing() or next((each for each in found if each), None)
-
-
 class Ha(Cluster):
     """Two NameNodes, a JournalNode and a DataNode. They believe everybody who he says he is."""
 
@@ -103,7 +90,8 @@ class Ha(Cluster):
         self.journal = JournalNode(family)
         first = HaNameNode(family, 1)
         self.namenodes = (first, HaNameNode(family, 2, first))
-        self.datanode = HaDataNode(self)
+        # Ready for both: one in safe mode can't take over in good order.
+        self.datanode = DataNode(family, *self.namenodes)
 
     @property
     @override

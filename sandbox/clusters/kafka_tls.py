@@ -106,29 +106,11 @@ class GuardedBroker(KafkaNode):
     ) -> None:
         """Give the user these rights on a topic, or on another kind of thing; `*` means all."""
         client = AdminClient({"bootstrap.servers": self.address, "log_level": 3})
-        bindings = [
-            AclBinding(
-                kind,
-                name,
-                ResourcePatternType.LITERAL,
-                f"User:{user}",
-                "*",
-                operation,
-                AclPermissionType.ALLOW,
-            )
-            for operation in operations
-        ]
+        whose = (kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*")
+        bindings = [AclBinding(*whose, each, AclPermissionType.ALLOW) for each in operations]
         for each in client.create_acls(bindings).values():
             each.result(_ANSWER_SECONDS)
-        every = AclBindingFilter(
-            kind,
-            name,
-            ResourcePatternType.LITERAL,
-            f"User:{user}",
-            "*",
-            AclOperation.ANY,
-            AclPermissionType.ALLOW,
-        )
+        every = AclBindingFilter(*whose, AclOperation.ANY, AclPermissionType.ALLOW)
 
         def are_known() -> bool:
             known = client.describe_acls(every).result(_ANSWER_SECONDS)

@@ -68,7 +68,7 @@ class Kerberos(Cluster):
         )
         self.family = family
         self.namenode = NameNode(family)
-        self.datanode = KerberosDataNode(family, lambda: self.namenode)
+        self.datanode = KerberosDataNode(family, self.namenode)
 
     @property
     @override

@@ -263,17 +263,16 @@ class NameNode(HdfsDaemon):
 
 
 class DataNode(HdfsDaemon):
-    """The DataNode; ready when the NameNode knows its room and has left safe mode: it is alive and
+    """The DataNode; ready when each NameNode knows its room and has left safe mode: it is alive and
     out of safe mode a moment before, and then no file can be written.
     """
 
     main = f"{SERVER}.datanode.DataNode"
 
-    def __init__(self, family: Family, namenode: Callable[[], NameNode]) -> None:
-        """`namenode`: the one to ask, at the time when it is asked."""
+    def __init__(self, family: Family, *namenodes: NameNode) -> None:
         names = ("datanode", "datanode-http", "datanode-ipc")
         super().__init__(family, "datanode", port_names=names)
-        self._namenode = namenode
+        self._namenodes = namenodes
 
     @property
     @override
@@ -289,9 +288,10 @@ class DataNode(HdfsDaemon):
         actors = json.loads(mine.get("BPServiceActorInfo", "[]"))
         if not actors or any(actor["ActorState"] != "RUNNING" for actor in actors):
             return "it is not registered with the NameNode"
-        return self.unknown_to(self._namenode())
+        found = map(self._unknown_to, self._namenodes)
+        return next((each for each in found if each), None)
 
-    def unknown_to(self, namenode: NameNode) -> str | None:
+    def _unknown_to(self, namenode: NameNode) -> str | None:
         """What the NameNode lacks to have files written here; None if nothing."""
         live = namenode.live_datanodes()
         if not live:
@@ -308,7 +308,7 @@ class Hdfs:
         self.home = home
         family = Family(home)
         self.namenode = NameNode(family)
-        self.datanode = DataNode(family, lambda: self.namenode)
+        self.datanode = DataNode(family, self.namenode)
         self.services: Sequence[Service] = (self.namenode, self.datanode)
 
     def start(self) -> None:

@@ -14,6 +14,7 @@ from kafka.net.compat import KafkaNetClient
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
+from sandbox.demo_topics import NOT_YET
 from tests.support.kafka_topics import wait_until
 
 TIMEOUT_SECONDS = 30.0
@@ -212,8 +213,7 @@ def _asked(client: Any, node_id: int, request: Any) -> Any:
     while True:
         answer = client.send_and_receive(node_id, request, _TIMEOUT_MS)
         code = getattr(answer, "error_code", None) or 0
-        # It loads, is not available, does not know yet that it is it, or ends the last transaction.
-        if code not in (14, 15, 16, 51):
+        if code not in NOT_YET:
             assert code == 0, answer
             return answer
 

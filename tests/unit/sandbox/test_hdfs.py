@@ -54,7 +54,7 @@ def test_a_datanode_is_ready_once_a_file_can_be_written(
     state = State(tmp_path)
     family = Family(Home(tmp_path, state, Ports(state, {})), send=send)
     name_node = NameNode(family)
-    node = DataNode(family, lambda: name_node)
+    node = DataNode(family, name_node)
     names = (*name_node.port_names, *node.port_names)
     family.home.ports.claim(*names)
     family.home.ports.release(*names)
