@@ -9,10 +9,15 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, NoReturn
 
+from airflow.providers.common.compat.openlineage.utils.spark import (
+    inject_parent_job_information_into_spark_properties,
+    inject_transport_information_into_spark_properties,
+)
 from airflow.sdk import BaseOperator
 
 from tallystick.domain.identities import AttemptId, BatchId
-from tallystick.orchestration.connections import services_of
+from tallystick.orchestration.airflow_releases import conf
+from tallystick.orchestration.connections import airflow_connection, services_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.page_link import PageLink
 from tallystick.orchestration.run_context import Context, owner_of
@@ -44,7 +49,7 @@ class LandOperator(BaseOperator):
         with (
             step_told(self.feed.name, "land"),
             in_airflow_terms(),
-            services_of(self.feed) as services,
+            services_of(_as_child_of(self.feed, context)) as services,
         ):
             self._interrupt = partial(services.spark.interrupt, attempt_id)
             attempt = land_batch(services, BatchId(self.batch_id), attempt_id, owner_of(context))
@@ -59,3 +64,25 @@ class LandOperator(BaseOperator):
         if self._interrupt:
             self._interrupt()
         raise SystemExit(f"The task {self.task_id} was killed.")
+
+
+def _as_child_of(feed: Feed, context: Context) -> Feed:
+    """The feed, whose applications tell OpenLineage of this task where Airflow's settings say so.
+
+    They are those of the provider's own operator. A session of a server can't be told.
+    """
+    wanted = [
+        inject
+        for setting, inject in (
+            ("spark_inject_parent_job_info", inject_parent_job_information_into_spark_properties),
+            ("spark_inject_transport_info", inject_transport_information_into_spark_properties),
+        )
+        if conf.getboolean("openlineage", setting, fallback=False)
+    ]
+    if not wanted or airflow_connection(feed.spark.connection).conn_type != "spark":
+        return feed
+    properties = dict(feed.spark.conf)
+    for inject in wanted:
+        properties = inject(properties, context)
+    spark = feed.spark.model_copy(update={"conf": properties})
+    return feed.model_copy(update={"spark": spark})

@@ -25,11 +25,17 @@ from tallystick.settings.extras import (
 CONN_TYPE: Final = "spark_connect"
 _DEFAULT_PORT: Final = 15002
 # PySpark takes no IPv6 address.
-_HOST: Final = re.compile(r"(sc://)?(?P<host>[^\s:/;@\[\]]+)(:(?P<port>\d{1,5}))?/?")
+_HOST: Final = re.compile(r"(sc://)?(?P<host>[^\s:/;@\[\]]+)(:(?P<port>\d{1,5}))?")
 _EXTRAS: Final = ("use_ssl", "kafka-secrets")
 # What a header of HTTP/2 can carry.
 _TOKEN: Final = re.compile(r"[!-~]+")
 _SERVER: Final = "the server's host, such as spark.example.com"
+
+
+def session_url(url: str, session_id: str) -> str:
+    """What PySpark opens this session of the server by; the user is `tallystick` if it has none."""
+    user = "" if ";user_id=" in url else ";user_id=tallystick"
+    return f"{url}{user};session_id={session_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +55,17 @@ class SparkConnectConnection:
         """The server, without anything that is secret."""
         return f"sc://{self.host}:{self.port}"
 
-    def url(self, session_id: str) -> str:
-        """What PySpark opens this session by; holds the token."""
-        parameters = {"session_id": session_id, "user_id": self.user or "tallystick"}
-        if self.token is not None:
-            parameters["token"] = self.token.get_secret_value()
+    @property
+    def url(self) -> str:
+        """What the provider's hook makes of this connection; it holds the token.
+
+        Only who works without Airflow needs it: the hook takes seconds to import.
+        """
+        parameters = {"user_id": self.user, "token": self.token and self.token.get_secret_value()}
         if self.use_ssl:
             parameters["use_ssl"] = "true"
-        told = ";".join(f"{key}={quote(value, safe='')}" for key, value in parameters.items())
-        return f"{self.address}/;{told}"
+        told = [f"{key}={quote(value)}" for key, value in parameters.items() if value]
+        return f"{self.address}/{';' * bool(told)}{';'.join(told)}"
 
     @classmethod
     def of(cls, connection: Connection) -> SparkConnectConnection:

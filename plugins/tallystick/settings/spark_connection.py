@@ -1,20 +1,23 @@
 """What a connection for spark-submit means: checked and typed. Opens nothing.
 
-The extras are those of Airflow's Spark provider, and ours. One that would have no effect is
-refused: who has written it believes that it has one.
+The extras are those of Airflow's Spark provider, and ours. One that nobody knows, or that would
+have no effect with this master, is refused: who has written it believes that it has one.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic import SecretBytes
+
 from tallystick.settings.connections import HIDDEN, Connection
 from tallystick.settings.extras import (
     absolute_path,
-    kerberos_login,
     list_of,
     node_file,
     optional_text,
@@ -42,7 +45,13 @@ _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "principal": _LOG_IN,
     "queue": ("yarn",),
     "spark-binary": _ANY,
+    # By these the provider polls a driver whose spark-submit has left it. Ours stays, so that a
+    # connection that other DAGs share may have them, and none is asked for.
+    "rest-port": _ANY,
+    "rest-scheme": _ANY,
+    "yarn_resourcemanager_webapp_address": _ANY,
 }
+_KEYS: Final = "an absolute path where spark-submit runs, or the keys themselves in base64"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,8 @@ class SparkConnection:
     """As whom Spark logs in to Kerberos; None: by the ticket cache, if the cluster wants one."""
     keytab: str | None = None
     """Absolute path, on this machine, of the principal's keys."""
+    keys: SecretBytes | None = None
+    """The principal's keys themselves, in place of a path: what the provider's form asks for."""
 
     @classmethod
     def of(cls, connection: Connection) -> SparkConnection:
@@ -93,7 +104,7 @@ class SparkConnection:
         if binary not in _BINARIES:
             accepted = f"on PATH: {', '.join(_BINARIES)}"
             raise connection.wrong("extra spark-binary", shown_word(binary), accepted)
-        principal, keytab = kerberos_login(connection)
+        principal, keytab, keys = _kerberos_login(connection)
         return cls(
             master=master,
             deploy_mode=mode,
@@ -105,7 +116,25 @@ class SparkConnection:
             hadoop_conf=absolute_path(connection, "hadoop-conf-dir"),
             principal=principal,
             keytab=keytab,
+            keys=keys,
         )
+
+
+def _kerberos_login(
+    connection: Connection,
+) -> tuple[str | None, str | None, SecretBytes | None]:
+    """Principal, path of the keytab, its content: the first and one of the others, or none."""
+    principal, given = optional_text(connection, "principal"), optional_text(connection, "keytab")
+    for key, value, other in (("principal", principal, given), ("keytab", given, principal)):
+        if other and not value:
+            raise connection.wrong(f"extra {key}", None, "principal and keytab, or neither")
+    if given is None or given.startswith("/"):
+        return principal, given, None
+    try:
+        keys = base64.b64decode(given, validate=True)
+    except binascii.Error:
+        raise connection.wrong("extra keytab", HIDDEN, _KEYS) from None
+    return principal, None, SecretBytes(keys)
 
 
 def _with_extras_for(connection: Connection, master: str) -> Connection:

@@ -1,4 +1,4 @@
-"""Builds what Spark is told at start, for the command line and for Airflow's operator alike.
+"""Decides what Spark is told at start, for the command line and for Airflow's tasks alike.
 
 Pure: it reads no environment, starts nothing and knows no secret. What a file must contain is
 settled by the landing function itself; here is only what has to be known before a session exists.
@@ -72,7 +72,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class SubmitCommand:
-    """One application as spark-submit is told it; file names as in its working directory."""
+    """One application as the hook is told it; file names as in its working directory."""
 
     place: SparkPlace
     application: str
@@ -83,20 +83,6 @@ class SubmitCommand:
     py_files: str
     files: str | None
     """Shipped to every container, into its working directory."""
-
-    def argv(self) -> list[str]:
-        """The whole command line of spark-submit; no part of it is secret."""
-        place = self.place
-        argv = [place.spark_submit, "--master", place.master, "--deploy-mode", place.deploy_mode]
-        argv += ["--name", self.work.name, "--py-files", self.py_files]
-        if place.jars:
-            argv += ["--jars", ",".join(place.jars)]
-        argv += place.login()
-        if self.files:
-            argv += ["--files", self.files]
-        for key, value in self.conf.items():
-            argv += ["--conf", f"{key}={value}"]
-        return [*argv, self.application, self.plan_uri]
 
 
 def submit_command(

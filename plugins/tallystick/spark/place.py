@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
+from pydantic import SecretBytes
+
+_KEYTAB: Final = "principal.keytab"
 _PRIVATE: Final = ("AIRFLOW_", "_AIRFLOW_", "LEDGER_DSN")
 
 
@@ -32,6 +36,8 @@ class SparkPlace:
     """As whom Spark logs in to Kerberos, by its keytab; None: by the ticket cache, or not."""
     keytab: str | None = None
     """Absolute path, where spark-submit runs."""
+    keys: SecretBytes | None = None
+    """The keytab's content, where the connection holds it in place of a path."""
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The variables of Spark's programs here: what they need, and what they may inherit.
@@ -48,6 +54,15 @@ class SparkPlace:
             found["HADOOP_CONF_DIR"] = self.hadoop_conf
             found.pop("YARN_CONF_DIR", None)  # or files of another cluster mix in
         return found
+
+    def with_keytab_in(self, directory: Path) -> SparkPlace:
+        """The same place, with the keys that it holds in a file of this private directory."""
+        if self.keys is None:
+            return self
+        file = directory / _KEYTAB
+        file.touch(mode=0o600)
+        file.write_bytes(self.keys.get_secret_value())
+        return replace(self, keytab=str(file), keys=None)
 
     def login(self) -> list[str]:
         """Options by which Spark's programs log in to Kerberos; none where they need not."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import select
 import signal
-import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tallystick.spark.submit_log import SubmitLog
+
+if TYPE_CHECKING:
+    from tallystick.spark.submit_hook import HeardSubmitHook
 
 # It is dead by then; what it wrote lies in the pipe.
 _DRAIN_SECONDS: Final = 1.0
@@ -25,19 +27,23 @@ class RunningSubmit:
     work_id: str
     """Of the attempt, or of the scrub."""
     log: SubmitLog
-    process: subprocess.Popen[str] | None = None
-    """None until it is started."""
+    hook: HeardSubmitHook
 
     def end(self) -> str | None:
         """Kill it, so that it submits nothing more; the id of what it had submitted, if it said so.
 
+        The hook deletes a driver's pod. YARN's it would ask by a program that few workers have, so
+        that is left to the caller.
+
         Called from a signal's handler, too, in the midst of a wait or of a read of its output: so
         it waits for nothing, and reads past Python's buffer.
         """
-        process = self.process
+        process = self.hook.process
         if process is None:
             return self.log.application_id
         if process.poll() is None:  # not reaped yet, so the id is still its
+            if self.hook.is_on_kubernetes:
+                self.hook.on_kill()
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         if self.log.application_id is None and process.stdout is not None:

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from tallystick.domain.rows.scrub import ScrubResult
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
-    ConfigurationError,
     ScrubFailed,
 )
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark.command import SubmitCommand, Work, submit_command
 from tallystick.spark.connector_jars import require_jars
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
-from tallystick.spark.parent_death import dying_with_parent
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.running_submit import RunningSubmit
 from tallystick.spark.submit_log import SubmitLog, note_in
@@ -38,6 +35,8 @@ from tallystick.spark.yarn_applications import end_application, end_tagged
 
 logger = logging.getLogger(__name__)
 
+_AS_LIBRARY: Final = "_AIRFLOW__AS_LIBRARY"
+"""Airflow's own variable: it is imported, and sets nothing up."""
 LONGEST: Final = timedelta(hours=6)
 NO_APPLICATION: Final = "(none was started)"
 # They lie beside the one that lands.
@@ -168,80 +167,61 @@ class SubmitRunner:
         work: str,
     ) -> tuple[SubmitLog, int]:
         """What the application said, and its exit code; raises ApplicationOverdue."""
-        log = SubmitLog()
-        self._running = running = RunningSubmit(command.work.work_id, log)
-        with (
-            work_directory(secrets) as directory,
-            _process(command, directory, running) as (process, output),
-            ended_after(self._longest, partial(_kill, running, command.place)) as deadline,
-        ):
-            _follow(output, log, heard, deadline)
-            exit_code = process.wait()
+        if "airflow" not in sys.modules:
+            # A command's log is not Airflow's to set up.
+            os.environ.setdefault(_AS_LIBRARY, "1")
+        # Airflow takes seconds to import, for those alone who land by spark-submit.
+        from tallystick.spark.submit_hook import HeardSubmitHook
+
+        listener, place = _Listener(heard), command.place
+        with work_directory(secrets) as directory:
+            command = replace(command, place=place.with_keytab_in(directory))
+            hook = HeardSubmitHook(command, listener.hear)
+            self._running = running = RunningSubmit(command.work.work_id, listener.log, hook)
+            logger.info("starting spark-submit on %s: %s", place.master, command.work.name)
+            with ended_after(self._longest, partial(_kill, running, place)) as deadline:
+                listener.deadline = deadline
+                try:
+                    exit_code = hook.run(directory, os.environ)
+                finally:
+                    _kill(running, place)
+                    hook.close()
+        log = listener.log
         if deadline.has_passed and exit_code != 0:
             application = log.application_id or NO_APPLICATION
             raise ApplicationOverdue(work, application, str(deadline.limit))
         return log, exit_code
 
 
-def _follow(output: IO[str], log: SubmitLog, heard: _Heard, deadline: Deadline) -> None:
-    """Take in the whole log, and pass it on line by line, until the output ends.
+class _Listener:
+    """Takes in the whole log, and passes it on line by line."""
 
-    A note says that a read begins: it may not take as long as an application.
-    """
-    is_known = False
-    for raw in output:
-        line = raw.rstrip("\n")
-        logger.log(log.add(line), "%s", line)
-        if log.application_id and not is_known:
-            is_known = True
-            heard.started(log.application_id)
+    def __init__(self, heard: _Heard) -> None:
+        self.log = SubmitLog()
+        self.deadline: Deadline | None = None
+        self._heard = heard
+        self._is_known = False
+
+    def hear(self, line: str) -> None:
+        """A note says that a read begins: it may not take as long as an application."""
+        logger.log(self.log.add(line), "%s", line)
+        if self.log.application_id and not self._is_known:
+            self._is_known = True
+            self._heard.started(self.log.application_id)
         note = note_in(line)
         if note is not None:
-            deadline.expect(LONGEST_READ)
-            heard.noted(note)
-
-
-@contextmanager
-def _process(
-    command: SubmitCommand, directory: Path, running: RunningSubmit
-) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    """The running spark-submit and its output; leaving early kills it, and its driver."""
-    argv, env = command.argv(), command.place.environment(os.environ)
-    logger.info("starting spark-submit on %s: %s", command.place.master, command.work.name)
-    try:
-        process = running.process = subprocess.Popen(
-            dying_with_parent(argv, path=env.get("PATH")),
-            cwd=directory,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        raise ConfigurationError(
-            "spark-submit",
-            argv[0],
-            "a program on PATH, or its full path",
-            where="the Spark connection",
-        ) from error
-    with process:
-        assert process.stdout is not None  # asked for above
-        try:
-            yield process, process.stdout
-        finally:
-            _kill(running, command.place)
+            if self.deadline is not None:
+                self.deadline.expect(LONGEST_READ)
+            self._heard.noted(note)
 
 
 def _kill(running: RunningSubmit, place: SparkPlace) -> None:
     """End spark-submit and its driver, unless they have ended.
 
     In client mode the driver is its child. In YARN's cluster mode YARN kills it; one that has not
-    told its id until then is left to the next attempt. In Kubernetes' the driver ends itself.
+    told its id until then is left to the next attempt. In Kubernetes' its pod is deleted.
     """
-    process = running.process
+    process = running.hook.process
     if process is not None and process.poll() is None:
         application_id = running.end()
         process.wait()

@@ -14,6 +14,7 @@ from typing import Final
 
 from tallystick.spark.parent_death import dying_with_parent
 from tallystick.spark.place import SparkPlace
+from tallystick.spark.work_directory import work_directory
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,9 @@ def end_application(place: SparkPlace, application_id: str) -> bool:
 
 def _asked(place: SparkPlace, *arguments: str, outlives: bool = False) -> str | None:
     """What YARN answers; None where it does not, or refuses."""
+    if place.keys is not None:
+        with work_directory({}) as directory:
+            return _asked(place.with_keytab_in(directory), *arguments, outlives=outlives)
     # Both are said, or spark-defaults.conf says them.
     here = ("--master", "local", "--deploy-mode", "client")
     argv = [place.spark_submit, *here, *place.login(), "--class", _CLIENT]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 
 import pytest
+from pydantic import SecretBytes
 
 from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import Connection, connection_in, parse_connection
@@ -161,6 +163,16 @@ def test_a_namespace_is_kubernetes() -> None:
     assert SparkConnection.of(parse_connection("c", text)).namespace == "etl"
 
 
+def test_the_keys_of_the_provider_s_form_are_taken_and_not_shown() -> None:
+    extra = {"principal": "etl@EXAMPLE.COM", "keytab": b64encode(b"\5\2keys").decode()}
+    text = json.dumps({"conn_type": "spark", "host": "yarn", "extra": extra})
+
+    found = SparkConnection.of(parse_connection("c", text))
+
+    assert (found.keytab, found.keys) == (None, SecretBytes(b"\5\2keys"))
+    assert "keys" not in repr(found.keys)
+
+
 LEDGER = [
     ("postgres://u:p%40ss@h:5433/db?sslmode=require",
      "postgresql://u:p%40ss@h:5433/db?sslmode=require",
@@ -242,7 +254,7 @@ LIBPQ = (
 )
 SPARK_EXTRAS = (
     "deploy-mode, hadoop-conf-dir, jars, kafka-secrets, keytab, namespace, principal, queue,"
-    " spark-binary"
+    " spark-binary, rest-port, rest-scheme, yarn_resourcemanager_webapp_address"
 )
 WRONG = [
     (KafkaConnection, "kafka://",
@@ -318,11 +330,8 @@ WRONG = [
      "extra kafka-secrets is '(not shown)';"
      " accepted: an absolute path without colon, brace, space"),
     (SparkConnection, "spark://h:7077?deploymode=client",
-     "extra deploymode is '(not shown)'; accepted: nearest known: deploy-mode; only these:"
-     " deploy-mode, hadoop-conf-dir, jars, kafka-secrets, keytab, namespace, principal, queue,"
-     " spark-binary"),
-    (SparkConnection, "spark://h:7077?rest-scheme=https",
-     f"extra rest-scheme is '(not shown)'; accepted: only these: {SPARK_EXTRAS}"),
+     f"extra deploymode is '(not shown)'; accepted: nearest known: deploy-mode; only these:"
+     f" {SPARK_EXTRAS}"),
     (SparkConnection, "spark://h:7077?queue=etl",
      "extra queue is '(not shown)';"
      " accepted: nothing with master spark://h:7077: it is for yarn alone"),
@@ -334,8 +343,10 @@ WRONG = [
      " accepted: on PATH: spark-submit, spark2-submit, spark3-submit"),
     (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"hadoop-conf-dir":"conf"}}',
      "extra hadoop-conf-dir is '(not shown)'; accepted: an absolute path"),
-    (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"keytab":"BQIAAAA="}}',
-     "extra keytab is '(not shown)'; accepted: an absolute path"),
+    (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":'
+     '{"principal":"etl","keytab":"etl.keytab"}}',
+     "extra keytab is '(not shown)'; accepted: an absolute path where spark-submit runs, or the"
+     " keys themselves in base64"),
     (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"keytab":"/etc/k"}}',
      "extra principal is missing; accepted: principal and keytab, or neither"),
     (SparkConnection, '{"conn_type":"spark","host":"yarn","extra":{"principal":"etl"}}',

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from pydantic import SecretBytes
 
+from tallystick.errors import ConfigurationError
 from tallystick.spark.application import LONGEST_SECONDS
 from tallystick.spark.command import SubmitCommand, Work, landing_conf, submit_command
 from tallystick.spark.place import SparkPlace
+from tallystick.spark.submit_hook import HeardSubmitHook
 
 LOCAL = SparkPlace("local[2,4]", jars=("/jars/a.jar", "/jars/b.jar"))
 YARN = SparkPlace("yarn", deploy_mode="cluster")
@@ -27,16 +31,38 @@ def command(place: SparkPlace, *, has_secrets: bool = False, **conf: str) -> Sub
     )
 
 
-def test_the_command_line_names_everything_once() -> None:
-    argv = command(LOCAL).argv()
+def argv_of(command: SubmitCommand, directory: Path) -> list[str]:
+    """What the program that the connection names is started with."""
+    program, told = directory / "spark-submit", directory / "told"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {told}\n')
+    program.chmod(0o755)
+    place = replace(command.place, spark_submit=str(program))
+    hook = HeardSubmitHook(replace(command, place=place), lambda _: None)
+    assert hook.run(directory, {}) == 0
+    hook.close()
+    return told.read_text().splitlines()
 
-    assert argv[:9] == [
-        "spark-submit", "--master", "local[2,4]", "--deploy-mode", "client",
-        "--name", "tallystick orders b1 a1", "--py-files", "tallystick.zip",
-    ]  # fmt: skip
-    assert argv[argv.index("--jars") + 1] == "/jars/a.jar,/jars/b.jar"
+
+def test_spark_submit_is_told_everything_once(tmp_path: Path) -> None:
+    argv = argv_of(command(LOCAL), tmp_path)
+
+    told = {
+        "--master": "local[2,4]",
+        "--deploy-mode": "client",
+        "--name": "tallystick orders b1 a1",
+        "--py-files": "tallystick.zip",
+        "--jars": "/jars/a.jar,/jars/b.jar",
+    }
+    assert {each: argv[argv.index(each) + 1] for each in told} == told
+    assert [argv.count(each) for each in told] == [1] * len(told)
     assert argv[-2:] == ["/app/land.py", "hdfs://nn/_staging/plan.json"]
     assert "--files" not in argv
+
+
+def test_a_master_in_kubernetes_without_airflows_provider_for_it_is_told(tmp_path: Path) -> None:
+    place = SparkPlace("k8s://https://host:443", deploy_mode="cluster")
+    with pytest.raises(ConfigurationError, match="apache-airflow-providers-cncf-kubernetes"):
+        argv_of(command(place), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -121,13 +147,23 @@ def test_the_user_that_writes_is_told_to_hadoop() -> None:
     assert place.environment({}) == {"HADOOP_USER_NAME": "etl"}
 
 
-def test_spark_logs_in_by_keytab_if_the_connection_has_one() -> None:
+def test_spark_logs_in_by_keytab_if_the_connection_has_one(tmp_path: Path) -> None:
     place = replace(YARN, principal="ada@EXAMPLE.COM", keytab="/etc/ada.keytab")
-    argv = command(place).argv()
-    assert argv[argv.index("--principal") :][:4] == [
-        "--principal", "ada@EXAMPLE.COM", "--keytab", "/etc/ada.keytab",
-    ]  # fmt: skip
-    assert "--keytab" not in command(YARN).argv()
+    argv = argv_of(command(place), tmp_path)
+    assert argv[argv.index("--principal") + 1] == "ada@EXAMPLE.COM"
+    assert argv[argv.index("--keytab") + 1] == "/etc/ada.keytab"
+    assert "--keytab" not in argv_of(command(YARN), tmp_path)
+
+
+def test_keys_of_the_connection_itself_lie_in_a_private_file(tmp_path: Path) -> None:
+    place = replace(YARN, principal="ada@EXAMPLE.COM", keys=SecretBytes(b"the keys"))
+
+    found = place.with_keytab_in(tmp_path)
+
+    assert found.keytab is not None
+    assert Path(found.keytab).read_bytes() == b"the keys"
+    assert Path(found.keytab).stat().st_mode & 0o777 == 0o600
+    assert found.login() == ["--principal", "ada@EXAMPLE.COM", "--keytab", found.keytab]
 
 
 def test_partitions_that_were_read_are_not_kept_in_memory_unless_somebody_says_so() -> None:
