@@ -6,20 +6,24 @@ Kafka, HDFS, Spark and the ledger are the sandbox's; Airflow, its libraries and 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyspark
 import pytest
 
-from tests.installed.conftest import PINS, Installed
+from sandbox.entry.system import ensure_java
+from tests.installed.conftest import PINS, Installed, done
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic
 from tests.support.ledger_server import OWNER_ROLE, LedgerServer
 from tests.support.repository import DOCS, blocks_in, commands_in
 from tests.support.sandbox_fixtures import HdfsPlace
+from tests.support.spark_place import JARS
 
 # The first one waits for the sandbox, too.
 pytestmark = pytest.mark.timeout(900)
@@ -137,6 +141,42 @@ def test_a_run_lands_and_proves_each_record(installed: Installed, seen: dict[str
     assert seen["tasks"] == dict.fromkeys(PARTS_OF_A_RUN, "success")
     batches = json.loads(installed.run("tallystick", "batches", "orders", "--json"))["batches"]
     assert [(each["state"], each["rows"]) for each in batches] == [("published", 2 * RECORDS)]
+
+
+def test_the_releases_spark_provider_lands_by_spark_submit(
+    installed: Installed, seen: dict[str, Any]
+) -> None:
+    """On the command line, by the hook that tasks use; Spark is the checkout's."""
+    home = Path(pyspark.__file__).parent
+    program = installed.folder / "bin" / "spark-submit"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!/bin/sh\nexport SPARK_HOME={home} PYSPARK_PYTHON={sys.executable}\n"
+        'exec "$SPARK_HOME/bin/spark-submit" "$@"\n'
+    )
+    program.chmod(0o755)
+    feed = (installed.folder / "feeds" / "orders.yaml").read_text()
+    (installed.folder / "feeds" / "submitted.yaml").write_text(
+        feed.replace("feed: orders", "feed: submitted") + "spark: {connection: submit}\n"
+    )
+    spark = {"conn_type": "spark", "host": "local[1]", "extra": {"jars": ",".join(JARS)}}
+    with_spark = replace(
+        installed,
+        # A release whose provider brings the whole of PySpark would find its own first.
+        programs=program.parent,
+        connections={
+            **installed.connections,
+            "AIRFLOW_CONN_SUBMIT": json.dumps(spark),
+            "JAVA_HOME": str(ensure_java()),
+        },
+    )
+    command = installed.programs / "tallystick"
+
+    done([command, "land", "submitted"], with_spark.environment(), installed.folder)
+
+    batches = json.loads(installed.run("tallystick", "batches", "submitted", "--json"))["batches"]
+    assert [(each["state"], each["rows"]) for each in batches] == [("published", 2 * RECORDS)]
+    (installed.folder / "feeds" / "submitted.yaml").unlink()
 
 
 def test_a_reconcile_run_finds_all_in_order(seen: dict[str, Any]) -> None:

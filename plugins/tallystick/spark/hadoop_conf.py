@@ -1,11 +1,12 @@
-"""Where spark-submit finds YARN: looked for before anything is planned.
+"""What a master needs where spark-submit runs: looked for before anything is planned.
 
-Without a configuration spark-submit asks 0.0.0.0 for minutes, and ends as if YARN were down.
+Without a configuration of YARN spark-submit asks 0.0.0.0 for minutes, and ends as if it were down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,22 @@ from tallystick.spark.place import SparkPlace
 VARIABLES: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _EXTRA: Final = "extra hadoop-conf-dir"
 _SITE: Final = "yarn-site.xml"
+_KUBERNETES: Final = "apache-airflow-providers-cncf-kubernetes"
+
+
+def require_kubernetes(place: SparkPlace, *, where: str) -> None:
+    """Return when the provider's hook can serve the master.
+
+    `where` names the connection in errors. Raises ConfigurationError.
+    """
+    if place.is_on_kubernetes:
+        try:
+            version(_KUBERNETES)
+        except PackageNotFoundError:
+            accepted = f"one that Airflow's Spark provider needs for {place.master}"
+            raise ConfigurationError(
+                f"package {_KUBERNETES}", None, accepted, where=where
+            ) from None
 
 
 def require_hadoop_conf(place: SparkPlace, environ: Mapping[str, str], *, where: str) -> None:

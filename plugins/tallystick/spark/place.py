@@ -76,6 +76,11 @@ class SparkPlace:
         return self.master.startswith("local")
 
     @property
+    def is_on_kubernetes(self) -> bool:
+        """True where a pod may run the driver."""
+        return self.master.startswith("k8s")
+
+    @property
     def is_yarn_cluster(self) -> bool:
         """True when a container of YARN runs the driver, which nobody here can end by a signal."""
         return self.master == "yarn" and self.deploy_mode == "cluster"

@@ -42,7 +42,7 @@ class RunningSubmit:
         if process is None:
             return self.log.application_id
         if process.poll() is None:  # not reaped yet, so the id is still its
-            if self.hook.is_on_kubernetes:
+            if self.hook.place.is_on_kubernetes:
                 self.hook.on_kill()
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

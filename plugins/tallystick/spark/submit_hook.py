@@ -25,7 +25,6 @@ from tallystick.spark.parent_death import dying_with_parent
 logger = logging.getLogger(__name__)
 
 _STARTER: Final = "start-spark-submit"
-_PROVIDER: Final = "apache-airflow-providers-cncf-kubernetes, which Airflow's Spark provider needs"
 
 
 class HeardSubmitHook(SparkSubmitHook):
@@ -33,34 +32,28 @@ class HeardSubmitHook(SparkSubmitHook):
 
     def __init__(self, command: SubmitCommand, heard: Callable[[str], None]) -> None:
         self._command = command
+        self.place = place = command.place
         self._lines = _Lines(heard)
-        place = command.place
-        try:
-            super().__init__(
-                conf=dict(command.conf),
-                conn_id=command.work.feed,
-                files=command.files,
-                py_files=command.py_files,
-                jars=",".join(place.jars) or None,
-                principal=place.principal,
-                keytab=place.keytab,
-                name=command.work.name,
-                application_args=[command.plan_uri],
-                spark_binary=place.spark_submit,
-                deploy_mode=place.deploy_mode,
-            )
-        except (NameError, RuntimeError) as error:  # NameError: of a module that it did not import
-            if not self.is_on_kubernetes:
-                raise
-            where = f"master {place.master}"
-            raise ConfigurationError("a package", None, _PROVIDER, where=where) from error
+        super().__init__(
+            conf=dict(command.conf),
+            conn_id=command.work.feed,
+            files=command.files,
+            py_files=command.py_files,
+            jars=",".join(place.jars) or None,
+            principal=place.principal,
+            keytab=place.keytab,
+            name=command.work.name,
+            application_args=[command.plan_uri],
+            spark_binary=place.spark_submit,
+            deploy_mode=place.deploy_mode,
+        )
 
     def get_connection(self, conn_id: str) -> Connection:
         """The connection that was read and checked already, where the hook would read it anew.
 
         It would take one that is missing for YARN.
         """
-        return Connection(conn_id=conn_id, conn_type="spark", host=self._command.place.master)
+        return Connection(conn_id=conn_id, conn_type="spark", host=self.place.master)
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -77,18 +70,13 @@ class HeardSubmitHook(SparkSubmitHook):
         found: subprocess.Popen[str] | None = self._submit_sp
         return found
 
-    @property
-    def is_on_kubernetes(self) -> bool:
-        """True where a pod may run the driver."""
-        return self._command.place.master.startswith("k8s")
-
     def run(self, directory: Path, inherited: Mapping[str, str]) -> int:
         """The command's exit code, or that of its driver in Kubernetes, once it has ended.
 
         It works in this directory, and Linux ends it with the calling thread. Raises
         ConfigurationError where there is no such program.
         """
-        place = self._command.place
+        place = self.place
         env = place.environment(inherited)
         options: dict[str, Any] = {
             "cwd": directory,

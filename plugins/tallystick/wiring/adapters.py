@@ -30,7 +30,7 @@ from tallystick.settings.ledger_connection import LedgerConnection
 from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection, session_url
 from tallystick.settings.spark_connection import SparkConnection
 from tallystick.spark.connect_server import ConnectServer
-from tallystick.spark.hadoop_conf import require_hadoop_conf
+from tallystick.spark.hadoop_conf import require_hadoop_conf, require_kubernetes
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
 from tallystick.spark.place import SparkPlace
 from tallystick.workflows.services import Services
@@ -88,7 +88,7 @@ def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
     """Where the feed's Spark applications run, and as whom they write to HDFS.
 
     It is the user of the WebHDFS connection: the attempt's directory is that user's. Raises
-    ConfigurationError for YARN without its configuration.
+    ConfigurationError for YARN without its configuration, and Kubernetes without its provider.
     """
     found = SparkConnection.of(connection_of(feed.spark.connection))
     named = {"spark.yarn.queue": found.queue, "spark.kubernetes.namespace": found.namespace}
@@ -106,7 +106,9 @@ def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
         keytab=found.keytab,
         keys=found.keys,
     )
-    require_hadoop_conf(place, os.environ, where=f"connection {feed.spark.connection}")
+    where = f"connection {feed.spark.connection}"
+    require_hadoop_conf(place, os.environ, where=where)
+    require_kubernetes(place, where=where)
     return place
 
 

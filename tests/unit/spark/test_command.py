@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretBytes
 
-from tallystick.errors import ConfigurationError
 from tallystick.spark.application import LONGEST_SECONDS
 from tallystick.spark.command import SubmitCommand, Work, landing_conf, submit_command
 from tallystick.spark.place import SparkPlace
@@ -57,12 +56,6 @@ def test_spark_submit_is_told_everything_once(tmp_path: Path) -> None:
     assert [argv.count(each) for each in told] == [1] * len(told)
     assert argv[-2:] == ["/app/land.py", "hdfs://nn/_staging/plan.json"]
     assert "--files" not in argv
-
-
-def test_a_master_in_kubernetes_without_airflows_provider_for_it_is_told(tmp_path: Path) -> None:
-    place = SparkPlace("k8s://https://host:443", deploy_mode="cluster")
-    with pytest.raises(ConfigurationError, match="apache-airflow-providers-cncf-kubernetes"):
-        argv_of(command(place), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tallystick.errors import ConfigurationError
-from tallystick.spark.hadoop_conf import require_hadoop_conf
+from tallystick.spark.hadoop_conf import require_hadoop_conf, require_kubernetes
 from tallystick.spark.place import SparkPlace
 
 
@@ -72,3 +72,9 @@ def test_other_masters_need_none(master: str, tmp_path: Path) -> None:
 def test_spark_submit_is_told_of_the_connections_directory() -> None:
     found = SparkPlace("yarn", hadoop_conf="/etc/hadoop").environment({})
     assert found == {"HADOOP_CONF_DIR": "/etc/hadoop"}
+
+
+def test_a_master_in_kubernetes_without_airflows_provider_for_it_is_told_at_once() -> None:
+    require_kubernetes(SparkPlace("yarn"), where="connection c")
+    with pytest.raises(ConfigurationError, match="apache-airflow-providers-cncf-kubernetes"):
+        require_kubernetes(SparkPlace("k8s://https://host:443"), where="connection c")
