@@ -18,12 +18,14 @@ from sandbox.state import State
 ADMIN = "admin"
 VIEWER = "vera"
 FEEDS = "TALLYSTICK_FEEDS"
+SHARED = Path(__file__).with_name("airflow.env")
 
 
 def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str) -> dict[str, str]:
     """Everything Airflow must be told: folders, database, users, secrets, addresses."""
     database = f"{postgres.address}/airflow"
     settings = {
+        **shared_settings(),
         "PYTHONPATH": str(ROOT / "plugins"),
         "JAVA_HOME": str(ensure_java()),
         "SPARK_LOCAL_IP": HOST,  # a driver would bind the outward address
@@ -31,9 +33,6 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
         "AIRFLOW_HOME": str(folder),
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__EXECUTOR": "tallystick.orchestration.warm_executor.WarmExecutor",
-        "AIRFLOW__CORE__PARALLELISM": "4",  # as many workers are forked
         "AIRFLOW__CORE__FERNET_KEY": str(state.once("secret:fernet", _fernet_key())),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_file(folder)),
@@ -44,29 +43,21 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
         "AIRFLOW__API__HOST": HOST,
         "AIRFLOW__API__PORT": url.rpartition(":")[2],
         "AIRFLOW__API__BASE_URL": url,
-        "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__API__SECRET_KEY": state.secret("airflow_api_key"),
         # All components need the same one; HS512 wants 64 bytes.
         "AIRFLOW__API_AUTH__JWT_SECRET": str(
             state.once("secret:airflow_jwt", secrets.token_urlsafe(64))
         ),
-        "AIRFLOW__EXECUTION_API__JWT_EXPIRATION_TIME": "7200",
-        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
-        # With nothing to do the scheduler sleeps: as long, at most, does a task wait for its turn.
-        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
-        # A task's end is seen so late at most, where its sockets close before it is gone.
-        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
-        # A task whose supervisor died is tried again after a minute, not five.
-        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
-        "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "60",
-        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-        # Unless Python is told what to show, Airflow shows in each task's log that a library which
-        # reads its .airflowignore has a newer name for that: nobody who runs a feed can mend it.
-        "PYTHONWARNINGS": "ignore::DeprecationWarning",
     }
     if FEEDS in os.environ:
         settings[FEEDS] = os.environ[FEEDS]
     return settings
+
+
+def shared_settings() -> dict[str, str]:
+    """What docker-compose.yml tells Airflow, too: neither has a copy of its own."""
+    lines = [each for each in SHARED.read_text().splitlines() if not each.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
 
 
 def passwords_file(folder: Path) -> Path:
