@@ -15,6 +15,7 @@ pytest_plugins = ["tests.support.sandbox_fixtures"]
 STACKS = {
     "airflow",
     "clusters",
+    "compose",
     "detector",
     "installed",
     "integration",

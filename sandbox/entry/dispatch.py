@@ -15,6 +15,7 @@ from typing import Final
 
 from sandbox.entry.class_archive import spark_variables
 from sandbox.entry.console import SetupFailed, say
+from sandbox.entry.engine import ensure_engine
 from sandbox.entry.environment import ensure_environment
 from sandbox.entry.jars import SERVICES, ensure_jars
 from sandbox.entry.layout import JARS, ROOT, VENV, connections_file, state_dir
@@ -37,6 +38,8 @@ _ON_REQUEST: Final[Mapping[str, Sequence[str]]] = {
     "clusters": ("tests/clusters",),
     # An environment for each release of Airflow, from a package index.
     "installed": ("tests/installed",),
+    # docker-compose.yml on a container engine.
+    "compose": ("tests/compose",),
 }
 # The folders whose tests need no service.
 UNIT_TESTS: Final = ("tests/unit", "tests/protocol", "tests/repo", "plugins/tallystick/domain")
@@ -116,7 +119,10 @@ def _test(python: str, arguments: list[str]) -> int:
     # was collected, the slow files first.
     spread = ["--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
     spread += ["-n", "auto" if kinds else str(_processes())]
-    if kinds != ["unit"]:
+    if "compose" in kinds:
+        ensure_engine()
+        spread = ["-s"] if kinds == ["compose"] else spread  # what is a stand-in is said at once
+    if kinds not in (["unit"], ["compose"]):
         ensure_java()
         ensure_chromium()
         for service in SERVICES:

@@ -19,6 +19,7 @@ _KERBEROS_PROGRAMS = ("krb5kdc", "kadmin.local", "kinit", "krb5-config", "gcc")
 KERBEROS_PACKAGES = (
     "krb5-kdc", "krb5-admin-server", "krb5-user", "libkrb5-dev", "gcc", "python3-dev",
 )  # fmt: skip
+ENGINE_HELPERS = ("runc", "iptables", "debootstrap")
 JAVA_PACKAGE = f"openjdk-{JAVA_MAJOR}-jre-headless"
 _Found = TypeVar("_Found")
 
@@ -72,6 +73,20 @@ def ensure_kerberos() -> None:
     _ensured(_kerberos, KERBEROS_PACKAGES, what=f"Kerberos ({', '.join(_KERBEROS_PROGRAMS)})")
 
 
+def ensure_engine_helpers() -> None:
+    """Return with what an unpacked container engine takes from the machine, installed by apt."""
+    _ensured(
+        lambda: all(map(_in_system, ENGINE_HELPERS)) or None,
+        ENGINE_HELPERS,
+        what=f"what a container engine needs ({', '.join(ENGINE_HELPERS)})",
+    )
+
+
+def _in_system(program: str) -> str | None:
+    """Where a program lies that may be root's alone; None if it is missing."""
+    return shutil.which(program, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
+
+
 def _ensured(
     find: Callable[[], _Found | None], packages: Sequence[str], *, what: str, otherwise: str = ""
 ) -> _Found:
@@ -90,8 +105,7 @@ def _ensured(
 
 def _kerberos() -> str | None:
     """Where its KDC lies; None while one of the programs is missing."""
-    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
-    found = [shutil.which(name, path=path) for name in _KERBEROS_PROGRAMS]
+    found = [_in_system(name) for name in _KERBEROS_PROGRAMS]
     return found[0] if all(found) else None
 
 

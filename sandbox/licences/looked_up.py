@@ -60,6 +60,20 @@ DEBIAN: Final = {
     "python3.11-venv": "PSF-2.0",
     "procps": "GPL-2.0-or-later AND LGPL-2.1-or-later",
     "curl": "curl",
+    # For an engine of ours, and for its stand-ins of base images.
+    "runc": "Apache-2.0",
+    "iptables": "GPL-2.0-or-later",
+    "debootstrap": "MIT",
+    "docker.io": "Apache-2.0",
+    "docker-cli": "Apache-2.0",
+    "docker-compose": "Apache-2.0",
+    "docker-buildx": "Apache-2.0",
+    "containerd": "Apache-2.0",
+    "openjdk-17-jdk-headless": "GPL-2.0-only WITH Classpath-exception-2.0",
+    "ca-certificates": "GPL-2.0-or-later AND MPL-2.0",
+    "python3": "PSF-2.0",
+    "python3-pip": "MIT",
+    "gosu": "Apache-2.0",
 }
 """By the package's `copyright` file."""
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from packaging.licenses import canonicalize_license_expression
 
-from sandbox.entry import system
+from sandbox.entry import engine, system
 from sandbox.entry.jar_list import listed_jars
 from sandbox.entry.layout import POMS
 from sandbox.licences.looked_up import LOOKED_UP, OTHERS
@@ -68,8 +68,10 @@ def test_what_only_other_releases_of_airflow_bring_is_there() -> None:
 def test_each_package_of_the_distribution_is_there() -> None:
     module = (ROOT / "sandbox" / "entry" / "system.py").read_text()
     installed = {*system.KERBEROS_PACKAGES, system.JAVA_PACKAGE, "python3.11-venv"}
+    installed |= {*system.ENGINE_HELPERS, *engine.PACKAGES}
     installed |= set(re.findall(r'\["([a-z][a-z0-9-]+)"\]', module))
-    for names in re.findall(r"--no-install-recommends ([a-z0-9 -]+)", DOCKERFILE):
+    stand_ins = (ROOT / "sandbox" / "compose" / "stand_ins" / "Dockerfile").read_text()
+    for names in re.findall(r"--no-install-recommends ([a-z0-9 -]+)", DOCKERFILE + stand_ins):
         installed |= set(names.split())
     assert {"maven", "chromium", "postgresql", "pgbouncer", "procps", "curl"} < installed
     assert {row[0] for row in rows_of("Packages of Debian and Ubuntu")[1:]} == installed

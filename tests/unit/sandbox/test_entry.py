@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.entry import console, dispatch, environment, jar_list, jars, layout, system
+from sandbox.entry import console, dispatch, engine, environment, jar_list, jars, layout, system
 from sandbox.entry.console import SetupFailed
 
 ENTRY = layout.ROOT / "tallystick"
@@ -68,6 +68,24 @@ def test_several_kinds_of_tests_are_one_run(
     command = tested[-1]
     spread = {"-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"}
     assert [each for each in command[3:] if each not in spread] == given
+
+
+def test_without_an_engine_the_test_of_compose_says_why_not_and_fails(
+    tested: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engine.Engine, "answers", lambda *_: False)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert dispatch.main(["test", "compose"]) == 2
+    assert tested == []
+    assert "no container engine with Compose 2 answers here" in capsys.readouterr().err
+
+
+def test_the_test_of_compose_hides_nothing_that_set_up_says(
+    tested: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "ensure_engine", lambda: None)
+    assert dispatch.main(["test", "compose"]) == 0
+    assert tested[-1][3:] == ["tests/compose", "-s"]
 
 
 @pytest.mark.parametrize(
@@ -386,7 +404,7 @@ def test_tests_that_do_not_exist_are_told_before_anything_runs(
     assert dispatch.main(["test", *words]) == 2
     said = capsys.readouterr().err
     assert f"there are no tests {words[0]!r};" in said
-    assert "accepted: unit, airflow, trouble, clusters, installed, all," in said
+    assert "accepted: unit, airflow, trouble, clusters, installed, compose, all," in said
     assert "options of pytest" in said
 
 
