@@ -50,7 +50,7 @@ COPY sandbox/compose/hdfs /etc/hadoop/conf
 COPY --chmod=755 sandbox/compose/init.sh /usr/local/bin/init-tallystick
 COPY --chmod=755 sandbox/compose/api_server.sh /usr/local/bin/start-api-server
 # A new volume takes the owner of the folder that it is mounted on.
-RUN useradd --system --create-home airflow && install -d -o airflow /opt/airflow /opt/airflow/logs
+RUN useradd --system --uid 999 --create-home airflow && install -d -o airflow /opt/airflow /opt/airflow/logs
 USER airflow
 WORKDIR /opt/tallystick
 ENV AIRFLOW_HOME=/opt/airflow \
