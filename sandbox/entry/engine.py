@@ -31,6 +31,11 @@ READY_SECONDS = 60.0
 ANSWER_SECONDS = 20.0
 FORWARDS = Path("/proc/sys/net/ipv4/ip_forward")
 ANY_NUMBER = 65_536
+# The packet filter's tables that the daemon writes to, and the chains that each has of its own.
+CHAINS: Mapping[str, Sequence[str]] = {
+    "filter": ("INPUT", "FORWARD", "OUTPUT"),
+    "nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +159,16 @@ def _limit(kind: int) -> int:
 @contextlib.contextmanager
 def _packet_filter_kept() -> Iterator[None]:
     """The packet filter is afterwards as it was; a table that was not there is empty."""
-    for table in ("filter", "nat"):
-        run(["iptables", "-t", table, "-L", "-n"], log=SETUP_LOG)  # one that was asked is saved
-    before = subprocess.run(["iptables-save"], capture_output=True, check=True).stdout
+    before = subprocess.run(["iptables-save"], capture_output=True, text=True, check=True).stdout
+    for table, chains in CHAINS.items():
+        if f"*{table}\n" not in before:
+            kept = "".join(f":{chain} ACCEPT [0:0]\n" for chain in chains)
+            before += f"*{table}\n{kept}COMMIT\n"
     forwards = FORWARDS.read_text()
     try:
         yield
     finally:
-        subprocess.run(["iptables-restore"], input=before, check=True)
+        subprocess.run(["iptables-restore"], input=before, text=True, check=True)
         FORWARDS.write_text(forwards)
 
 
