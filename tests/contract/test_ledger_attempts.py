@@ -285,8 +285,9 @@ def test_a_proof_that_was_changed_commits_nothing(
     digest = sha256(story.verify(attempt).to_json().encode()).digest()
     with story.raw() as hand:
         hand.execute(
-            "INSERT INTO verification (batch_id, attempt_id, manifest, sha256, file_sha256)"
-            " VALUES (%s, %s, %s, %s, %s)",
+            "INSERT INTO verification (batch_id, attempt_id, isolation, manifest, sha256,"
+            " file_sha256)"
+            " VALUES (%s, %s, 'read_committed', %s, %s, %s)",
             [batch, attempt.attempt_id, manifest, digest, digest],
         )
         hand.execute(

@@ -103,8 +103,9 @@ def test_a_proof_that_was_changed_is_not_exported(story: LedgerStory) -> None:
     grown(story)
     with story.raw() as hand:
         hand.execute(
-            b"INSERT INTO verification (batch_id, attempt_id, manifest, sha256, file_sha256)"
-            b" SELECT batch_id, attempt_id, %s, sha256, file_sha256 FROM verification",
+            b"INSERT INTO verification (batch_id, attempt_id, isolation, manifest, sha256,"
+            b" file_sha256)"
+            b" SELECT batch_id, attempt_id, isolation, %s, sha256, file_sha256 FROM verification",
             [packed('{"format":"another"}')],
         )
     with pytest.raises(LedgerRefused, match="not the one whose hash"):

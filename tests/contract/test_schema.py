@@ -376,8 +376,9 @@ def test_the_same_offsets_of_another_generation_are_no_overlap(
         ("UPDATE finding SET cause = 'another'", "only its confirmation and its state change"),
         ("UPDATE finding SET state = 'superseded', verdict = 'UNKNOWN'", "only its confirmation"),
         (
-            "INSERT INTO verification (batch_id, attempt_id, manifest, sha256, file_sha256)"
-            " SELECT batch_id, attempt_id, '{}', '', sha256('') FROM attempt",
+            "INSERT INTO verification (batch_id, attempt_id, isolation, manifest, sha256,"
+            " file_sha256)"
+            " SELECT batch_id, attempt_id, 'read_committed', '{}', '', sha256('') FROM attempt",
             "verification_sha256_check",
         ),
         (

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from tallystick.domain.finding_codes import FindingCode
+from tallystick.domain.verdicts import Verdict
 from tallystick.errors import (
     ApplicationFailed,
     IngestionError,
@@ -219,10 +221,16 @@ def test_over_the_name_quota_at_publish(scene: Scene, admin: Admin) -> None:
     assert not error.retry
     tells_place(scene, error, "publish", "the name quota is used up", shown, "Correct")
     scene.produce(5)
-    report = scene.land()
-    assert len(report.batches) == 1, "what can't be published does not hold up the rest"
-    assert report.batches[0].commit
-    assert scene.rows() == []
+    staged = scene.staged()
+    assert isinstance(scene.fails(), StorageRefused), "nothing is read before it is shown"
+    assert (scene.rows(), scene.staged()) == ([], staged)
+    found = scene.reconciled()
+    assert found.verdict is Verdict.UNKNOWN
+    [told] = found.findings
+    assert (told.code, "the name quota is used up" in told.cause) == (
+        FindingCode.UNFINISHED_BATCH,
+        True,
+    )
     admin.limit_names(shown, UNLIMITED)
     scene.recovers()
 

@@ -1,8 +1,11 @@
-"""`feed list|check|show`, `kafka-secrets`: what feed files and connections say; asks no service."""
+"""`feed list|check|show`, `kafka-secrets`: what feed files and connections say.
+
+Only `feed check` asks a service: the ledger, for what the feeds have landed so far.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import typer
@@ -13,8 +16,13 @@ from tallystick.cli.documents import Document, Part
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table, counted
-from tallystick.settings.feeds import feed_file, load_feed, read_feeds, shown_path
+from tallystick.domain.planning.feed_edits import FeedEdit
+from tallystick.errors import ConnectionMissing, LedgerError
+from tallystick.settings.feed import Feed
+from tallystick.settings.feeds import feed_file, feed_names, load_feed, read_feeds, shown_path
 from tallystick.settings.problems import FeedProblem
+from tallystick.settings.yaml_lines import KeyPath
+from tallystick.workflows.planning.comparing_file import edits_of
 
 _SECRET: Final = (
     "Secret: this is Kafka's password or key in clear. Write it to a file of mode 0600 on every"
@@ -64,6 +72,8 @@ class FeedCheckDocument(Document):
     folder: str
     feeds: Sequence[str]
     problems: Sequence[ProblemPart]
+    warnings: Sequence[str]
+    """What the ledger has otherwise, and that is no problem of the file alone."""
 
 
 class FeedShowDocument(Document):
@@ -130,18 +140,44 @@ def _listed(stage: Stage) -> Answer:
 def _checked(stage: Stage) -> Answer:
     from tallystick.alerts.notifiers import notifier_problems
 
-    found = read_feeds(stage.folder, notifier_problems)
+    edits, notes = _edits(stage)
+
+    def further(feed: Feed) -> Iterator[tuple[KeyPath, str, str]]:
+        yield from notifier_problems(feed)
+        for each in edits.get(feed.name, ()):
+            if each.is_refused:
+                yield each.key, "is not accepted", each.words
+
+    found = read_feeds(stage.folder, further)
+    told = [(name, each) for name in found.feeds for each in edits.get(name, ())]
     document = FeedCheckDocument(
         folder=shown_path(stage.folder),
         feeds=list(found.feeds),
         problems=[_problem_part(each) for each in found.problems],
+        warnings=[f"feed {name}: {each.words}" for name, each in told],
     )
     blocks: list[Block] = [str(each) for each in found.problems]
+    blocks += [f"warning: {each}" for each in document.warnings]
     blocks.append(
         f"{document.folder}: {counted('feed', len(found.feeds))} in order,"
         f" {counted('problem', len(found.problems))}."
     )
-    return Answer(document, blocks, WRONG_USE if found.problems else CLEAN)
+    return Answer(document, blocks, WRONG_USE if found.problems else CLEAN, notes)
+
+
+def _edits(stage: Stage) -> tuple[Mapping[str, Sequence[FeedEdit]], list[str]]:
+    """By feed, what its file says otherwise than the ledger; and why the ledger was not asked.
+
+    Files are checked where there is no ledger, too: then nothing is said of it.
+    """
+    feeds, declared = read_feeds(stage.folder).feeds, feed_names(stage.folder)
+    try:
+        with stage.ledger() as ledger:
+            return {name: edits_of(ledger, feed, declared) for name, feed in feeds.items()}, []
+    except ConnectionMissing:
+        return {}, []
+    except LedgerError as error:
+        return {}, [f"Nothing was compared with the ledger: {error.describe()}"]
 
 
 def _shown(stage: Stage, name: str) -> Answer:

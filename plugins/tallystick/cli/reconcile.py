@@ -86,6 +86,8 @@ class ReconcileDocument(Document):
     """None below level 4, and where the feed has none."""
     findings: Sequence[ShownFinding]
     partitions: Sequence[PartitionPart]
+    warnings: Sequence[str]
+    """What the feed's file says otherwise than the ledger."""
 
 
 def reconcile(
@@ -137,6 +139,7 @@ def _reconciled(
         second_reader=_second_reader_part(found.second_read) if found.second_read else None,
         findings=[finding_part(each, stored.get(each.key)) for each in found.findings],
         partitions=[_partition_part(each) for each in found.partitions],
+        warnings=found.warnings,
     )
     return Answer(document, _reconcile_view(document), code)
 
@@ -186,6 +189,7 @@ def _reconcile_view(document: ReconcileDocument) -> list[Block]:
     blocks: list[Block] = [
         f"Feed {document.feed}, topic {document.topic}: {document.verdict} (levels {asked})."
     ]
+    blocks += [f"warning: {each}" for each in document.warnings]
     if not document.is_complete:
         blocks.append("A witness did not answer: what it would have shown is UNKNOWN.")
     rows = [

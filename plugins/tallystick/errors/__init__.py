@@ -45,6 +45,7 @@ from tallystick.errors.source import (
     SourceError,
     SourceRefused,
     TimesUnknown,
+    TopicGone,
     TopicUnknown,
 )
 from tallystick.errors.spark import (
@@ -123,6 +124,7 @@ __all__ = [
     "StorageUnavailable",
     "TargetOccupied",
     "TimesUnknown",
+    "TopicGone",
     "TopicUnknown",
     "VerificationFailed",
     "WaiverRefused",

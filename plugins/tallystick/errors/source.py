@@ -44,6 +44,20 @@ class TopicUnknown(SourceError):
         return f"topic {topic!r} does not exist on the cluster at {servers}."
 
 
+class TopicGone(TopicUnknown):
+    """A topic that the feed has landed does not exist any more."""
+
+    next_step = (
+        "Ask who deleted it. Don't create it by hand: a topic of that name is another log. What was"
+        " seen of it and is not landed is named by: ./tallystick reconcile FEED"
+    )
+
+    def sentence(self) -> str:
+        """The topic and the cluster."""
+        topic, servers = self.args
+        return f"topic {topic!r}, which was landed before, is gone from the cluster at {servers}."
+
+
 class SourceRefused(SourceError):
     """The broker answered, and said no: authorisation, authentication, or a wrong setting."""
 

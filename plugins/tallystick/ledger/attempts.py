@@ -138,6 +138,7 @@ def record_verified(transaction: Transaction, attempt: Attempt, manifest: Manife
         "record_verification",
         batch_id=attempt.batch_id,
         attempt_id=attempt.attempt_id,
+        isolation=manifest.isolation.value,
         manifest=packed(parts.account),
         digest=sha256(parts.account.encode()).digest(),
         file_digest=sha256(text.encode()).digest(),

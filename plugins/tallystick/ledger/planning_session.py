@@ -13,6 +13,7 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.deciding.plan import FrozenPlan
 from tallystick.domain.identities import BatchId, FeedName, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.planning.feed_edits import ONLY_TOPIC
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.window import Window
@@ -79,7 +80,7 @@ class PostgresPlanningSession:
         transaction.change("enter_feed", feed=feed, topic=topic)
         known = transaction.one("lock_feed", feed=feed).topic
         if known != topic:
-            accepted = f"{known}, which this feed has landed so far; give another topic a new feed"
+            accepted = ONLY_TOPIC.format(known)
             raise ConfigurationError("source.topic", topic, accepted, where=f"feed {feed}")
         return cls(transaction, feed, begun_look(transaction))
 

@@ -14,6 +14,7 @@ from tallystick.domain.deciding.plan import FrozenPlan
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.planning.feed_edits import FeedOnRecord
 from tallystick.domain.planning.log_changes import Accounts, CutClaim
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.window import Window
@@ -204,6 +205,11 @@ class PostgresLedger(
         """Every root below which the feed has batches."""
         with self._connection.reading() as transaction:
             return publishing.roots(transaction, feed)
+
+    def on_record(self, feed: FeedName, topic: str) -> FeedOnRecord:
+        """What the feed's file is compared with."""
+        with self._connection.reading() as transaction:
+            return reading.on_record(transaction, feed, topic)
 
     def waiting(self, feed: FeedName) -> Sequence[WaitingBatch]:
         """Batches that wait for somebody."""

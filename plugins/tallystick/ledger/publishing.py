@@ -33,8 +33,10 @@ def unpublished(transaction: Transaction, feed: FeedName) -> list[CommittedBatch
 
 
 def mark_published(transaction: Transaction, batch_id: BatchId, owner: Owner | None) -> None:
-    """The batch is shown to readers; a second call changes nothing."""
+    """The batch is shown to readers, and N3 of it ends; a second call changes nothing."""
     if transaction.change("mark_published", batch_id=batch_id, owner=owner):
+        code = FindingCode.UNFINISHED_BATCH.value
+        transaction.change("end_not_shown", batch_id=batch_id, code=code)
         return
     batch = transaction.row("batch", batch_id=batch_id)
     if batch is None:

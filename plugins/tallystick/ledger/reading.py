@@ -8,10 +8,12 @@ from typing import Any, Final
 from tallystick.domain.batches.batch import BatchStatus, WaitingBatch
 from tallystick.domain.batches.landed import FileSlice, LandedFile
 from tallystick.domain.batches.manifest import Manifest
-from tallystick.domain.batches.states import BatchState
+from tallystick.domain.batches.states import BatchState, Isolation
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import AttemptId, BatchId, FeedName
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.planning.feed_edits import FeedOnRecord
 from tallystick.errors import BatchUnknown
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import (
@@ -44,10 +46,18 @@ def claimed_logs(transaction: Transaction, batch_id: BatchId) -> list[Generation
 
 def waiting(transaction: Transaction, feed: FeedName) -> list[WaitingBatch]:
     """Batches that wait for somebody, and for how long, oldest first."""
+    code = FindingCode.UNFINISHED_BATCH.value
     return [
         WaitingBatch(BatchId(row.batch_id), BatchState(row.state), row.seconds)
-        for row in transaction.rows("waiting_batches", feed=feed)
+        for row in transaction.rows("waiting_batches", feed=feed, code=code)
     ]
+
+
+def on_record(transaction: Transaction, feed: FeedName, topic: str) -> FeedOnRecord:
+    """What the feed has landed, and which others have landed this topic."""
+    row = transaction.one("on_record", feed=feed, topic=topic)
+    isolations = frozenset(map(Isolation, row.isolations))
+    return FeedOnRecord(row.topic, row.roots, isolations, row.others)
 
 
 def batches(transaction: Transaction, feed: FeedName) -> list[BatchRecord]:

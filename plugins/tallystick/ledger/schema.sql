@@ -1814,12 +1814,14 @@ CREATE TABLE public.verification (
     verification_id bigint NOT NULL,
     batch_id text NOT NULL,
     attempt_id text NOT NULL,
+    isolation text NOT NULL,
     manifest bytea NOT NULL,
     sha256 bytea NOT NULL,
     file_sha256 bytea NOT NULL,
     hashes bytea,
     verified_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT verification_file_sha256_check CHECK ((octet_length(file_sha256) = 32)),
+    CONSTRAINT verification_isolation_check CHECK ((isolation = ANY (ARRAY['read_committed'::text, 'read_uncommitted'::text]))),
     CONSTRAINT verification_sha256_check CHECK ((octet_length(sha256) = 32))
 );
 ALTER TABLE ONLY public.verification ALTER COLUMN manifest SET STORAGE EXTERNAL;

@@ -12,6 +12,7 @@ from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import AccountedRange, Manifest
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
+from tallystick.domain.planning.feed_edits import FeedOnRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +113,14 @@ class BatchesRecord(Protocol):
         """Every root below which the feed has batches: it may have been moved."""
         ...
 
+    def on_record(self, feed: FeedName, topic: str) -> FeedOnRecord:
+        """What the feed's file is compared with; `topic` is the one that the file names."""
+        ...
+
     def waiting(self, feed: FeedName) -> Sequence[WaitingBatch]:
-        """The feed's unfinished batches that nobody holds, and those that are committed and not
-        published; each with how long that has been so.
+        """The feed's unfinished batches that nobody holds; each with how long that has been so.
+
+        One that is committed is held until it is published, or on record as not published (N3).
         """
         ...
 

@@ -31,6 +31,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"Complete up to: {_complete(document)}"
     for each in document.held_back_by if document.complete_up_to != document.taken_at else ():
         yield f"  held back by {each}"
+    for each in document.warnings:
+        yield f"Warning: {each}"
     for each in document.unheard:
         yield f"Not heard: {each}"
     if document.unheard:

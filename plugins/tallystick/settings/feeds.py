@@ -135,12 +135,16 @@ def _nested(path: Path, feed: Feed, owners: Mapping[_Place, str]) -> FeedProblem
     )
 
 
+def feed_names(folder: Path) -> list[str]:
+    """The names of all feeds that have a file, right or wrong; raises as `read_feeds` does."""
+    return [path.stem for path in _feed_files(folder)]
+
+
 def feed_file(folder: Path, name: str) -> Path:
     """The file that declares the feed; raises as `load_feed` does, and reads nothing."""
-    files = _feed_files(folder)
-    mine = [path for path in files if path.stem == name]
+    mine = [path for path in _feed_files(folder) if path.stem == name]
     if not mine:
-        names = [path.stem for path in files]
+        names = feed_names(folder)
         raise FeedUnknown("the feed's name", name, _others(name, names), where=shown_path(folder))
     if len(mine) > 1:
         words = f"{shown_path(mine[0])} declares the same feed: keep one of them"

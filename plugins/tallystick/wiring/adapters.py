@@ -24,6 +24,7 @@ from tallystick.ports.ledger import Ledger
 from tallystick.ports.spark_runner import SparkRunner
 from tallystick.settings.connections import Connection
 from tallystick.settings.feed import Feed
+from tallystick.settings.feeds import feed_names, feeds_folder
 from tallystick.settings.hdfs_connection import WebHdfsConnection
 from tallystick.settings.kafka_connection import KafkaConnection
 from tallystick.settings.ledger_connection import LedgerConnection
@@ -242,6 +243,7 @@ def open_services(
             kafka_options=access.options,
             second_reader=second_reader,
             frontier_group=frontier_group,
+            declared=lambda: feed_names(feeds_folder(os.environ)),
         )
 
 

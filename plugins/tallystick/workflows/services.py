@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -46,6 +46,8 @@ class Services:
     """Who shows tools that watch lag what is landed; None where the feed names no group."""
     lease: timedelta = LEASE
     """How long an attempt holds its batch without a sign of life."""
+    declared: Callable[[], Collection[str] | None] = lambda: None
+    """The names of all feeds that have a file; None where nobody knows."""
     progress: Told = unheard
     """Who hears how far the work has come."""
 

@@ -67,6 +67,7 @@ def test_check_as_json(cli: CommandLine) -> None:
                 "nearest": None,
             }
         ],
+        "warnings": [],
     }
 
 

@@ -115,7 +115,7 @@ def decide(facts: PlanFacts) -> Decision:
         adopted=adopted,
         held=held,
         wanted=run.wanted,
-        warnings=_warnings(facts, run),
+        warnings=(*_late_beginning(facts.look), *_warnings(facts, run)),
     )
 
 
@@ -178,4 +178,23 @@ def _warnings(facts: PlanFacts, run: RunPlan) -> tuple[str, ...]:
     return (
         f"plan.until is 'now': this run puts current records under the old window {window}."
         " Use 'window_end' to keep directories by record time.",
+    )
+
+
+def _late_beginning(look: InDanger) -> tuple[str, ...]:
+    """A warning when the feed's very first look comes after records were deleted."""
+    opened = () if look.accounts.generations else look.changes.opened
+    bounds = look.seen.snapshot.partitions
+    # A start policy may begin later than the log itself.
+    late = [
+        each
+        for each in opened
+        if 0 < each.first_offset == bounds[each.partition.partition].log_start_offset
+    ]
+    if not late:
+        return ()
+    return (
+        f"{len(late)} of {len(opened)} partitions began above offset 0 when this feed first looked"
+        f" ({late[0].partition} at {late[0].first_offset}): what was deleted before is not landed,"
+        " and is no loss of this feed.",
     )

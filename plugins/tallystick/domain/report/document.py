@@ -162,6 +162,8 @@ class ReportDocument:
     normal: tuple[NormalPart, ...] = ()
     second_reader: ComparedPart | None = None
     """None where no second reader was asked."""
+    warnings: tuple[str, ...] = ()
+    """What the feed's file says otherwise than the ledger."""
     format: str = field(default=FORMAT)
 
     def __post_init__(self) -> None:

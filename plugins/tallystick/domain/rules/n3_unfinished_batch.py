@@ -1,12 +1,12 @@
-"""N3, unfinished batch: nobody has held or published it for long, or it is held for too long; or
-its published directory lacks its manifest, or has another one.
+"""N3, unfinished batch: it is committed and not shown, nobody has held it for long, or it is held
+for too long; or its published directory lacks its manifest, or has another one.
 
 The latter is no loss: readers of the rows miss nothing. It is told before the ledger is lost too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -15,8 +15,9 @@ from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.causes import its_batch
-from tallystick.domain.rules.evidence import of_batch
+from tallystick.domain.rules.evidence import batch_in, of_batch
 from tallystick.domain.rules.file_findings import finding_at_path
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
@@ -33,16 +34,16 @@ N3: Final = Rule(
     compares="batches against the ledger's clock; published directories against their manifests",
     endings={Level.L1: Ending.LEDGER, Level.L2: Ending.LISTING},
     verdicts=(Verdict.UNKNOWN,),
-    not_when="a lease runs, for as long as it may; it waits for its turn, or for its rename",
+    not_when="a lease runs, for as long as it may; it waits for its turn",
     remedy="the next run adopts, publishes or sweeps it; a repair writes its manifest anew",
     one_cause=_its_batch_or_manifest,
     mending=Mending.FINISH,
     traits=frozenset(),
 )
 
-# A batch may wait: for its turn behind the others of its run, or for a worker that publishes it.
-# Feeds run hourly or more often as a rule, and every run takes up what waits: what is still there
-# after an hour was passed over.
+# A batch may wait for its turn behind the others of its run. Feeds run hourly or more often as a
+# rule, and every run takes up what waits: what is still there after an hour was passed over. One
+# that is committed waits for nothing: its lease runs until it is published.
 _LEFT_BEHIND_AFTER: Final = timedelta(hours=1)
 # Beside its application, an attempt looks at broker and storage, and proves what was written.
 _BESIDE_SPARK: Final = timedelta(hours=1)
@@ -76,28 +77,59 @@ def is_of_manifest(found: Finding) -> bool:
 def unfinished_batches(
     feed: str, topic: str, waiting: Sequence[WaitingBatch]
 ) -> tuple[Finding, ...]:
-    """Batches that somebody left behind: nobody has held, or published, them for long."""
+    """Batches that somebody left behind: committed and not shown, or held by nobody for long."""
     return tuple(
-        Finding(
-            rule=N3,
-            verdict=Verdict.UNKNOWN,
-            level=Level.L1,
-            feed=feed,
-            topic=topic,
-            cause=(
-                f"batch {each.batch_id} is {each.state.value}, and for {_hours(each.seconds)} h"
-                f" nobody has {'published' if each.state is BatchState.COMMITTED else 'held'} it."
-            ),
-            next_step=f"The next run takes it up: ./tallystick land {feed}",
-            evidence={
-                **of_batch(each.batch_id),
-                "state": each.state.value,
-                "seconds": round(each.seconds),
-            },
-            subject=each.batch_id,
+        not_shown(feed, topic, each.batch_id, "nobody has published it.")
+        if each.state is BatchState.COMMITTED
+        else _of_batch(
+            feed,
+            topic,
+            each.batch_id,
+            each.state,
+            f"for {_hours(each.seconds)} h nobody has held it.",
+            {"seconds": round(each.seconds)},
         )
         for each in waiting
-        if each.seconds > _LEFT_BEHIND_AFTER.total_seconds()
+        if each.state is BatchState.COMMITTED or each.seconds > _LEFT_BEHIND_AFTER.total_seconds()
+    )
+
+
+def not_shown(
+    feed: str, topic: str, batch_id: BatchId, why: str, *, is_refused: bool = False
+) -> Finding:
+    """A committed batch that readers of the directories don't see, and why: a sentence.
+
+    `is_refused`: the storage has refused to show it, and would refuse the next one likewise.
+    """
+    words = f"readers of the directories don't see its rows: {why}"
+    evidence = {"refused": why} if is_refused else {}
+    return _of_batch(feed, topic, batch_id, BatchState.COMMITTED, words, evidence)
+
+
+def refused_by_storage(standing: Iterable[Finding]) -> list[BatchId]:
+    """The batches that the storage has refused to show, by these findings."""
+    refused = [each for each in standing if each.rule == N3 and "refused" in each.evidence]
+    return [batch_id for each in refused if (batch_id := batch_in(each.evidence))]
+
+
+def _of_batch(
+    feed: str,
+    topic: str,
+    batch_id: BatchId,
+    state: BatchState,
+    words: str,
+    evidence: Mapping[str, object],
+) -> Finding:
+    return Finding(
+        rule=N3,
+        verdict=Verdict.UNKNOWN,
+        level=Level.L1,
+        feed=feed,
+        topic=topic,
+        cause=f"batch {batch_id} is {state.value}, and {words}",
+        next_step=f"The next run takes it up: ./tallystick land {feed}",
+        evidence={**of_batch(batch_id), "state": state.value, **evidence},
+        subject=batch_id,
     )
 
 

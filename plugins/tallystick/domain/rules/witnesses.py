@@ -153,7 +153,8 @@ def ledger_findings(
         ),
         *(left_unread(feed, *each) for each in facts.left_unread),
         *(landed_in_two_lives(feed, *each) for each in facts.in_two_lives),
-        *unfinished_batches(feed, topic, facts.waiting),
+        # With the refusal, where one was told.
+        *(known.get(each.key, each) for each in unfinished_batches(feed, topic, facts.waiting)),
         *held_too_long(feed, topic, facts.tried, facts.longest_application),
         *failing_batches(feed, topic, facts.tried),
     )

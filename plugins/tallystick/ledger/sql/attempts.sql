@@ -61,8 +61,8 @@ UPDATE batch SET holder = NULL, lease_until = NULL
 
 -- name: record_verification
 -- Keep what the manifest says, packed, and the hashes of last records beside it.
-INSERT INTO verification (batch_id, attempt_id, manifest, sha256, file_sha256, hashes)
-VALUES (:batch_id, :attempt_id, :manifest, :digest, :file_digest, :hashes)
+INSERT INTO verification (batch_id, attempt_id, isolation, manifest, sha256, file_sha256, hashes)
+VALUES (:batch_id, :attempt_id, :isolation, :manifest, :digest, :file_digest, :hashes)
 RETURNING verification_id;
 
 -- name: mark_verified

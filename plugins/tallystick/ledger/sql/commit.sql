@@ -6,10 +6,11 @@ SELECT verification_id, attempt_id, manifest, sha256, hashes FROM verification
 -- name: commit_batch
 -- Commit the batch while this attempt's token is its newest: one row, or somebody else moved first.
 -- The batch's own row is compared: a sub-select would read a snapshot, and a rival could slip between.
+-- Its lease runs on: whoever has committed it is about to publish it.
 UPDATE batch
    SET state = 'committed', committed_by = :attempt_id, committed_at = clock_timestamp(),
        commit_number = nextval('commit_number'), record_count = :record_count,
-       hole_count = :hole_count, byte_count = :byte_count, holder = NULL, lease_until = NULL
+       hole_count = :hole_count, byte_count = :byte_count
  WHERE batch_id = :batch_id AND state = 'verified' AND newest_token = :token
    AND verification_id = :verification_id;
 

@@ -59,8 +59,17 @@ SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256,
 
 -- name: mark_published
 -- committed -> published, once.
-UPDATE batch SET state = 'published', published_at = clock_timestamp(), published_by = :owner
+UPDATE batch SET state = 'published', published_at = clock_timestamp(), published_by = :owner,
+       holder = NULL, lease_until = NULL
  WHERE batch_id = :batch_id AND state = 'committed';
+
+-- name: end_not_shown
+-- Readers see the batch: nothing is said of it any more for not being published.
+UPDATE finding f SET state = 'remedied', closed_at = clock_timestamp(),
+       closed_by = 'Batch ' || b.batch_id || ' is published.'
+  FROM batch b
+ WHERE b.batch_id = :batch_id AND f.feed = b.feed AND f.code = :code AND f.subject = b.batch_id
+   AND f.state IN ('open', 'waived');
 
 -- name: published_by
 -- The feed's batches that a run has published, in all its tries.
@@ -181,16 +190,29 @@ SELECT batch_id FROM batch
 -- Every root below which the feed has batches.
 SELECT DISTINCT root FROM batch WHERE feed = :feed ORDER BY root;
 
+-- name: on_record
+-- What the feed has landed, from where to where and how; and which others have landed this topic.
+SELECT (SELECT topic FROM feed WHERE feed = :feed) AS topic,
+       ARRAY(SELECT DISTINCT root FROM batch WHERE feed = :feed ORDER BY root) AS roots,
+       ARRAY(SELECT DISTINCT v.isolation FROM batch b JOIN verification v USING (verification_id)
+              WHERE b.feed = :feed AND b.committed_by IS NOT NULL) AS isolations,
+       ARRAY(SELECT feed FROM feed WHERE topic = :topic AND feed <> :feed) AS others;
+
 -- name: waiting_batches
 -- Unfinished batches that nobody holds, and since when: a lease that was given back leaves no date,
--- but the attempt that gave it back has one. A committed batch has waited since its commit.
+-- but the attempt that gave it back has one. A committed batch has waited since its commit: while its
+-- lease runs it is on its way, unless it is on record (N3) that it could not be published.
 SELECT b.batch_id, b.state::text AS state,
        extract(epoch FROM clock_timestamp()
          - coalesce(b.committed_at, b.lease_until, newest.ended_at, b.planned_at))::float8 AS seconds
   FROM batch b
   LEFT JOIN attempt newest ON newest.batch_id = b.batch_id AND newest.token = b.newest_token
  WHERE b.feed = :feed AND b.state IN ('planned', 'landing', 'verified', 'committed')
-   AND (b.lease_until IS NULL OR b.lease_until <= clock_timestamp())
+   AND (b.lease_until IS NULL OR b.lease_until <= clock_timestamp()
+        OR (b.state = 'committed'
+            AND EXISTS (SELECT FROM finding f
+                         WHERE f.feed = b.feed AND f.code = :code AND f.subject = b.batch_id
+                           AND f.state IN ('open', 'waived'))))
  ORDER BY b.batch_number;
 
 -- name: mark_swept

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 
 from tallystick.domain.batches.manifest_texts import whole_text
@@ -14,12 +15,14 @@ from tallystick.domain.batches.paths import BatchPath, StagingPath, directory_of
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.stored_file import is_read, unlike_manifest
 from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.rules.n3_unfinished_batch import not_shown, refused_by_storage
 from tallystick.errors import (
     BatchUnknown,
     FileMissing,
     IngestionError,
     ManifestMismatch,
     PublishedDataMissing,
+    StorageRefused,
     TargetOccupied,
 )
 from tallystick.ports.batches import CommittedBatch
@@ -44,7 +47,7 @@ def publish(services: Services, batch_id: BatchId, owner: Owner | None = None) -
             raise BatchUnknown(batch_id)
     target = BatchPath.of(batch.plan)
     if batch.state is not BatchState.PUBLISHED:
-        with at(services, "publish", batch.plan):
+        with at(services, "publish", batch.plan), _told_if_not_shown(services, batch_id):
             retire_replaced(services, batch.plan)
             _move(services, batch, target)
             services.ledger.mark_published(batch_id, owner)
@@ -52,6 +55,26 @@ def publish(services: Services, batch_id: BatchId, owner: Owner | None = None) -
         # Readers wait for nothing that is only shown: a silent coordinator takes its time.
         show_frontiers(services)
     return str(target)
+
+
+@contextmanager
+def _told_if_not_shown(services: Services, batch_id: BatchId) -> Iterator[None]:
+    """What no further try will mend by itself is on record at once, for all who ask the ledger."""
+    try:
+        yield
+    except IngestionError as error:
+        if not error.retry:
+            feed, topic = services.feed_name, services.topic
+            refused = isinstance(error, StorageRefused)
+            told = not_shown(feed, topic, batch_id, error.sentence(), is_refused=refused)
+            services.ledger.record_findings(feed, [told])
+        raise
+
+
+def refused_publishes(services: Services) -> list[BatchId]:
+    """What the storage has refused to show: before it is shown, a run reads nothing more."""
+    standing = services.ledger.findings(services.feed_name)
+    return refused_by_storage(each.finding for each in standing)
 
 
 def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:

@@ -19,7 +19,13 @@ from tallystick.domain.logs.sameness import LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
 from tallystick.domain.planning.at_rest import set_apart
 from tallystick.domain.planning.log_changes import Accounts, Observation
-from tallystick.errors import AnotherCluster, BrokerUnavailable, SourceRefused
+from tallystick.errors import (
+    AnotherCluster,
+    BrokerUnavailable,
+    SourceRefused,
+    TopicGone,
+    TopicUnknown,
+)
 from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
 
@@ -140,7 +146,10 @@ def _require_present_log(services: Services, accounts: Accounts, snapshot: Broke
 
 def _snapshot(services: Services, generations: Mapping[int, GenerationAccount]) -> BrokerSnapshot:
     """A snapshot that names the partitions which the broker should have listed, and did not."""
-    snapshot = services.broker.snapshot(services.topic)
+    try:
+        snapshot = services.broker.snapshot(services.topic)
+    except TopicUnknown as error:
+        raise TopicGone(*error.args) if generations else error from error
     return replace(snapshot, unlisted=unlisted_in(snapshot, generations))
 
 

@@ -32,7 +32,10 @@ from tallystick.settings.cadence import WindowSchedule
 from tallystick.workflows.asking.ask import ask_attempts
 from tallystick.workflows.asking.foreseeing import Foresight, foresee
 from tallystick.workflows.asking.round import Answers
+from tallystick.workflows.committing.publishing import publish, refused_publishes
 from tallystick.workflows.place import at
+from tallystick.workflows.planning.comparing_file import told_edits
+from tallystick.workflows.planning.gone_topic import recorded_if_gone
 from tallystick.workflows.planning.many_values import collector_paused
 from tallystick.workflows.planning.observing import answered, observe_to_plan
 from tallystick.workflows.planning.plan_report import PlanReport, tell
@@ -42,6 +45,10 @@ from tallystick.workflows.stored.published_batches import require_ledger_not_beh
 
 log = logging.getLogger(__name__)
 
+_SHOWN_FIRST: Final = (
+    "Batch {} is committed, and the storage has refused to show it: a run publishes it first, and"
+    " reads nothing before that."
+)
 _PROVEN_FIRST: Final = (
     "Batch {} would be proven first: the second reader compares a sample of its rows with what the"
     " broker still has, and may refuse them. A dry run does not read that sample."
@@ -66,17 +73,24 @@ class _Overtaken(Exception):
 def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
     """Freeze a plan for this window, or read it again; its batches are this run's to carry out.
 
-    Raises BrokerUnavailable, TopicUnknown, LedgerUnavailable, StorageUnavailable, ClaimConflict, or
-    LedgerBehind: then nothing changed but the finding that says so.
+    What the storage has refused to show is shown first: else more and more would be read that no
+    reader sees. Raises what `publish` raises for that; BrokerUnavailable, TopicUnknown,
+    LedgerUnavailable, StorageUnavailable, ClaimConflict, or LedgerBehind: then nothing changed but
+    the finding that says so.
     """
     _require_window(services, window)
+    edits = told_edits(services)
+    for batch_id in refused_publishes(services):
+        publish(services, batch_id, owner)
     require_root_outside(services)
     require_ledger_not_behind(services)
     answers: list[Answers] = []
-    while isinstance(outcome := _performed(services, window, owner, answers), InDanger):
-        # Files are read outside of the planning lock; the log is looked at anew afterwards.
-        answers.append(ask_attempts(services, outcome, owner, _asked(answers)))
+    with recorded_if_gone(services):
+        while isinstance(outcome := _performed(services, window, owner, answers), InDanger):
+            # Files are read outside of the planning lock; the log is looked at anew afterwards.
+            answers.append(ask_attempts(services, outcome, owner, _asked(answers)))
     report = _with_answers(outcome, answers)
+    report = replace(report, warnings=(*edits, *report.warnings))
     tell(report)
     return report
 
@@ -87,6 +101,7 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
     `owner` is the run that it is shown for; None when it is shown for none.
     """
     _require_window(services, window)
+    edits = told_edits(services)
     require_root_outside(services)
     require_ledger_not_behind(services, is_dry_run=True)
     ledger, feed = services.ledger, services.feed_name
@@ -100,7 +115,8 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
             to_compare += foresight.to_compare
             known = _foreseen(known, foresight)
     report = _report(services, window, plan, services.clock.now())
-    warnings = (*report.warnings, *map(_PROVEN_FIRST.format, to_compare))
+    refused = map(_SHOWN_FIRST.format, refused_publishes(services))
+    warnings = (*edits, *refused, *report.warnings, *map(_PROVEN_FIRST.format, to_compare))
     report = replace(report, warnings=warnings)
     if plan.resumed is None:
         report = replace(report, batches=_named(services, plan, window, {}))

@@ -60,6 +60,8 @@ class ReconcileReport:
     """What was read in full; None where that was not asked for."""
     second_read: SecondReadReport | None = None
     """What a second reader compared; None where that was not asked for, or could not be."""
+    warnings: Sequence[str] = ()
+    """What the feed's file says otherwise than the ledger."""
 
     @property
     def verdict(self) -> Verdict:

@@ -29,11 +29,13 @@ from tallystick.domain.rules.witnesses import (
     ledger_findings,
 )
 from tallystick.domain.verdicts import FindingState
-from tallystick.errors import SourceError, StorageError
+from tallystick.errors import SourceError, StorageError, TopicGone
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.progress import Progress
 from tallystick.ports.proofs import LandedCounts
 from tallystick.workflows.place import at
+from tallystick.workflows.planning.comparing_file import told_edits
+from tallystick.workflows.planning.gone_topic import gone_findings
 from tallystick.workflows.reconciling.broker_look import BrokerLook, look_at_broker
 from tallystick.workflows.reconciling.payload_check import PayloadsLook, look_at_payloads
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport, partition_accounts
@@ -54,10 +56,12 @@ def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
 
     `level` is the deepest that is looked at: L1 asks ledger and broker, L2 storage too, L3 reads
     what is due in full, L4 lets a second reader compare a sample with the broker. Raises
-    LedgerUnavailable only: without the ledger there is nothing to compare with.
+    LedgerUnavailable, for without the ledger there is nothing to compare with; ConfigurationError
+    for a file of another feed than the ledger's.
     """
     with at(services, "reconcile"):
-        report = _compared(services, level)
+        edits = told_edits(services)
+        report = replace(_compared(services, level), warnings=edits)
     _tell(report)
     return report
 
@@ -69,17 +73,19 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     places = services.ledger.batch_places(feed)
     silent: list[Finding] = []
     look: BrokerLook | None = None
+    gone: Sequence[Finding] = ()
     services.progress(Progress("ask the broker"))
     try:
         look = look_at_broker(services, accounts, places)
     except SourceError as error:
         silent.append(_unheard(services, "the broker", error, taken_at))
+        gone = gone_findings(services, accounts) if isinstance(error, TopicGone) else ()
     else:
         accounts = look.accounts
     unsound = services.ledger.unsound(feed)
     found = [
         *_ledger_findings(services, accounts, unsound),
-        *(look.standing if look else ()),
+        *(look.standing if look else gone),
     ]
     stored = StorageLook()
     if level >= Level.L2:

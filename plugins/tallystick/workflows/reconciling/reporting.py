@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Final
 
-from tallystick.domain.batches.states import HoleClass
+from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import (
@@ -33,6 +33,7 @@ from tallystick.domain.report.document import (
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import LedgerError
@@ -73,6 +74,11 @@ def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
     generations = ledger.generations(feed)
     stored = {each.finding.key: each for each in standing}
     findings = [_as_it_stands(each) for each in stored.values()]
+    # What died between commit and publish is on no record before the next look.
+    topic = next((lives[0].partition.topic for lives in generations.values()), "")
+    unseen = [each for each in ledger.waiting(feed) if each.state is BatchState.COMMITTED]
+    left = unfinished_batches(feed, topic, unseen)
+    findings += [each for each in left if each.key not in stored]
     found = _completeness(ledger, feed, generations, findings, stored)
     accepted = [
         each
@@ -159,6 +165,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         ages=_age_parts(totals),
         normal=_normal_parts(reconciled.benign),
         second_reader=_compared_part(reconciled.second_read),
+        warnings=tuple(reconciled.warnings),
     )
 
 

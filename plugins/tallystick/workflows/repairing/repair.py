@@ -23,6 +23,7 @@ from tallystick.errors import IngestionError
 from tallystick.workflows.committing.publishing import finish
 from tallystick.workflows.landing.run import BatchOutcome, carry_out_all, noted
 from tallystick.workflows.place import at
+from tallystick.workflows.planning.comparing_file import told_edits
 from tallystick.workflows.repairing.closing import settle
 from tallystick.workflows.repairing.gathering import decided_repair
 from tallystick.workflows.repairing.left_undone import left_undone
@@ -85,6 +86,7 @@ def dry_repair(
     Raises RepairRefused for an unknown number; EvidenceChanged and LedgerBehind where the repair
     would.
     """
+    told_edits(services)
     behind = why_behind(services, is_dry_run=True)
     with at(services, "repair"):
         ledger = services.ledger
@@ -161,6 +163,7 @@ def begin_repair(
     digests: Collection[str] = (),
 ) -> BegunRepair:
     """Decide, open generations on the operator's word, claim: in one transaction of the ledger."""
+    told_edits(services)
     behind = why_behind(services, is_dry_run=False)
     with (
         at(services, "repair"),

@@ -9,7 +9,12 @@ import pytest
 from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches
+from tallystick.domain.rules.n3_unfinished_batch import (
+    held_too_long,
+    not_shown,
+    refused_by_storage,
+    unfinished_batches,
+)
 from tests.support.builders import (
     BATCH,
     FEED,
@@ -38,12 +43,40 @@ def test_a_batch_that_is_held_an_hour_longer_than_an_application_may_run_is_told
     assert all(each.subject == f"{BATCH} is held" and "run 7" in each.cause for each in found)
 
 
+def waiting(state: BatchState, seconds: float, batch: str = BATCH) -> WaitingBatch:
+    return WaitingBatch(BatchId(batch), state, seconds)
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "is_told"),
+    [
+        (BatchState.PLANNED, 3599.0, False),
+        (BatchState.LANDING, 3599.0, False),
+        (BatchState.LANDING, 3601.0, True),
+        (BatchState.VERIFIED, 3601.0, True),
+        (BatchState.COMMITTED, 0.0, True),
+    ],
+)
+def test_what_is_committed_and_not_shown_is_told_at_once(
+    state: BatchState, seconds: float, is_told: bool
+) -> None:
+    assert bool(unfinished_batches(FEED, TOPIC, [waiting(state, seconds)])) is is_told
+
+
 def test_two_batches_left_behind_are_two_findings() -> None:
-    held_by_nobody = WaitingBatch(BATCH, BatchState.LANDING, 5400.0)
-    other = WaitingBatch(BatchId("00000000000000b2"), BatchState.COMMITTED, 7300.0)
-    held, shown = unfinished_batches(FEED, TOPIC, (held_by_nobody, other))
+    other = waiting(BatchState.COMMITTED, 7300.0, "00000000000000b2")
+    held, shown = unfinished_batches(FEED, TOPIC, (waiting(BatchState.LANDING, 5400.0), other))
 
     assert held.key != shown.key
     assert (held.subject, shown.subject) == (BATCH, other.batch_id)
     assert held.cause == f"batch {BATCH} is landing, and for 1.5 h nobody has held it."
-    assert shown.cause.endswith("is committed, and for 2.0 h nobody has published it.")
+    assert "readers of the directories don't see its rows" in shown.cause
+
+
+def test_a_refusal_is_the_same_finding_and_names_its_batch() -> None:
+    [unasked] = unfinished_batches(FEED, TOPIC, [waiting(BatchState.COMMITTED, 1.0)])
+    refused = not_shown(FEED, TOPIC, BATCH, "the quota is used up.", is_refused=True)
+    assert refused.key == unasked.key
+    assert refused.cause.endswith("don't see its rows: the quota is used up.")
+    assert refused_by_storage([unasked, refused]) == [BATCH]
+    assert refused_by_storage([not_shown(FEED, TOPIC, BATCH, "a stray is there.")]) == []

@@ -295,11 +295,10 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     ("waiting for its turn", Facts(waiting=left(3600)), {}, "others of its run are before it"),
     (
         "not shown",
-        Facts(waiting=left(3601, BatchState.COMMITTED)),
+        Facts(waiting=left(0, BatchState.COMMITTED)),
         {"N3": UNKNOWN},
-        "committed, not published",
+        "committed, not published, and no lease runs",
     ),
-    ("to be shown", Facts(waiting=left(3600, BatchState.COMMITTED)), {}, "the rename is next"),
     ("at work", Facts(account=CLAIMED, unfinished=(HELD,)), {}, "slow is not dead"),
     # Z5
     (

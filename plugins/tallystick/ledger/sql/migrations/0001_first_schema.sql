@@ -383,6 +383,7 @@ CREATE TABLE verification (
   verification_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   batch_id        text NOT NULL,
   attempt_id      text NOT NULL,
+  isolation       text NOT NULL CHECK (isolation IN ('read_committed', 'read_uncommitted')),
   manifest        bytea NOT NULL,
   sha256          bytea NOT NULL CHECK (octet_length(sha256) = 32),
   file_sha256     bytea NOT NULL CHECK (octet_length(file_sha256) = 32),

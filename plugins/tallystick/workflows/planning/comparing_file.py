@@ -1,0 +1,35 @@
+"""Compares a feed's file with what the ledger has of the feed, before anything rests on either."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.identities import FeedName
+from tallystick.domain.planning.feed_edits import FeedEdit, FeedInFile, feed_edits
+from tallystick.errors import ConfigurationError
+from tallystick.ports.ledger import Ledger
+from tallystick.settings.feed import Feed
+from tallystick.workflows.services import Services
+
+log = logging.getLogger(__name__)
+
+
+def edits_of(ledger: Ledger, feed: Feed, declared: Collection[str] | None) -> list[FeedEdit]:
+    """What the feed's file says otherwise than the ledger; see `feed_edits`."""
+    name, source = FeedName(feed.name), feed.source
+    file = FeedInFile(name, source.topic, feed.target.root, Isolation(source.isolation))
+    return feed_edits(file, ledger.on_record(name, source.topic), declared)
+
+
+def told_edits(services: Services) -> list[str]:
+    """What differs, as sentences, logged too; raises ConfigurationError for what must not."""
+    edits = edits_of(services.ledger, services.feed, services.declared())
+    for each in edits:
+        if each.is_refused:
+            raise ConfigurationError(
+                ".".join(each.key), each.value, each.words, where=f"feed {services.feed_name}"
+            )
+        log.warning("%s", each.words)
+    return [each.words for each in edits]
