@@ -187,6 +187,22 @@ def test_a_reconcile_run_finds_all_in_order(seen: dict[str, Any]) -> None:
     assert found["tasks"] == {"reconcile": "success", "judge": "skipped"}
 
 
+def test_the_runbooks_first_commands_find_the_connections_of_airflows_database(
+    installed: Installed, seen: dict[str, Any]
+) -> None:
+    file = installed.folder / "connections.json"
+    texts = {k.removeprefix("AIRFLOW_CONN_").lower(): v for k, v in installed.connections.items()}
+    file.write_text(json.dumps({conn_id: json.loads(text) for conn_id, text in texts.items()}))
+    installed.run("airflow", "connections", "import", file)
+    without = replace(installed, connections={})
+
+    reconciled = without.run("tallystick", "reconcile", "orders")
+    findings = json.loads(without.run("tallystick", "findings", "orders", "--json"))
+
+    assert f"Feed orders, topic {TOPIC}: PROVEN_OK" in reconciled
+    assert findings["findings"] == []
+
+
 def test_the_documents_commands_run_as_written(installed: Installed, seen: dict[str, Any]) -> None:
     (installed.folder / "feeds" / "wrong.yaml").unlink()
     commands = [each.split() for each in commands_in(INSTALL, "tallystick")]

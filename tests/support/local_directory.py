@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
+from tallystick.domain.batches.paths import PROBE_PREFIX
 from tallystick.errors import (
     FileMissing,
     StorageRefused,
@@ -45,7 +46,7 @@ class LocalFileStore(RowAnswers):
 
     def require_writable(self, root: str) -> None:
         """Return if a small landing went well under the root."""
-        prove_writable(self, checked(root).rstrip("/"), f"_probe-{uuid4().hex}")
+        prove_writable(self, checked(root).rstrip("/"), f"{PROBE_PREFIX}{uuid4().hex}")
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file at once."""

@@ -6,6 +6,7 @@ Only `feed check` asks a service: the ledger, for what the feeds have landed so 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 import typer
@@ -17,9 +18,11 @@ from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table, counted
 from tallystick.domain.planning.feed_edits import FeedEdit
-from tallystick.errors import ConnectionMissing, LedgerError
+from tallystick.errors import ConfigurationError, ConnectionMissing, LedgerError
+from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feed_file, feed_names, load_feed, read_feeds, shown_path
+from tallystick.settings.kafka_connection import KafkaConnection
 from tallystick.settings.problems import FeedProblem
 from tallystick.settings.yaml_lines import KeyPath
 from tallystick.workflows.planning.comparing_file import edits_of
@@ -162,6 +165,7 @@ def _checked(stage: Stage) -> Answer:
         f"{document.folder}: {counted('feed', len(found.feeds))} in order,"
         f" {counted('problem', len(found.problems))}."
     )
+    notes += dict.fromkeys(unused_settings(stage.environ, *found.feeds.values()))
     return Answer(document, blocks, WRONG_USE if found.problems else CLEAN, notes)
 
 
@@ -178,6 +182,16 @@ def _edits(stage: Stage) -> tuple[Mapping[str, Sequence[FeedEdit]], list[str]]:
         return {}, []
     except LedgerError as error:
         return {}, [f"Nothing was compared with the ledger: {error.describe()}"]
+
+
+def unused_settings(environ: Mapping[str, str], *feeds: Feed) -> Iterator[str]:
+    """Warnings of Kafka connections of the environment that say more than is used."""
+    for feed in feeds:
+        with suppress(ConfigurationError):  # who opens it tells what is wrong with it
+            kafka = KafkaConnection.of(connection_in(environ, feed.source.connection))
+            if kafka.unused:
+                names = ", ".join(kafka.unused)
+                yield f"warning: connection {feed.source.connection}: {names}: not used here."
 
 
 def _shown(stage: Stage, name: str) -> Answer:

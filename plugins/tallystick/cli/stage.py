@@ -17,9 +17,9 @@ from secrets import token_hex
 
 import typer
 
+from tallystick.cli.connections import find_connection
 from tallystick.domain.identities import Owner
 from tallystick.ports.ledger import Ledger
-from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feeds_folder, load_feed
 from tallystick.workflows.services import Services
@@ -28,25 +28,25 @@ from tallystick.workflows.services import Services
 def _open_services(feed: Feed, environ: Mapping[str, str]) -> AbstractContextManager[Services]:
     from tallystick import wiring
 
-    return wiring.open_services(feed, partial(connection_in, environ))
+    return wiring.open_services(feed, partial(find_connection, environ))
 
 
 def _open_ledger(environ: Mapping[str, str]) -> AbstractContextManager[Ledger]:
     from tallystick import wiring
 
-    return wiring.open_ledger(partial(connection_in, environ))
+    return wiring.open_ledger(partial(find_connection, environ))
 
 
 def _ledger_dsn(environ: Mapping[str, str]) -> str:
     from tallystick import wiring
 
-    return wiring.ledger_dsn(partial(connection_in, environ))
+    return wiring.ledger_dsn(partial(find_connection, environ))
 
 
 def _secrets_file(feed: Feed, environ: Mapping[str, str]) -> str:
     from tallystick import wiring
 
-    return wiring.secrets_file(feed, partial(connection_in, environ))
+    return wiring.secrets_file(feed, partial(find_connection, environ))
 
 
 def _new_owner() -> Owner:

@@ -7,17 +7,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Final
-
 from tallystick.domain.identities import FeedName
+from tallystick.domain.report.pages import KEPT_FOR
 from tallystick.ledger.connection import Transaction
-
-_KEPT_FOR: Final = timedelta(days=28)
-"""Four times as long as Kafka keeps records unless told otherwise."""
 
 
 def thin(transaction: Transaction, feed: FeedName) -> None:
     """Forget what is old; the generations are locked, so nobody else does meanwhile."""
     for each in ("forget_hashes", "thin_looks", "thin_reports"):
-        transaction.change(each, feed=feed, kept=_KEPT_FOR)
+        transaction.change(each, feed=feed, kept=KEPT_FOR)

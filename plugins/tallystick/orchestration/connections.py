@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Connection as AirflowConnection
 
 from tallystick.errors import ConnectionMissing
-from tallystick.orchestration.airflow_releases import AirflowNotFoundException
-from tallystick.settings.connections import Connection, connection_of, variable_of
+from tallystick.orchestration.airflow_releases import AirflowNotFoundException, conf
+from tallystick.settings.connections import Connection, connection_like, variable_of
 from tallystick.settings.feed import Feed
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ def airflow_connection(conn_id: str) -> Connection:
     """The connection that Airflow has under this id; raises ConnectionMissing."""
     with _missing(conn_id):
         found = AirflowConnection.get(conn_id)
-    return _ours(conn_id, found)
+    return connection_like(conn_id, found)
 
 
 async def airflow_connection_async(conn_id: str) -> Connection:
     """The same in a loop that must not wait, such as a triggerer's."""
     with _missing(conn_id):
         found = await AirflowConnection.async_get(conn_id)
-    return _ours(conn_id, found)
+    return connection_like(conn_id, found)
 
 
 @contextmanager
@@ -40,19 +41,6 @@ def _missing(conn_id: str) -> Iterator[None]:
         raise ConnectionMissing(
             conn_id, None, f"a connection of that id in Airflow, or {variable_of(conn_id)}"
         ) from error
-
-
-def _ours(conn_id: str, found: AirflowConnection) -> Connection:
-    return connection_of(
-        conn_id,
-        conn_type=found.conn_type,
-        host=found.host,
-        port=found.port,
-        login=found.login,
-        password=found.password,
-        schema=found.schema,
-        extra=found.extra,
-    )
 
 
 def connect_url(conn_id: str) -> str:
@@ -80,6 +68,14 @@ def services_of(feed: Feed) -> Iterator[Services]:
         open_services(feed, airflow_connection, url_of=connect_url) as services,
     ):
         yield services.heard_by(listener)
+
+
+def bounded_by_airflow(services: Services) -> Services:
+    """The same for a task whose batches are mapped: Airflow fails one that returns more, once they
+    are claimed.
+    """
+    most = conf.getint("core", "max_map_length")
+    return replace(services, most_batches=min(services.most_batches, most))
 
 
 def open_ledger() -> AbstractContextManager[Ledger]:

@@ -21,7 +21,7 @@ from tallystick.orchestration.airflow_releases import (
     DownstreamTasksSkipped,
 )
 from tallystick.orchestration.announcement import asset_of, landed_extra
-from tallystick.orchestration.connections import open_ledger, services_of
+from tallystick.orchestration.connections import bounded_by_airflow, open_ledger, services_of
 from tallystick.orchestration.failures import (
     failed_as_said,
     failed_check,
@@ -72,10 +72,10 @@ def plan(feed: Feed, context: Context) -> list[str]:
 
     Without one, Airflow skips the tasks that need one, those of an earlier life of the run too.
     """
-    from tallystick.domain.planning.due import MOST_BATCHES
     from tallystick.workflows.planning import plan as planning
 
-    with in_airflow_terms(), services_of(feed) as services:
+    with in_airflow_terms(), services_of(feed) as opened:
+        services = bounded_by_airflow(opened)
         window = window_of(feed.name, context)
         if is_dry_run(context):
             report = planning.dry_run(services, window, owner_of(context))
@@ -84,15 +84,15 @@ def plan(feed: Feed, context: Context) -> list[str]:
         report = planning.plan_feed(services, window, owner_of(context))
     context["ti"].xcom_push(PLANNED_AT, report.planned_at.isoformat())
     batches = [str(each.batch_id) for each in report.all_batches]
-    if len(batches) > MOST_BATCHES:
+    if len(batches) > services.most_batches:
         log.warning(
             "%d batches are more than one run can carry out; later runs adopt the last %d.",
             len(batches),
-            len(batches) - MOST_BATCHES,
+            len(batches) - services.most_batches,
         )
     if not batches:
         log.info("Nothing to land.")
-    return batches[:MOST_BATCHES]
+    return batches[: services.most_batches]
 
 
 def commit_and_publish(

@@ -75,7 +75,6 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     so Airflow asks again.
     """
     # Workflows and reports take a second, which a DAG file must not wait for.
-    from tallystick.domain.batches.paths import report_page
     from tallystick.domain.report.troubles import troubles_among
     from tallystick.domain.rules.findings import Level
     from tallystick.domain.rules.outcomes import Outcome, outcome_of
@@ -87,8 +86,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         found = reconciliation.reconcile(services, Level.L4)
         document = reporting.report_of(services, found)
         number = reporting.store_report(services, document, owner_of(context))
-        page = report_page(services.root, services.feed_name, document.taken_at)
-        services.store.write(page, face_of(document, "html").encode())
+        page = reporting.store_page(services, document.taken_at, face_of(document, "html"))
         page = services.store.uri(page)
         on_record = services.ledger.findings(services.feed_name)
     log.info("%s", face_of(document, "text"))

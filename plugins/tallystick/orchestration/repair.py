@@ -13,7 +13,7 @@ from tallystick.orchestration import dry_run
 from tallystick.orchestration.airflow_releases import AirflowFailException, AirflowSkipException
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.completing import announce_complete_after
-from tallystick.orchestration.connections import services_of
+from tallystick.orchestration.connections import bounded_by_airflow, services_of
 from tallystick.orchestration.dag_ids import REPAIR, TAG, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
@@ -99,7 +99,8 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
     from tallystick.workflows.repairing import repair as repairing
     from tallystick.workflows.repairing.telling import plan_lines
 
-    with in_airflow_terms(), services_of(feed) as services:
+    with in_airflow_terms(), services_of(feed) as opened:
+        services = bounded_by_airflow(opened)
         numbers, digests = numbers_of(context["params"]), digests_of(context["params"])
         if is_dry_run(context):
             report = repairing.dry_repair(services, numbers, digests=digests)

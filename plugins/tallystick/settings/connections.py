@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import SecretStr
@@ -100,6 +100,20 @@ def connection_of(
         password=SecretStr(password) if password else None,
         schema=schema or None,
         extra=_extra(blank, extra),
+    )
+
+
+def connection_like(conn_id: str, found: Any) -> Connection:
+    """The connection that one of Airflow's stands for, whichever of its classes it is."""
+    return connection_of(
+        conn_id,
+        conn_type=found.conn_type,
+        host=found.host,
+        port=found.port,
+        login=found.login,
+        password=found.password,
+        schema=found.schema,
+        extra=found.extra,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from tallystick.settings.connections import Connection
 from tallystick.settings.extras import hosts_of, require_type, text_of
@@ -16,6 +17,30 @@ from tallystick.settings.kafka_properties import (
     checked_properties,
 )
 
+UNUSED: Final = frozenset(
+    (
+        "auto.commit.interval.ms",
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.partition.eof",
+        "fetch.max.bytes",
+        "fetch.min.bytes",
+        "group.id",
+        "group.instance.id",
+        "heartbeat.interval.ms",
+        "isolation.level",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "partition.assignment.strategy",
+        "session.timeout.ms",
+    )
+)
+"""What consumers of a connection that is shared may say, and no client of ours goes by: each range
+is read by its offsets, in no group, as the feed's file says.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaConnection:
@@ -24,6 +49,8 @@ class KafkaConnection:
     servers: str
     properties: Mapping[str, str] = field(repr=False)
     """All properties, checked, secrets among them, in the form of `checked_properties`."""
+    unused: tuple[str, ...] = field(default=(), repr=False)
+    """Names of the extra's consumer settings, which have no effect here."""
 
     @classmethod
     def of(cls, connection: Connection) -> KafkaConnection:
@@ -33,7 +60,9 @@ class KafkaConnection:
         property that can't be used.
         """
         require_type(connection, "kafka")
-        properties = {key: text_of(connection, key) for key in connection.extra}
+        properties = {
+            key: text_of(connection, key) for key in connection.extra if key not in UNUSED
+        }
         if connection.host and "bootstrap.servers" not in properties:
             properties["bootstrap.servers"] = ",".join(
                 f"{host}:{port}" for host, port in hosts_of(connection, connection.host, 9092)
@@ -49,4 +78,5 @@ class KafkaConnection:
             properties,
             lambda key, value, accepted: connection.wrong(f"extra {key}", value, accepted),
         )
-        return cls(checked["bootstrap.servers"], checked)
+        unused = tuple(key for key in connection.extra if key in UNUSED)
+        return cls(checked["bootstrap.servers"], checked, unused)

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from hdfs import HdfsError
 
+from tallystick.domain.batches.paths import PROBE_PREFIX
 from tallystick.errors import (
     ConfigurationError,
     FileMissing,
@@ -72,7 +73,7 @@ class WebHdfsFileStore(RowAnswers):
 
     def require_writable(self, root: str) -> None:
         """Return if a small landing went well under the root."""
-        prove_writable(self, checked(root).rstrip("/"), f"_probe-{uuid4().hex}")
+        prove_writable(self, checked(root).rstrip("/"), f"{PROBE_PREFIX}{uuid4().hex}")
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file; after an error it may be missing, whole, or cut short."""

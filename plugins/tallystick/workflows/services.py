@@ -9,6 +9,7 @@ from typing import Final
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import FeedName
+from tallystick.domain.planning.due import MOST_BATCHES
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.clock import Clock
 from tallystick.ports.file_store import FileStore
@@ -48,6 +49,8 @@ class Services:
     """How long an attempt holds its batch without a sign of life."""
     declared: Callable[[], Collection[str] | None] = lambda: None
     """The names of all feeds that have a file; None where nobody knows."""
+    most_batches: int = MOST_BATCHES
+    """How many batches whoever carries out a plan can carry out in one run."""
     progress: Told = unheard
     """Who hears how far the work has come."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tallystick.settings.feeds import load_feed
-from tests.support.command_line import CommandLine
+from tests.support.command_line import FEED_FILE, CommandLine
 
 PROBLEM = "feeds/bad.yaml:4: plan.until: 'noww' is not accepted; accepted: now, window_end"
 
@@ -105,3 +105,15 @@ def test_a_missing_folder_is_wrong_use(cli: CommandLine) -> None:
     assert told.code == 2
     assert "TALLYSTICK_FEEDS" in told.err
     assert "/nowhere" in told.err
+
+
+def test_check_warns_of_settings_that_a_shared_kafka_connection_has_for_others(
+    cli: CommandLine,
+) -> None:
+    cli.write("orders")
+    cli.write("clicks", FEED_FILE.format(name="clicks", until="now").replace("orders", "clicks"))
+    shared = {"AIRFLOW_CONN_KAFKA_DEFAULT": "kafka://h:9092/?group.id=theirs"}
+    told = cli.with_stage(environ={**cli.stage.environ, **shared})("feed", "check")
+
+    assert told.code == 0
+    assert told.err == "warning: connection kafka_default: group.id: not used here.\n"

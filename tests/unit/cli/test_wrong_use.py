@@ -69,6 +69,28 @@ def test_an_unknown_feed_is_told_before_anything_is_opened(cli: CommandLine, com
     }
 
 
+def test_airflow_is_not_imported_for_a_connection_of_the_environment_or_where_there_is_none() -> (
+    None
+):
+    code = (
+        "import sys; from tallystick.cli.connections import find_connection as find;"
+        "from tallystick.errors import ConnectionMissing;"
+        "find({'AIRFLOW_HOME': '/', 'AIRFLOW_CONN_A': 'kafka://h:9092'}, 'a')\n"
+        "try: find({'HOME': '/nowhere'}, 'a')\n"
+        "except ConnectionMissing as error: print('airflow' in sys.modules, error.accepted)"
+    )
+
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+
+    assert said.stdout.split("; ") == [
+        "False AIRFLOW_CONN_A",
+        "no Airflow was asked, because AIRFLOW_HOME is not set\n",
+    ]
+
+
 @pytest.mark.parametrize("command", FEED_COMMANDS)
 def test_a_missing_connection_names_the_variable(cli: CommandLine, command: str) -> None:
     cli.write("orders")

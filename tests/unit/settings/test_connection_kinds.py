@@ -372,3 +372,14 @@ def test_a_wrong_part_is_named(kind: type, text: str, words: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         kind.of(parse_connection("c", text))
     assert caught.value.describe() == f"connection c: {words}."
+
+
+def test_settings_of_consumers_in_a_shared_connection_are_named_and_change_nothing() -> None:
+    text = "kafka://a:1/?group.id=theirs&auto.offset.reset=earliest&client.id=ours"
+    found = KafkaConnection.of(parse_connection("c", text))
+
+    assert found.unused == ("group.id", "auto.offset.reset")
+    assert (
+        found.properties
+        == KafkaConnection.of(parse_connection("c", "kafka://a:1/?client.id=ours")).properties
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tallystick.domain.batches.paths import page_name
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.document import ReportDocument
@@ -319,3 +320,23 @@ def test_holes_and_rows_are_of_all_generations(feed: Feed) -> None:
     assert not [each for each in document.findings if each.verdict is Verdict.BENIGN_HOLE]
     assert document.band[0].frontier is None
     assert document.band[-1].frontier is not None
+
+
+def test_the_pages_of_old_reports_go_with_the_reports(feed: Feed) -> None:
+    feed.produce(10, 5)
+    feed.land()
+    report = feed.report()
+    pages = feed.story.directory / "landing" / "_reports" / FEED
+    pages.mkdir(parents=True)
+    days = [report.taken_at - timedelta(days=60), report.taken_at - timedelta(days=1)]
+    hours = [day.replace(hour=hour) for day in days for hour in (1, 2, 3)]
+    reporting.store_report(feed.services, replace(report, taken_at=hours[1]))
+    for each in hours:
+        (pages / page_name(each)).write_text("a page")
+
+    path = reporting.store_page(feed.services, report.taken_at, "the newest")
+
+    # The first one of the old day is in no ledger; the second one is, and the third is the last.
+    kept = [*hours[1:], report.taken_at]
+    assert sorted(each.name for each in pages.iterdir()) == sorted(map(page_name, kept))
+    assert feed.services.store.read(path) == b"the newest"

@@ -18,8 +18,8 @@ from tallystick.errors import ClaimConflict, RepairRefused
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
-from tallystick.workflows.repairing import gathering
 from tallystick.workflows.repairing.repair import begin_repair, dry_repair, repair_feed
+from tallystick.workflows.services import Services
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
@@ -159,35 +159,34 @@ def test_a_damaged_file_that_may_hold_the_only_rows_is_left(story: Story) -> Non
     }
 
 
-def test_what_is_too_much_for_one_repair_is_left_to_the_next(
-    story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_too_much_for_one_repair_is_left_to_the_next(story: Story) -> None:
     """Claims that nobody carries out would keep their findings from being repaired."""
-    monkeypatch.setattr(gathering, "MOST_BATCHES", 1)
+
+    def services() -> Services:
+        return replace(story.services(), most_batches=1)
+
     for each in files(story):
         each.unlink()
     reconcile(story.services())
-    dry = dry_repair(story.services(), ())
-    first = repair_feed(story.services(), (), OWNER)
+    dry = dry_repair(services(), ())
+    first = repair_feed(services(), (), OWNER)
     assert len(dry.plan.land_again) == len(first.batches) == 1
     assert {each.reason for each in first.not_mended} == {LATER}
     assert sorted([*first.closed, *(each.finding_id for each in first.not_mended)]) == sorted(
         {*first.closed, *standing(story)}
     )
-    assert repair_feed(story.services(), (), OWNER).not_mended == ()
+    assert repair_feed(services(), (), OWNER).not_mended == ()
     assert story.published_offsets() == ALL
     assert standing(story) == []
 
 
-def test_a_repair_takes_over_no_more_than_it_can_carry_out(
-    story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repair_takes_over_no_more_than_it_can_carry_out(story: Story) -> None:
     for each in files(story):
         each.unlink()
     reconcile(story.services())
     assert len(begin_repair(story.services(), (), OWNER).batches) == 2
-    monkeypatch.setattr(gathering, "MOST_BATCHES", 1)
-    assert len(begin_repair(story.services(), (), OTHER).batches) == 1
+    few = replace(story.services(), most_batches=1)
+    assert len(begin_repair(few, (), OTHER).batches) == 1
 
 
 def test_a_repair_beside_a_repair_is_refused_or_finds_nothing_to_do(story: Story) -> None:

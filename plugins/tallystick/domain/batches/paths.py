@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -24,6 +25,8 @@ LOG_ANSWER_NAME: Final = "log.json"
 DATA_NAME: Final = "data"
 SEARCH_NAME: Final = "search"
 PROBE_NAME: Final = "probe"
+PROBE_PREFIX: Final = "_probe-"
+"""Of what the question before a landing writes, in staging and below the root."""
 SCRUB_NAME: Final = "_scrub"
 SCRUB_PLAN_NAME: Final = "scrub.json"
 RESULT_NAME: Final = "result"
@@ -192,7 +195,23 @@ class ScrubPath:
 
 def report_page(root: str, feed: FeedName, taken_at: datetime) -> str:
     """Where the page of the report of this instant lies; readers never look there."""
-    return f"{root}/{REPORTS_NAME}/{feed}/{taken_at.astimezone(UTC):{_FILE_TIME}}.html"
+    return f"{root}/{REPORTS_NAME}/{feed}/{page_name(taken_at)}"
+
+
+def page_name(taken_at: datetime) -> str:
+    """What the page of the report of this instant is called.
+
+    >>> page_taken_at(page_name(datetime(2026, 11, 1, 7, tzinfo=UTC))).isoformat()
+    '2026-11-01T07:00:00+00:00'
+    """
+    return f"{taken_at.astimezone(UTC):{_FILE_TIME}}.html"
+
+
+def page_taken_at(name: str) -> datetime | None:
+    """The instant of the page's report, to the second; None for the name of no page."""
+    with suppress(ValueError):
+        return datetime.strptime(name, f"{_FILE_TIME}.html").replace(tzinfo=UTC)
+    return None
 
 
 def directory_of(path: str) -> str:

@@ -104,8 +104,15 @@ def decide(facts: PlanFacts) -> Decision:
     pieces = None
     if facts.by_windows:
         pieces = yield from window_pieces(due.by_partition(), *facts.by_windows)
-    run = plan_run(after.generations, due, limits=terms.limits, groups=groups, pieces=pieces)
     adopted = tuple(each for each in after.unfinished if may_be_adopted(each, facts.owner))
+    run = plan_run(
+        after.generations,
+        due,
+        limits=terms.limits,
+        groups=groups,
+        pieces=pieces,
+        adopted=len(adopted),
+    )
     held = tuple(each for each in after.unfinished if each not in adopted)
     return Plan(
         look=seen.snapshot,

@@ -24,9 +24,10 @@ from tallystick.domain.offsets.ranges import OffsetRange, offset_range, subtract
 from tallystick.domain.planning.window_cuts import WindowPiece
 from tallystick.domain.window import Window
 
-# As many batches as one run carries out at most: Airflow expands a mapped task into 1,024
-# ([core] max_map_length). What is claimed must be carried out by the same run, or adopted.
 MOST_BATCHES: Final = 1000
+"""As many batches as one run carries out at most, where nothing says less: what is claimed must be
+carried out by the same run, or adopted. Airflow's bound on mapped tasks may be lower.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,14 @@ class PlanLimits:
     max_records_per_run: int
     max_records_per_batch: int
     max_partitions_per_batch: int
+    max_batches_per_run: int = MOST_BATCHES
 
     def __post_init__(self) -> None:
         smallest = min(
-            self.max_records_per_run, self.max_records_per_batch, self.max_partitions_per_batch
+            self.max_records_per_run,
+            self.max_records_per_batch,
+            self.max_partitions_per_batch,
+            self.max_batches_per_run,
         )
         if smallest < 1:
             raise ValueError(f"{self}: every limit is at least 1")
@@ -116,8 +121,9 @@ def plan_run(
     limits: PlanLimits,
     groups: Mapping[int, int] | None = None,
     pieces: Sequence[WindowPiece] | None = None,
+    adopted: int = 0,
 ) -> RunPlan:
-    """The batches of one run, `MOST_BATCHES` at most.
+    """The batches of one run: with those that it has adopted no more than it can carry out.
 
     With `pieces` each batch is of one of these windows, and offsets that are in none are left to
     the next run. Partitions with different `groups` numbers don't share a batch.
@@ -132,7 +138,8 @@ def plan_run(
         for place, ordinal, group in sorted(together)
         for ranges in _in_batches(together[place, ordinal, group], limits)
     )
-    return RunPlan(tuple(islice(batches, MOST_BATCHES)), due.wanted)
+    room = max(limits.max_batches_per_run - adopted, 0)
+    return RunPlan(tuple(islice(batches, room)), due.wanted)
 
 
 def _by_window(

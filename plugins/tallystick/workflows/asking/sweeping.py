@@ -13,12 +13,14 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from tallystick.domain.attempts.last_copies import AtRisk, DeadFiles, Fate, fate_of
-from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
+from tallystick.domain.batches.paths import PROBE_PREFIX, STAGING_NAME, StagingPath
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import (
+    FileMissing,
     SourceError,
     StorageError,
     StorageRefused,
@@ -39,6 +41,9 @@ from tallystick.workflows.stored.staged_attempts import (
 )
 
 log = logging.getLogger(__name__)
+
+_PROBE_ENDED_MS: Final = 24 * 3600 * 1000
+"""No probe takes as long; whoever asks at this very moment is left alone."""
 
 
 @dataclass(slots=True)
@@ -93,6 +98,10 @@ def sweep(services: Services) -> int:
                 services.ledger.mark_swept(attempt.attempt_id)
                 swept += 1
     with at(services, "sweep"):
+        for root in feed_roots(services):
+            for directory in (root, f"{root}/{STAGING_NAME}"):
+                with _or_left(services, directory):
+                    _sweep_probes(services, directory)
         return swept + sum(_sweep_again(services, root, known) for root in feed_roots(services))
 
 
@@ -183,6 +192,20 @@ def _put_away(
                 "; ".join(str(each.offsets) for each in at_risk[:20]),
             )
     return fate is not Fate.KEPT
+
+
+def _sweep_probes(services: Services, directory: str) -> None:
+    """Delete what the question before a landing left there when its process was killed."""
+    now = services.store.clock_ms()
+    try:
+        found = services.store.entries(directory)
+    except FileMissing:
+        return
+    for each in found:
+        is_old = now is not None and now - each.changed_ms > _PROBE_ENDED_MS
+        if each.name.startswith(PROBE_PREFIX) and is_old:
+            services.store.delete(f"{directory}/{each.name}")
+            log.info("Swept %s/%s: a probe that was killed.", directory, each.name)
 
 
 def _sweep_again(services: Services, root: str, known: _Sweep) -> int:

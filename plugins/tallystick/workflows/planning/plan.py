@@ -250,7 +250,10 @@ def _terms(services: Services) -> PlanTerms:
         services.topic,
         services.isolation,
         PlanLimits(
-            plan.max_records_per_run, plan.max_records_per_batch, plan.max_partitions_per_batch
+            plan.max_records_per_run,
+            plan.max_records_per_batch,
+            plan.max_partitions_per_batch,
+            services.most_batches,
         ),
         WindowSchedule(schedule.cron, schedule.timezone) if plan.until == "window_end" else None,
     )

@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Final
 
+from tallystick.domain.batches.paths import directory_of, page_name, report_page
 from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
@@ -32,11 +33,12 @@ from tallystick.domain.report.document import (
 )
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
+from tallystick.domain.report.pages import perhaps_thinned
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import FindingState, Verdict
-from tallystick.errors import LedgerError
+from tallystick.errors import IngestionError, LedgerError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.reports import LandedTotals, LookPlace, LookSums, WindowTotals
@@ -50,6 +52,7 @@ log = logging.getLogger(__name__)
 
 MOST_LOOKS: Final = 200
 _LOOKS_AT_ONCE: Final = 10
+_ALL_REPORTS: Final = 1_000_000
 _AGES_SECONDS: Final = tuple(
     3600 * hours for hours in (1, 6, 24, 2 * 24, 4 * 24, 7 * 24, 14 * 24, 28 * 24)
 )
@@ -107,6 +110,30 @@ def store_report(services: Services, document: ReportDocument, made_by: Owner | 
     except LedgerError as error:
         log.info("The ledger's ranges are not folded this time: %s", error.describe())
     return number
+
+
+def store_page(services: Services, taken_at: datetime, page: str) -> str:
+    """Write the page of a report beside the others; its path.
+
+    Then pages go whose reports the ledger has thinned. Where that can't be done, the next page does
+    it.
+    """
+    path = report_page(services.root, services.feed_name, taken_at)
+    services.store.write(path, page.encode())
+    try:
+        _thin_pages(services, directory_of(path), taken_at)
+    except IngestionError as error:
+        log.info("The pages of old reports are not thinned this time: %s", error.describe())
+    return path
+
+
+def _thin_pages(services: Services, directory: str, now: datetime) -> None:
+    old = perhaps_thinned((each.name for each in services.store.entries(directory)), now)
+    if not old:
+        return
+    heads = services.ledger.report_heads(services.feed_name, before=None, most=_ALL_REPORTS)
+    for name in {*old} - {page_name(each.taken_at) for each in heads}:
+        services.store.delete(f"{directory}/{name}")
 
 
 def _fold(services: Services) -> None:

@@ -16,7 +16,6 @@ from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import may_be_adopted
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.planning.due import MOST_BATCHES
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.repair.deciding import plan_repair
@@ -120,7 +119,7 @@ def decided_repair(
         [NumberedFinding(each.finding_id, each.finding) for each in chosen],
         facts,
         most_partitions=services.feed.plan.max_partitions_per_batch,
-        most_batches=MOST_BATCHES,
+        most_batches=services.most_batches,
     )
     left = [NotMended(each.finding_id, LATER) for each in later]
     evidence = tuple(dict.fromkeys(each.digest for each in standing))
@@ -168,7 +167,7 @@ def _named(
     later: list[StoredFinding] = []
     for each in chosen:
         about = {*_batches_of(services, ledger, each)}
-        if named and about - named and len(named | about) > MOST_BATCHES:
+        if named and about - named and len(named | about) > services.most_batches:
             later.append(each)
         else:
             now.append(each)

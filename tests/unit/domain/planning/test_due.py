@@ -321,6 +321,7 @@ def test_one_run_has_as_many_batches_as_it_can_carry_out_and_leaves_the_newest_o
 
     assert len(plan.batches) == MOST_BATCHES == 1000
     assert (plan.wanted, plan.planned) == (1400, 1000)
+    assert len(given.plan(PlanLimits(10**6, 1, 1, 30)).batches) == 30
     first = {each.offsets for batch in plan.batches[:700] for each in batch.ranges}
     assert {each.from_offset for each in first} == {0}
 
