@@ -36,10 +36,14 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps curl \
     && rm -rf /var/lib/apt/lists/*
 COPY requirements.txt sandbox/compose/not_in_image.txt /tmp/
-# The pins with their hashes, but for those of the tests' tools.
+# The pins with their hashes, but for those of the tests' tools. uv, which has its hash there, too, is gone afterwards: pip
+# alone would take some minutes more.
 RUN awk 'NR == FNR { left_out[$1]; next } /^[a-z]/ { split($1, pin, "=="); kept = !(pin[1] in left_out) } kept' \
         /tmp/not_in_image.txt /tmp/requirements.txt > /tmp/running.txt \
-    && pip install --no-cache-dir --require-hashes -r /tmp/running.txt && rm /tmp/*.txt
+    && awk '/^[a-z]/ { kept = /^uv==/ } kept' /tmp/requirements.txt > /tmp/uv.txt \
+    && pip install --no-cache-dir --require-hashes -r /tmp/uv.txt \
+    && UV_SYSTEM_CERTS=true uv pip install -q --system --no-cache --require-hashes -r /tmp/running.txt \
+    && pip uninstall -q -y uv && rm /tmp/*.txt
 COPY --from=jars /jars/spark-kafka /opt/spark-kafka
 COPY dags /opt/tallystick/dags
 COPY plugins /opt/tallystick/plugins

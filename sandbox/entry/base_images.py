@@ -66,9 +66,11 @@ def _context(folder: Path) -> Path:
     (here / "authorities").mkdir(parents=True)
     for each in AUTHORITIES.glob("**/*.crt"):
         shutil.copy(each, here / "authorities")
-    told = {"index-url": "PIP_INDEX_URL", "extra-index-url": "PIP_EXTRA_INDEX_URL"}
-    lines = [f"{key} = {os.environ[name]}" for key, name in told.items() if os.environ.get(name)]
-    (here / "pip.conf").write_text("\n".join(["[global]", *lines, ""]))
+    index, more = (os.environ.get(f"PIP_{each}INDEX_URL", "") for each in ("", "EXTRA_"))
+    pip = [f"index-url = {index}"] * bool(index) + [f"extra-index-url = {more}"] * bool(more)
+    (here / "pip.conf").write_text("\n".join(["[global]", *pip, ""]))
+    uv = [f'index-url = "{index}"'] * bool(index) + [f"extra-index-url = {more.split()}"]
+    (here / "uv.toml").write_text("\n".join([*uv, ""]))
     maven = Path.home() / ".m2" / "settings.xml"
     (here / "settings.xml").write_text(maven.read_text() if maven.exists() else "<settings/>\n")
     return folder

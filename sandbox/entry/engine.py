@@ -101,7 +101,7 @@ def running(engine: Engine, images: Mapping[str, str]) -> Iterator[None]:
     if engine.folder is None:
         yield
         return
-    with _packet_filter_kept():
+    with _packet_filter_kept(engine.folder / "packet-filter.json"):
         daemon = _start(engine, engine.folder)
         try:
             make_stand_ins(engine.folder, engine.environment, images, mirror=_mirror())
@@ -157,19 +157,30 @@ def _limit(kind: int) -> int:
 
 
 @contextlib.contextmanager
-def _packet_filter_kept() -> Iterator[None]:
-    """The packet filter is afterwards as it was; a table that was not there is empty."""
-    before = subprocess.run(["iptables-save"], capture_output=True, text=True, check=True).stdout
-    for table, chains in CHAINS.items():
-        if f"*{table}\n" not in before:
-            kept = "".join(f":{chain} ACCEPT [0:0]\n" for chain in chains)
-            before += f"*{table}\n{kept}COMMIT\n"
-    forwards = FORWARDS.read_text()
+def _packet_filter_kept(record: Path) -> Iterator[None]:
+    """The packet filter is afterwards as it was; a table that was not there is empty.
+
+    ``record``: what it was, until it is so again. Of a run that was killed it is there still.
+    """
+    if not record.exists():
+        record.write_text(json.dumps({"rules": _rules(), "forwards": FORWARDS.read_text()}))
+    before = json.loads(record.read_text())
     try:
         yield
     finally:
-        subprocess.run(["iptables-restore"], input=before, text=True, check=True)
-        FORWARDS.write_text(forwards)
+        subprocess.run(["iptables-restore"], input=before["rules"], text=True, check=True)
+        FORWARDS.write_text(before["forwards"])
+        record.unlink()
+
+
+def _rules() -> str:
+    """The packet filter's rules, as `iptables-restore` reads them."""
+    found = subprocess.run(["iptables-save"], capture_output=True, text=True, check=True).stdout
+    for table, chains in CHAINS.items():
+        if f"*{table}\n" not in found:
+            kept = "".join(f":{chain} ACCEPT [0:0]\n" for chain in chains)
+            found += f"*{table}\n{kept}COMMIT\n"
+    return found
 
 
 def _unpack(folder: Path) -> None:
