@@ -127,8 +127,7 @@ def waive(
 
 
 def _listed(stage: Stage, name: str, *, everything: bool) -> Answer:
-    stage.feed(name)  # a mistyped name is told, not answered with an empty list
-    with stage.ledger() as ledger:
+    with stage.ledger_of_feed(name) as (ledger, _):
         found = (
             ledger.all_findings(FeedName(name)) if everything else ledger.findings(FeedName(name))
         )

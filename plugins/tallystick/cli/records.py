@@ -130,16 +130,14 @@ def files(context: typer.Context, feed: FeedArgument, as_json: JsonOption = Fals
 
 
 def _batches(stage: Stage, name: str) -> Answer:
-    stage.feed(name)  # a mistyped name is told, not answered with an empty list
-    with stage.ledger() as ledger:
+    with stage.ledger_of_feed(name) as (ledger, _):
         found = ledger.batches(FeedName(name))
     document = BatchesDocument(feed=name, batches=[_batch_part(each) for each in found])
     return Answer(document, batches_view(document))
 
 
 def _files(stage: Stage, name: str) -> Answer:
-    stage.feed(name)  # a mistyped name is told, not answered with an empty list
-    with stage.ledger() as ledger:
+    with stage.ledger_of_feed(name) as (ledger, _):
         found = ledger.files(FeedName(name))
     parts = [part for each in found for part in _file_parts(each)]
     document = FilesDocument(

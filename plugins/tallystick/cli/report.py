@@ -111,8 +111,7 @@ def form_of(form: str | None, out: Path | None, *, as_json: bool = False) -> str
 def _reported(
     stage: Stage, name: str, at: datetime | None, form: str, out: Path | None
 ) -> WrittenAnswer:
-    stage.feed(name)  # a mistyped name is told, not answered with an empty list
-    with stage.ledger() as ledger:
+    with stage.ledger_of_feed(name) as (ledger, _):
         found = ledger.report_at(FeedName(name), at)
     if found is None:
         when = f" at or before {at.isoformat()}" if at else ""
@@ -142,8 +141,7 @@ def written(document: ReportDocument, form: str, out: Path | None, code: int) ->
 
 
 def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
-    feed = stage.feed(name)
-    with stage.ledger() as ledger:
+    with stage.ledger_of_feed(name) as (ledger, topic):
         found = reporting.feed_completeness(ledger, FeedName(name))
     proven = found.proven
     instant = at or proven.newest_look_at
@@ -156,7 +154,7 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
         complete_window_end=found.window_end,
         newest_look_at=proven.newest_look_at,
         partitions_behind=len(proven.holding_back(instant)) if instant else 0,
-        held_back_by=held_back_by(feed.source.topic, proven, instant, found.numbers)
+        held_back_by=held_back_by(topic, proven, instant, found.numbers)
         if instant and proof is not Proof.PROVEN
         else (),
         accepted=[stored_part(each) for each in found.accepted],

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,8 @@ from secrets import token_hex
 import typer
 
 from tallystick.cli.connections import find_connection
-from tallystick.domain.identities import Owner
+from tallystick.domain.identities import FeedName, Owner
+from tallystick.errors import FeedUnknown
 from tallystick.ports.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feeds_folder, load_feed
@@ -83,6 +84,23 @@ class Stage:
     def ledger(self) -> AbstractContextManager[Ledger]:
         """The ledger alone: it answers also when Kafka and HDFS don't."""
         return self.ledger_of(self.environ)
+
+    @contextmanager
+    def ledger_of_feed(self, name: str) -> Iterator[tuple[Ledger, str]]:
+        """The ledger, and the topic of a feed that has a file, or had one when it was landed.
+
+        Raises FeedUnknown for a mistyped name, which is no empty answer.
+        """
+        topic, unknown = None, None
+        try:
+            topic = self.feed(name).source.topic
+        except FeedUnknown as error:
+            unknown = error
+        with self.ledger() as ledger:
+            topic = topic or ledger.on_record(FeedName(name), "").topic
+            if unknown and topic is None:
+                raise unknown
+            yield ledger, topic or ""
 
     def ledger_dsn(self) -> str:
         """Where the ledger is; holds a password."""

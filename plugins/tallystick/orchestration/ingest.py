@@ -116,9 +116,9 @@ def form(feed: Feed) -> dict[str, Param]:
 def _tasks(feed: Feed) -> None:
     # A story that can go on does: a task that needs only the end of others waits for ALL_DONE, and
     # `check` is the one leaf, which fails the run when any of them has failed. What an earlier run
-    # has left to publish holds up no plan, so both begin at once; `plan` publishes what the
-    # storage has refused. What comes after `check` only tells: Airflow asks no teardown if the run
-    # is red.
+    # has left to publish holds up no plan, so both begin at once; what storage has refused, `plan`
+    # publishes itself. What comes after `check` only tells: Airflow asks no teardown if the run is
+    # red.
     finish = FeedTask(task_id=ingest_tasks.FINISH_TASK, feed=feed, work=ingest_tasks.finish)
     plan = FeedTask(task_id=ingest_tasks.PLAN_TASK, feed=feed, work=ingest_tasks.plan)
     announce = FeedTask(
