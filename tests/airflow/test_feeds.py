@@ -149,10 +149,11 @@ def test_a_repair_lands_again_what_is_missing_from_hdfs(place: AirflowPlace) -> 
     assert "Traceback" not in told
     assert "frames" not in told
 
-    dry = place.start("repair_mended").succeeds()
+    numbers = place.open_findings("mended")
+    dry = place.start("repair_mended", findings=numbers).succeeds()
     assert "A dry run: nothing was changed" in dry.log("begin")
     assert place.rows("mended") != produced
-    repaired = place.start("repair_mended", dry_run=False, findings=None).succeeds()
+    repaired = place.start("repair_mended", dry_run=False, findings=numbers).succeeds()
     assert "findings are closed" in repaired.log("settle")
     assert place.rows("mended") == produced
     place.start("reconcile_mended").succeeds()

@@ -178,3 +178,23 @@ def test_a_directory_larger_than_a_page_of_the_listing_is_whole(
     for number in range(1_050):
         superuser.ask("PUT", f"{root}/{number:04}", op="MKDIRS")
     assert [each.name for each in store.entries(root)] == [f"{n:04}" for n in range(1_050)]
+
+
+def test_bytes_that_lie_in_other_blocks_and_chunks_have_the_checksum_of_before(
+    store: WebHdfsFileStore, superuser: Superuser, limited: str
+) -> None:
+    """What a copy of a file, or of a whole cluster, may change; the bytes are the same."""
+    content = bytes(number * 7 % 251 for number in range(1000)) * 2_500
+    store.write(f"{limited}/written", content)
+    superuser.copy(f"{limited}/written", f"{limited}/blocks", "dfs.blocksize=1048576")
+    superuser.copy(f"{limited}/written", f"{limited}/chunks", "dfs.bytes-per-checksum=2048")
+    paths = [f"{limited}/{name}" for name in ("written", "blocks", "chunks")]
+    committed = {store.checksum(path) for path in paths}
+
+    assert len({each.partition(":")[0] for each in committed}) == len(paths)
+    for path in paths:
+        for each in committed:
+            assert store.checksum_like(path, len(content), each) == each
+    store.write(f"{limited}/others", content[:-1] + b"x")
+    for each in committed:
+        assert store.checksum_like(f"{limited}/others", len(content), each) != each

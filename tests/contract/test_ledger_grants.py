@@ -63,7 +63,7 @@ def live(dsn: str, directory: Path) -> None:
         expect_none(land_feed(story.services(), None, Owner("one")).errors)
     next((directory / "landing" / FEED).rglob("*.parquet")).unlink()
     reconcile(story.services())
-    expect_none(repair_feed(story.services(), (), Owner("two")).errors)
+    expect_none(repair_feed(story.services(), story.named(), Owner("two")).errors)
     scrub(story.services())
     store_report(story.services(), report_of(story.services(), reconcile(story.services())))
     with closing(PostgresLedger(dsn)) as ledger, closing(PostgresLedger(dsn)) as turns:
@@ -71,6 +71,9 @@ def live(dsn: str, directory: Path) -> None:
         expect_none(tell(a_feed(), turns, ledger, {"a" * 16: lambda news: None}))
         accept_at_the_second_try(ledger)
         ledger.fold(FEED)
+        batch = ledger.directories(FEED)[-1]
+        ledger.record_checksum(batch.batch_id, next(iter(batch.files)), "sha256:of the same bytes")
+        ledger.record_move([batch.batch_id], batch.path.root, "/moved", Owner("two"))
     look(dsn)
 
 

@@ -401,6 +401,8 @@ APPEND_ONLY = (
     "plan_batch",
     "verification",
     "file",
+    "stored_anew",
+    "moved_batch",
     "replaced_file",
     "file_retraction",
     "commit_link",

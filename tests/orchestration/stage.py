@@ -34,6 +34,11 @@ class Stage:
     failures: dict[int, list[IngestionError]] = field(default_factory=dict)
     """By partition: what Spark raises instead of landing, one for each attempt."""
 
+    @property
+    def named(self) -> str | None:
+        """The numbers of all open findings, as a repair's form has them."""
+        return ", ".join(map(str, self.story.named())) or None
+
     @contextmanager
     def services_of(self, feed: Feed, spark: object = None) -> Iterator[Services]:
         """In the place of the adapters that connections would open."""

@@ -393,7 +393,7 @@ def test_a_dry_repair_changes_nothing(
     stage: Stage, dags: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     gone = harmed(stage, dags)
-    found = run(dags["repair_orders"])
+    found = run(dags["repair_orders"], findings=stage.named)
     assert found.state == "success"
     assert found.tasks == {"begin": "success", "settle": "skipped"} | LEFT_OUT
     assert gone.name in caplog.text
@@ -409,7 +409,7 @@ def test_a_dry_repair_changes_nothing(
 
 def test_a_repair_lands_again_what_is_missing(stage: Stage, dags: Any) -> None:
     harmed(stage, dags)
-    found = run(dags["repair_orders"], dry_run=False)
+    found = run(dags["repair_orders"], dry_run=False, findings=stage.named)
     assert found.state == "success"
     assert found.tasks == mapped(LANDED) | {"begin": "success", "settle": "success"}
     assert stage.story.published_offsets() == {each: list(range(10)) for each in range(3)}
@@ -417,7 +417,7 @@ def test_a_repair_lands_again_what_is_missing(stage: Stage, dags: Any) -> None:
     assert found.shown == []
     nothing = run(dags["repair_orders"], dry_run=True)
     assert "there is nothing to mend" in nothing.shown[0]["lines"][0]["text"]
-    again = run(dags["repair_orders"], dry_run=False)
+    again = run(dags["repair_orders"], dry_run=False, findings=stage.named)
     assert again.state == "success"
     assert again.tasks["settle"] == "success"
 
@@ -447,7 +447,7 @@ def test_a_sweep_that_fails_in_a_repair_keeps_no_finding_open(
         raise StorageUnavailable("/landing/_staging", "connection refused")
 
     monkeypatch.setattr("tallystick.workflows.repairing.closing.sweep", silent)
-    found = run(dags["repair_orders"], dry_run=False)
+    found = run(dags["repair_orders"], dry_run=False, findings=stage.named)
     assert (found.state, found.tasks["settle"]) == ("failed", "failed")
     with stage.services_of(None) as services:  # type: ignore[arg-type]
         assert not services.ledger.findings(services.feed_name)
@@ -461,7 +461,7 @@ def test_a_repair_whose_batch_another_owner_has_fails(
         "tallystick.workflows.repairing.left_undone.still_unfinished",
         lambda *_: iter(["Batch b is landing still."]),
     )
-    found = run(dags["repair_orders"], dry_run=False)
+    found = run(dags["repair_orders"], dry_run=False, findings=stage.named)
     assert (found.state, found.tasks["settle"]) == ("failed", "failed")
 
 
@@ -470,11 +470,11 @@ def test_a_repair_whose_batch_fails_fails_and_changes_nothing(stage: Stage, dags
     stage.failures = {
         each: [ApplicationFailed("b", "local-1", "a node died")] * 9 for each in range(3)
     }
-    found = run(dags["repair_orders"], dry_run=False)
+    found = run(dags["repair_orders"], dry_run=False, findings=stage.named)
     assert found.state == "failed"
     assert found.tasks["settle"] == "failed"
     stage.failures = {}
-    assert run(dags["repair_orders"], dry_run=False).state == "success"
+    assert run(dags["repair_orders"], dry_run=False, findings=stage.named).state == "success"
     assert run(dags["reconcile_orders"]).state == "success"
 
 

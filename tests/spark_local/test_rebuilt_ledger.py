@@ -82,7 +82,8 @@ def grow(way: Way, kafka: str) -> None:
         assert services.store.delete(f"{BatchPath.of(oldest.plan)}/{oldest.file.name}")
     way.reconciled()
     with way.services() as services:
-        mended = repair_feed(services, (), Owner("repair"))
+        numbers = [each.finding_id for each in services.ledger.findings(services.feed_name)]
+        mended = repair_feed(services, numbers, Owner("repair"))
     assert not mended.errors
     assert mended.closed
     recreate_topic(kafka, way.topic, partitions=2)

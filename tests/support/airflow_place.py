@@ -138,11 +138,13 @@ class AirflowPlace:
 
     def batches(self, feed: str) -> list[BatchRecord]:
         """The feed's batches in the ledger."""
-        ledger = PostgresLedger(self.env["LEDGER_DSN"])
-        try:
+        with contextlib.closing(PostgresLedger(self.env["LEDGER_DSN"])) as ledger:
             return list(ledger.batches(FeedName(feed)))
-        finally:
-            ledger.close()
+
+    def open_findings(self, feed: str) -> str:
+        """The numbers of the feed's findings, as a repair's form has them."""
+        with contextlib.closing(PostgresLedger(self.env["LEDGER_DSN"])) as ledger:
+            return ", ".join(str(each.finding_id) for each in ledger.findings(FeedName(feed)))
 
     def rows(self, feed: str) -> list[Record]:
         """Every row that readers of the plain tree see, doubles included, sorted by place."""

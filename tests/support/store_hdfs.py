@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -99,10 +101,22 @@ class Superuser:
             time.sleep(0.02)
         raise AssertionError(f"{path} was not opened within {ANSWER_SECONDS} s")
 
+    def copy(self, source: str, target: str, setting: str) -> None:
+        """`hdfs dfs -cp` with a setting of its own."""
+        with TemporaryDirectory() as conf:
+            # Without one the shell does not begin.
+            Path(conf, "core-site.xml").write_text("<configuration/>")
+            shell = "org.apache.hadoop.fs.FsShell"
+            self._run(shell, "-D", setting, "-cp", source, target, conf=[Path(conf)])
+
     def _admin(self, *arguments: str) -> None:
+        self._run("org.apache.hadoop.hdfs.tools.DFSAdmin", *arguments)
+
+    def _run(self, main: str, *arguments: str, conf: Sequence[Path] = ()) -> None:
         command = java(
-            classpath=[ensure_jars("hdfs") / "*"],
-            main="org.apache.hadoop.hdfs.tools.DFSAdmin",
+            classpath=[*conf, ensure_jars("hdfs") / "*"],
+            main=main,
             arguments=["-fs", self._hdfs_url, *arguments],
         )
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr

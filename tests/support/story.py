@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.verdicts import FindingState
 from tallystick.ledger.postgres import PostgresLedger
 from tallystick.settings.feed import Feed
 from tallystick.workflows.landing.run import land_feed
@@ -93,6 +94,11 @@ class Story:
             second_reader=ScriptedReader(self.broker),
             lease=lease,
         )
+
+    def named(self) -> list[int]:
+        """The numbers of all open findings: who repairs by them has looked for what is missing."""
+        standing = PostgresLedger(self.dsn).findings(FEED)
+        return [each.finding_id for each in standing if each.state is FindingState.OPEN]
 
     def published_offsets(self) -> dict[int, list[int]]:
         """What a reader of the plain directory tree sees: every offset, doubles included."""

@@ -17,6 +17,7 @@ from tallystick.cli.answers import (
     exit_code_of,
 )
 from tallystick.cli.documents import Document, ErrorDetails, Part, RangePart, range_part
+from tallystick.cli.moved_root import moved_entered
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.progress import watched
 from tallystick.cli.run import Outcome, outcome_of
@@ -156,6 +157,13 @@ def repair(
             help="What was read: explain shows its digest. Refuse if a finding has another by now.",
         ),
     ] = None,
+    moved: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="OLD NEW",
+            help="Land nothing: enter that the batches below the one root lie below the other.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Land again what is missing or damaged, move strays to quarantine. Exit 1 if some is left."""
@@ -166,14 +174,25 @@ def repair(
             tuple(finding or ()),
             [each.strip().lower() for each in evidence or ()],
             dry_run=dry_run,
+            moved=moved,
         ),
         as_json=as_json,
     )
 
 
 def _repaired(
-    stage: Stage, name: str, numbers: tuple[int, ...], digests: Sequence[str], *, dry_run: bool
+    stage: Stage,
+    name: str,
+    numbers: tuple[int, ...],
+    digests: Sequence[str],
+    *,
+    dry_run: bool,
+    moved: tuple[str, str] | None,
 ) -> Answer:
+    if moved and (numbers or digests):
+        raise ConfigurationError("--moved", " ".join(moved), "no finding beside it")
+    if moved:
+        return moved_entered(stage, name, moved, dry_run=dry_run)
     if digests and not numbers:
         raise ConfigurationError("--evidence", digests[0], "the number of a finding beside it")
     feed = stage.feed(name)

@@ -166,6 +166,13 @@ class PostgresLedger(
         with self._connection.writing() as transaction:
             publishing.mark_published(transaction, batch_id, owner)
 
+    def record_move(
+        self, batch_ids: Collection[BatchId], from_root: str, to_root: str, by: Owner
+    ) -> None:
+        """Published batches lie below another root by now."""
+        with self._connection.writing() as transaction:
+            publishing.record_move(transaction, batch_ids, from_root, to_root, by)
+
     def published_by(self, feed: FeedName, owner: Owner) -> Sequence[BatchId]:
         """What this owner has published."""
         with self._connection.reading() as transaction:

@@ -44,6 +44,11 @@ class PostgresProofs:
             rows = transaction.rows("directories", feed=feed, batch_ids=batch_ids)
         return [_directory(row) for row in rows]
 
+    def record_checksum(self, batch_id: BatchId, name: str, checksum: str) -> None:
+        """Keep another checksum of the same bytes."""
+        with self._connection.writing() as transaction:
+            transaction.change("record_checksum", batch_id=batch_id, name=name, checksum=checksum)
+
     def landed_counts(self, feed: FeedName) -> Mapping[GenerationId, LandedCounts]:
         """Rows, holes and losses of each generation that has any."""
         with self._connection.reading() as transaction:

@@ -16,7 +16,14 @@ from tallystick.domain.rules.registry import codes_with
 from tallystick.domain.rules.rule import Trait
 from tallystick.errors import BatchUnknown, LedgerRefused
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.rows import account_text, attempt_in, in_utc, manifest_in, manifest_text
+from tallystick.ledger.rows import (
+    account_text,
+    as_stored_now,
+    attempt_in,
+    in_utc,
+    manifest_in,
+    manifest_text,
+)
 from tallystick.ports.attempts import DeadAttempt
 from tallystick.ports.batches import CommittedBatch
 
@@ -132,6 +139,19 @@ def roots(transaction: Transaction, feed: FeedName) -> list[str]:
     return [row.root for row in transaction.rows("roots", feed=feed)]
 
 
+def record_move(
+    transaction: Transaction,
+    batch_ids: Collection[BatchId],
+    from_root: str,
+    to_root: str,
+    by: Owner,
+) -> None:
+    """Published batches lie below another root by now."""
+    moved = {"batch_ids": list(batch_ids), "from_root": from_root, "to_root": to_root}
+    transaction.change("enter_move", **moved, owner=by)
+    transaction.change("move_batches", **moved)
+
+
 def mark_swept(transaction: Transaction, attempt_id: AttemptId) -> None:
     """The attempt's staging directory is gone."""
     transaction.change("mark_swept", attempt_id=attempt_id)
@@ -141,7 +161,7 @@ def _committed(row: Any) -> CommittedBatch:
     account = account_text(row)
     text = manifest_text(row, account)
     return CommittedBatch(
-        manifest=manifest_in(text),
+        manifest=as_stored_now(manifest_in(text), row),
         manifest_text=text if row.hashes is not None else None,
         manifest_sha256=row.file_sha256,
         account=account,

@@ -17,6 +17,7 @@ from tallystick.domain.planning.feed_edits import FeedOnRecord
 from tallystick.errors import BatchUnknown
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.rows import (
+    as_stored_now,
     attempt_in,
     batch_statuses,
     generation_account,
@@ -99,7 +100,8 @@ def files(transaction: Transaction, feed: FeedName) -> list[FileRecord]:
 
 def committed_manifests(transaction: Transaction, feed: FeedName) -> list[Manifest]:
     """The proofs on record, in the order of their commits."""
-    return [manifest_of(row) for row in transaction.rows("committed_manifests", feed=feed)]
+    rows = transaction.rows("committed_manifests", feed=feed)
+    return [as_stored_now(manifest_of(row), row) for row in rows]
 
 
 def bytes_per_record(transaction: Transaction, feed: FeedName) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -109,6 +110,19 @@ def manifest_in(text: str) -> Manifest:
         raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
 
 
+def as_stored_now(manifest: Manifest, row: Any) -> Manifest:
+    """A committed proof, with the place and the checksums that its files have by now.
+
+    Where they lie and how they are stored may change, with a record of its own.
+    """
+    files = manifest.files
+    if row.checksums:
+        files = tuple(
+            replace(each, checksum=row.checksums.get(each.name, each.checksum)) for each in files
+        )
+    return replace(manifest, plan=replace(manifest.plan, root=row.root), files=files)
+
+
 def manifest_text(row: Any, account: str) -> str:
     """The very text of the proof in a row whose account this is, or the account where that is all
     that is kept; raises LedgerRefused when it is not the one verified.
@@ -139,7 +153,7 @@ def manifests_of(transaction: Transaction, batch_ids: Sequence[str]) -> dict[Bat
     if not batch_ids:
         return {}
     rows = transaction.rows("manifests_of", batch_ids=list(batch_ids))
-    return {BatchId(row.batch_id): manifest_of(row) for row in rows}
+    return {BatchId(row.batch_id): as_stored_now(manifest_of(row), row) for row in rows}
 
 
 def batch_statuses(

@@ -136,6 +136,20 @@ $$;
 
 COMMENT ON FUNCTION public.are_slices(partitions int4multirange, first_offsets bigint[], span_blocks integer[], span_rests smallint[], hole_counts bigint[]) IS 'If these are slices of one file: each with rows, one for a partition, partitions ascending.';
 
+-- checksums_now(text), FUNCTION
+
+CREATE FUNCTION public.checksums_now(batch text) RETURNS jsonb
+    LANGUAGE sql STABLE
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+  SELECT jsonb_object_agg(s.name, s.checksum ORDER BY s.proven_at)
+    FROM stored_anew s WHERE s.batch_id = batch
+$$;
+
+-- FUNCTION checksums_now(batch text), COMMENT
+
+COMMENT ON FUNCTION public.checksums_now(batch text) IS 'By name, the checksums of a batch''s files that are stored in another way by now; null for none.';
+
 -- guard_anchor(), FUNCTION
 
 CREATE FUNCTION public.guard_anchor() RETURNS trigger
@@ -181,6 +195,13 @@ BEGIN
       RAISE EXCEPTION 'batch % begins as planned, without an attempt', NEW.batch_id
         USING ERRCODE = 'TS002';
     END IF;
+    RETURN NEW;
+  END IF;
+  IF NEW.root <> OLD.root AND OLD.state = 'published'
+     AND to_jsonb(NEW) - 'root' = to_jsonb(OLD) - 'root'
+     AND EXISTS (SELECT FROM moved_batch m
+                  WHERE m.batch_id = OLD.batch_id AND m.from_root = OLD.root
+                    AND m.to_root = NEW.root AND m.xmin = pg_current_xact_id()::xid) THEN
     RETURN NEW;
   END IF;
   IF (NEW.batch_id, NEW.batch_number, NEW.feed, NEW.plan_id, NEW.root, NEW.topic, NEW.cluster_id,
@@ -553,6 +574,24 @@ END $$;
 -- FUNCTION guard_look(), COMMENT
 
 COMMENT ON FUNCTION public.guard_look() IS 'Of each log, each day keeps a look that is whole.';
+
+-- guard_move(), FUNCTION
+
+CREATE FUNCTION public.guard_move() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM batch b WHERE b.batch_id = NEW.batch_id AND b.root = NEW.to_root) THEN
+    RAISE EXCEPTION 'batch % does not lie below %, where it was moved', NEW.batch_id, NEW.to_root
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_move(), COMMENT
+
+COMMENT ON FUNCTION public.guard_move() IS 'A move is entered together with the place that it leads to.';
 
 -- guard_new_holes(), FUNCTION
 
@@ -1412,6 +1451,43 @@ COMMENT ON COLUMN public.file_fingerprint.high_hash_sum IS 'Sum of the high 64 b
 
 COMMENT ON COLUMN public.file_fingerprint.low_hash_sum IS 'The same of the low 64 bits.';
 
+-- stored_anew, TABLE
+
+CREATE TABLE public.stored_anew (
+    batch_id text NOT NULL,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    proven_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+-- TABLE stored_anew, COMMENT
+
+COMMENT ON TABLE public.stored_anew IS 'Files that have another checksum than before, and were read in full then: their bytes are those that
+were committed. The newest row of a file says what is compared from then on.';
+
+-- file_now, VIEW
+
+CREATE VIEW public.file_now AS
+ SELECT batch_id,
+    name,
+    length_bytes,
+    COALESCE(( SELECT s.checksum
+           FROM public.stored_anew s
+          WHERE ((s.batch_id = f.batch_id) AND (s.name = f.name))
+          ORDER BY s.proven_at DESC
+         LIMIT 1), checksum) AS checksum,
+    record_count,
+    partitions,
+    first_offsets,
+    span_blocks,
+    span_rests,
+    hole_counts
+   FROM public.file f;
+
+-- VIEW file_now, COMMENT
+
+COMMENT ON VIEW public.file_now IS 'Files with the checksums that they have as they are stored by now.';
+
 -- file_retraction, TABLE
 
 CREATE TABLE public.file_retraction (
@@ -1654,6 +1730,23 @@ its own.';
 -- COLUMN hole.reach, COMMENT
 
 COMMENT ON COLUMN public.hole.reach IS 'From the first hole to the end of the last: what is asked of all rows reads no long list of runs.';
+
+-- moved_batch, TABLE
+
+CREATE TABLE public.moved_batch (
+    batch_id text NOT NULL,
+    from_root text NOT NULL,
+    to_root text NOT NULL,
+    moved_by text NOT NULL,
+    moved_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT moved_batch_check CHECK ((to_root <> from_root)),
+    CONSTRAINT moved_batch_moved_by_check CHECK ((btrim(moved_by) <> ''::text))
+);
+
+-- TABLE moved_batch, COMMENT
+
+COMMENT ON TABLE public.moved_batch IS 'Batches that were found whole below another root, and who had that entered: the only way in which the
+place of a published batch changes.';
 
 -- offset_range_range_id_seq, SEQUENCE
 
@@ -2050,6 +2143,11 @@ ALTER TABLE ONLY public.hole
 ALTER TABLE ONLY public.hole
     ADD CONSTRAINT hole_piece_once UNIQUE (batch_id, generation_id, class, "position");
 
+-- moved_batch moved_batch_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.moved_batch
+    ADD CONSTRAINT moved_batch_pkey PRIMARY KEY (batch_id, moved_at);
+
 -- offset_range offset_range_no_overlap, CONSTRAINT
 
 ALTER TABLE ONLY public.offset_range
@@ -2104,6 +2202,11 @@ ALTER TABLE ONLY public.schema_version
 
 ALTER TABLE ONLY public.storage_look
     ADD CONSTRAINT storage_look_pkey PRIMARY KEY (feed, root);
+
+-- stored_anew stored_anew_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.stored_anew
+    ADD CONSTRAINT stored_anew_pkey PRIMARY KEY (batch_id, name, proven_at);
 
 -- tail_anchor tail_anchor_pkey, CONSTRAINT
 
@@ -2348,6 +2451,14 @@ CREATE TRIGGER hole_kept BEFORE TRUNCATE ON public.hole FOR EACH STATEMENT EXECU
 
 CREATE CONSTRAINT TRIGGER hole_retracted AFTER UPDATE ON public.hole DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.guard_retracted_holes();
 
+-- moved_batch moved_batch_append_only, TRIGGER
+
+CREATE TRIGGER moved_batch_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.moved_batch FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- moved_batch moved_batch_lies_there, TRIGGER
+
+CREATE CONSTRAINT TRIGGER moved_batch_lies_there AFTER INSERT ON public.moved_batch DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.guard_move();
+
 -- offset_range offset_range_folded, TRIGGER
 
 CREATE TRIGGER offset_range_folded AFTER DELETE ON public.offset_range REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_folding();
@@ -2391,6 +2502,10 @@ CREATE TRIGGER report_append_only BEFORE UPDATE OR TRUNCATE ON public.report FOR
 -- report report_thinned, TRIGGER
 
 CREATE TRIGGER report_thinned AFTER DELETE ON public.report REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_thinned_reports();
+
+-- stored_anew stored_anew_append_only, TRIGGER
+
+CREATE TRIGGER stored_anew_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.stored_anew FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
 -- tail_anchor tail_anchor_guard, TRIGGER
 
@@ -2519,6 +2634,11 @@ ALTER TABLE ONLY public.hole
 ALTER TABLE ONLY public.hole
     ADD CONSTRAINT hole_retracted_by_fkey FOREIGN KEY (retracted_by) REFERENCES public.batch(batch_id);
 
+-- moved_batch moved_batch_batch_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.moved_batch
+    ADD CONSTRAINT moved_batch_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
 -- offset_range offset_range_batch_id_fkey, FK CONSTRAINT
 
 ALTER TABLE ONLY public.offset_range
@@ -2563,6 +2683,11 @@ ALTER TABLE ONLY public.replaced_file
 
 ALTER TABLE ONLY public.storage_look
     ADD CONSTRAINT storage_look_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
+
+-- stored_anew stored_anew_batch_id_name_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.stored_anew
+    ADD CONSTRAINT stored_anew_batch_id_name_fkey FOREIGN KEY (batch_id, name) REFERENCES public.file(batch_id, name);
 
 -- tail_anchor tail_anchor_batch_id_fkey, FK CONSTRAINT
 

@@ -109,6 +109,15 @@ class BatchesRecord(Protocol):
         """Those of the batches that are the feed's, and committed or published."""
         ...
 
+    def record_move(
+        self, batch_ids: Collection[BatchId], from_root: str, to_root: str, by: Owner
+    ) -> None:
+        """Published batches lie below another root by now; their manifests keep the former one.
+
+        One that does not lie below `from_root` stays as it is.
+        """
+        ...
+
     def roots(self, feed: FeedName) -> Sequence[str]:
         """Every root below which the feed has batches: it may have been moved."""
         ...

@@ -76,6 +76,12 @@ class FileStore(Protocol):
         """The file system's checksum of a closed file, as `algorithm:hex`; raises FileMissing."""
         ...
 
+    def checksum_like(self, path: str, length_bytes: int, like: str) -> str | None:
+        """The checksum of the file's bytes in the kind of another one, all of them read; None for a
+        kind that can't be made here. Raises what `read_range` raises.
+        """
+        ...
+
     def rename_exclusive(self, source: str, target: str) -> None:
         """Rename a directory in one atomic step; makes the target's parent first.
 

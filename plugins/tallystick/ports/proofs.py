@@ -115,6 +115,12 @@ class ProofsRecord(Protocol):
         """The directories of these committed batches, or of all, in the order of the commits."""
         ...
 
+    def record_checksum(self, batch_id: BatchId, name: str, checksum: str) -> None:
+        """Keep that a file with this checksum has the bytes that were committed: it is stored in
+        another way. From now on it is the one on record; what was committed stays in the manifest.
+        """
+        ...
+
     def landed_counts(self, feed: FeedName) -> Mapping[GenerationId, LandedCounts]:
         """Rows, holes and losses of each generation that has any."""
         ...

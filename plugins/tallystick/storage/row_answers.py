@@ -8,6 +8,7 @@ from tallystick.domain.batches.landed import ReadBack
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.second_read import SeenRecord
+from tallystick.storage.hdfs_checksum import checksum_like
 from tallystick.storage.landed_payloads import landed_payloads
 from tallystick.storage.landed_record import landed_record_hash, landed_slices
 from tallystick.storage.paths import checked
@@ -24,6 +25,14 @@ class RowAnswers:
     def read_back_file(self: RangeReader, directory: str, name: str) -> ReadBack:
         """The exact offsets of one file."""
         return read_back_file(self, checked(directory), name)
+
+    def checksum_like(self: RangeReader, path: str, length_bytes: int, like: str) -> str | None:
+        """The checksum of the file's bytes, in the kind of another one."""
+
+        def fetch(position: int, length: int) -> bytes:
+            return self.read_range(checked(path), position, length)
+
+        return checksum_like(fetch, length_bytes, like)
 
     def landed_record_hash(
         self: RangeReader, directory: str, file_name: str, partition: int, offset: int

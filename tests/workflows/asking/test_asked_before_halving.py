@@ -104,7 +104,7 @@ def a_proven_repair(story: Story) -> BatchId:
     for each in (story.directory / "landing" / FEED).rglob(file.file.name):
         each.unlink()
     reconcile(story.services())
-    [batch] = begin_repair(story.services(), (), ONE).batches
+    [batch] = begin_repair(story.services(), story.named(), ONE).batches
     first = land_batch(story.services(), batch.batch_id, FIRST, ONE)
     assert first
     record_proof(story.services(), first)

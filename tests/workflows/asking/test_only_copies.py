@@ -223,7 +223,7 @@ def test_a_repair_whose_offsets_expire_is_committed_from_what_it_landed(story: S
     for each in (story.directory / "landing" / FEED).rglob(file.file.name):
         each.unlink()
     reconcile(story.services())
-    [batch] = begin_repair(story.services(), (), ONE).batches
+    [batch] = begin_repair(story.services(), story.named(), ONE).batches
     land_batch(story.services(), batch.batch_id, FIRST, ONE)
     expire(story)
     report = next_run(story)
@@ -243,7 +243,7 @@ def proven_repair_of_a_file_that_was_put_back(story: Story) -> Attempt:
     for log in story.broker.logs.values():
         log.log_start_offset = 5
     reconcile(story.services())
-    [batch] = begin_repair(story.services(), (), ONE).batches
+    [batch] = begin_repair(story.services(), story.named(), ONE).batches
     attempt = land_batch(story.services(), batch.batch_id, FIRST, ONE)
     assert attempt
     record_proof(story.services(), attempt)

@@ -162,7 +162,7 @@ def test_between_the_look_of_a_repair_and_its_landing(story: Story) -> None:
     file.write_bytes(file.read_bytes()[:-1] + b"x")
     reconcile(story.services())
     services = story.services(lease=MINUTE)
-    begun = begin_repair(services, [], TWO)
+    begun = begin_repair(services, story.named(), TWO)
     [batch] = begun.batches
     cut_and_grow(story, 40)
     assert isinstance(carry_out(services, batch.batch_id, TWO).error, SourceChanged)

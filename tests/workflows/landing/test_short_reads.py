@@ -142,7 +142,7 @@ def test_a_short_read_of_a_repair_stands_until_the_repair_is_committed(story: St
     (file,) = (story.directory / "landing" / FEED).rglob("*.parquet")
     file.unlink()
     reconcile(story.services())
-    report = repair_feed(hiding(story, {0: {3}}), (), OWNER)
+    report = repair_feed(hiding(story, {0: {3}}), story.named(), OWNER)
     assert [type(each) for each in report.errors] == [VerificationFailed]
     short = ("A7", Verdict.UNKNOWN, 0, 3, 4)
     for _ in range(2):

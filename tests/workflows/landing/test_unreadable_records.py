@@ -219,7 +219,7 @@ def test_a_repair_before_a_deadly_record_lands_its_rows_at_the_first_try(
         file.unlink()
     reconcile(services)
 
-    report = repair_feed(services, [], OWNER)
+    report = repair_feed(services, story.named(), OWNER)
 
     assert report.errors == ()
     assert story.published_offsets() == {0: all_but(77), 1: all_but()}

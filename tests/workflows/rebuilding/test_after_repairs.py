@@ -84,7 +84,7 @@ def test_what_a_repair_could_not_land_again_is_lost_again(
     record = next(each for each in story.services().ledger.files(FEED) if each.file.name == name)
     for each in record.file.slices:
         story.broker.logs[each.partition].log_start_offset = each.last_offset - 1
-    report = repair_feed(story.services(), (), OWNER)
+    report = repair_feed(story.services(), story.named(), OWNER)
     assert report.plan.land_again
     both = ("committed", "lost")
     before = account_of(story, states=both)

@@ -46,7 +46,7 @@ def shown_and_done(story: Story) -> RebuildReport:
 def repair_in_staging(story: Story) -> str:
     """The directory of a repair that died when its proof was on record."""
     services = story.services()
-    [batch] = begin_repair(services, (), OWNER).batches
+    [batch] = begin_repair(services, story.named(), OWNER).batches
     attempt = land_batch(services, batch.batch_id, AttemptId("c" * 16), OWNER)
     assert attempt
     record_proof(services, attempt)
@@ -118,7 +118,7 @@ def test_a_repair_whose_file_another_one_has_replaced_since(missing: Story, back
     restored = backup(missing)
     staged = repair_in_staging(missing)
     after = restored()
-    assert repair_feed(after.services(), (), OWNER).closed
+    assert repair_feed(after.services(), after.named(), OWNER).closed
 
     report = shown_and_done(after)
 

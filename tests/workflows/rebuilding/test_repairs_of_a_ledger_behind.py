@@ -24,7 +24,7 @@ def behind(story: Story, backup: Callable[[Story], Callable[[], Story]]) -> Stor
     restored = backup(story)
     files(story)[0].unlink()
     reconcile(story.services())
-    assert repair_feed(story.services(), (), OWNER).closed
+    assert repair_feed(story.services(), story.named(), OWNER).closed
     old = restored()
     reconcile(old.services())
     return old
@@ -33,14 +33,14 @@ def behind(story: Story, backup: Callable[[Story], Callable[[], Story]]) -> Stor
 def test_what_was_landed_again_is_not_landed_a_third_time(behind: Story) -> None:
     before = behind.published_offsets()
     with pytest.raises(LedgerBehind, match="HDFS holds 1 batch that the ledger does not know"):
-        repair_feed(behind.services(), (), OWNER)
+        repair_feed(behind.services(), behind.named(), OWNER)
     assert behind.published_offsets() == before
     assert behind.services().ledger.accounts(FEED).unfinished == []
 
 
 def test_a_dry_run_says_so_too(behind: Story) -> None:
     with pytest.raises(LedgerBehind):
-        dry_repair(behind.services(), ())
+        dry_repair(behind.services(), behind.named())
 
 
 def test_a_repair_left_behind_is_not_taken_over(
@@ -50,7 +50,7 @@ def test_a_repair_left_behind_is_not_taken_over(
     land(story)
     files(story)[0].unlink()
     reconcile(story.services())
-    [begun] = begin_repair(story.services(), (), OWNER).batches
+    [begun] = begin_repair(story.services(), story.named(), OWNER).batches
     restored = backup(story)
     land(story)
     story.broker.logs[0].append(Kind.RECORD, 5)
@@ -58,7 +58,7 @@ def test_a_repair_left_behind_is_not_taken_over(
     old = restored()
     before = old.published_offsets()
     with pytest.raises(LedgerBehind):
-        repair_feed(old.services(), (), OWNER)
+        repair_feed(old.services(), old.named(), OWNER)
     assert old.published_offsets() == before
     assert old.services().ledger.batch(begun.batch_id).newest_token == 0
 
@@ -124,5 +124,5 @@ def test_the_only_file_of_a_forgotten_batch_is_not_moved_as_a_stray(
     after = lose(story)
     found = reconcile(after.services()).findings
     assert str(bare.parent.relative_to(after.directory)) in {each.subject[1:] for each in found}
-    repair_feed(after.services(), (), OWNER)
+    repair_feed(after.services(), after.named(), OWNER)
     assert bare.exists()

@@ -74,7 +74,7 @@ def test_folding_a_repair_and_a_rebuild_change_nothing_for_it(
     story = sceptic.story
     first_file(story).unlink()
     reconcile(story.services())
-    repair_feed(story.services(), (), OWNER)
+    repair_feed(story.services(), story.named(), OWNER)
     same(sceptic, OK, OK)
     land(story)
     same(sceptic, OK, OK)
@@ -189,7 +189,7 @@ def test_rows_that_a_repair_gave_up_are_lost(sceptic: Sceptic) -> None:
     first_file(sceptic.story).unlink()
     sceptic.story.broker.logs[0].log_start_offset = 4
     reconcile(sceptic.story.services())
-    repair_feed(sceptic.story.services(), (), OWNER)
+    repair_feed(sceptic.story.services(), sceptic.story.named(), OWNER)
 
     same(sceptic, LOSS, OK)
 

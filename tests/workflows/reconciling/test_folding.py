@@ -73,7 +73,7 @@ def test_ranges_are_folded_beside_the_commit_of_a_repair(
 
     monkeypatch.setattr(commits, "_commit_files", slow)
     with ThreadPoolExecutor(2) as pool:
-        repair = pool.submit(repair_feed, story.services(), (), OWNER)
+        repair = pool.submit(repair_feed, story.services(), story.named(), OWNER)
         assert is_inside.wait(DEADLINE_SECONDS)
         fold = pool.submit(PostgresLedger(story.dsn).fold, FEED)
         until_somebody_waits(story)

@@ -42,7 +42,7 @@ def read_again(story: Story) -> ReconcileReport:
     """The feed after its file was lost, and landed again under read_uncommitted."""
     lose_a_file(story)
     reconcile(read_uncommitted(story))
-    assert not repair_feed(read_uncommitted(story), (), OWNER).errors
+    assert not repair_feed(read_uncommitted(story), story.named(), OWNER).errors
     return reconcile(read_uncommitted(story))
 
 
@@ -77,7 +77,7 @@ def test_rows_that_are_holes_now_count_once_in_the_other_direction(
     land_feed(read_uncommitted(story), None, OWNER)
     lose_a_file(story)
     reconcile(story.services())
-    assert not repair_feed(story.services(), (), OWNER).errors
+    assert not repair_feed(story.services(), story.named(), OWNER).errors
     [part] = reconcile(story.services()).partitions
     assert part.record_count == 10
     assert part.holes == {HoleClass.CONTROL: 1, HoleClass.ABORTED: 3, HoleClass.COMPACTED: 0}
@@ -111,7 +111,7 @@ def test_rows_of_a_repair_that_are_lost_are_named_where_holes_were_before(story:
     log.append(Kind.RECORD, 3)
     log.log_start_offset = 9
     reconcile(read_uncommitted(story))
-    assert not repair_feed(read_uncommitted(story), (), OWNER).errors
+    assert not repair_feed(read_uncommitted(story), story.named(), OWNER).errors
     found = reconcile(read_uncommitted(story))
     assert named(found.findings) == set(range(9))
     [part] = found.partitions

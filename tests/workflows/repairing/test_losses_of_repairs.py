@@ -54,7 +54,7 @@ def test_a_repair_that_loses_rows_leaves_a_finding_about_them(story: Story, log_
     file_of(story).unlink()
     reconcile(story.services())
     story.broker.logs[0].log_start_offset = log_start
-    report = repair_feed(story.services(), (), OWNER)
+    report = repair_feed(story.services(), story.named(), OWNER)
     assert not report.errors
     [loss] = standing(story)
     found = loss.finding
@@ -65,7 +65,7 @@ def test_a_repair_that_loses_rows_leaves_a_finding_about_them(story: Story, log_
     assert proof(story) is not Proof.PROVEN
     reconcile(story.services())
     assert [each.finding_id for each in standing(story)] == [loss.finding_id]
-    again = repair_feed(story.services(), (), OWNER)
+    again = repair_feed(story.services(), story.named(), OWNER)
     assert [each.finding_id for each in again.plan.not_mended] == [loss.finding_id]
     assert not again.batches
 
@@ -102,7 +102,7 @@ def test_rows_of_a_missing_file_that_the_cleaner_removed_are_told_as_lost(story:
     file_of(story).unlink()
     reconcile(story.services())
     clean_up(story, 6)
-    report = repair_feed(story.services(), (), OWNER)
+    report = repair_feed(story.services(), story.named(), OWNER)
     assert not report.errors
     assert story.published_offsets() == {0: list(range(6, 15)), 1: list(range(15))}
     [loss] = standing(story)
@@ -116,7 +116,7 @@ def test_rows_of_a_missing_file_that_the_cleaner_removed_are_told_as_lost(story:
     assert [each.finding_id for each in standing(story)] == [loss.finding_id]
     file_of(story, -1).unlink()
     reconcile(story.services())
-    repair_feed(story.services(), (), OWNER)
+    repair_feed(story.services(), story.named(), OWNER)
     assert [each.finding_id for each in standing(story)] == [loss.finding_id]
 
 
@@ -132,7 +132,7 @@ def test_holes_that_the_cleaner_passed_are_no_loss_and_count_once(story: Story) 
     for log in story.broker.logs.values():
         for entry in log.entries:
             entry.kind = Kind.COMPACTED if entry.kind is Kind.ABORTED else entry.kind
-    report = repair_feed(story.services(), (), OWNER)
+    report = repair_feed(story.services(), story.named(), OWNER)
     assert not report.errors
     assert not report.plan.not_mended
     assert standing(story) == []
@@ -149,7 +149,7 @@ def test_a_file_that_was_put_back_is_not_lost_by_a_repair_begun_before(story: St
     file.unlink()
     reconcile(story.services())
     story.broker.logs[0].log_start_offset = 10
-    begin_repair(story.services(), (), OWNER)  # and dies here
+    begin_repair(story.services(), story.named(), OWNER)  # and dies here
     file.write_bytes(content)  # out of a snapshot of HDFS
     assert reconcile(story.services()).findings == ()
     first = land_feed(story.services(), None, OWNER)  # adopts the repair
@@ -170,7 +170,7 @@ def test_a_run_that_takes_a_repair_over_tells_what_it_lost(story: Story) -> None
     file_of(story).unlink()
     reconcile(story.services())
     story.broker.logs[0].log_start_offset = 4
-    begin_repair(story.services(), (), OWNER)  # and dies here
+    begin_repair(story.services(), story.named(), OWNER)  # and dies here
     found = land_feed(story.services(), None, OWNER).findings
     assert [(each.code, each.partition, each.from_offset, each.until_offset) for each in found] == [
         (FindingCode.COMMITTED_FILE_MISSING, 0, 0, 4)

@@ -94,7 +94,7 @@ def test_a_repair_of_rows_alone_lands_no_holes_again(story: Story, log: Log) -> 
     file.unlink()
     reconcile(story.services())
 
-    report = repair_feed(story.services(), (), OWNER)
+    report = repair_feed(story.services(), story.named(), OWNER)
 
     [again] = report.plan.land_again
     assert [str(each.offsets) for each in again.ranges] == ["orders-0 [0, 5)"]

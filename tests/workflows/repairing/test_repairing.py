@@ -69,7 +69,7 @@ def test_exactly_the_harmed_file_is_landed_again(
     reconcile(story.services())
     before = standing(story)
     assert before
-    report = repair_feed(story.services(), (), OWNER)
+    report = repair_feed(story.services(), story.named(), OWNER)
     assert not report.errors
     assert sorted(report.closed) == before
     assert story.published_offsets() == ALL
@@ -79,6 +79,27 @@ def test_exactly_the_harmed_file_is_landed_again(
     assert after.findings == ()
     assert [each.record_count for each in after.partitions] == [15, 15]
     assert standing(story) == []
+
+
+@pytest.mark.parametrize("moved", ["file", "directory", "day"])
+def test_what_was_moved_away_whole_is_landed_again_by_its_number_only(
+    story: Story, tmp_path: Path, moved: str
+) -> None:
+    """Somebody may have put it into a warehouse, or an age limit may have deleted it."""
+    victim = files(story)[0]
+    whole = {"file": victim, "directory": victim.parent, "day": victim.parents[2]}[moved]
+    whole.rename(tmp_path / "warehouse")
+    reconcile(story.services())
+    before = standing(story)
+
+    for report in (dry_repair(story.services(), ()), repair_feed(story.services(), (), OWNER)):
+        assert not report.plan.land_again
+        assert {each.finding_id for each in report.not_mended} == set(before)
+        assert all("name this finding" in each.reason for each in report.not_mended)
+    assert standing(story) == before
+
+    assert not repair_feed(story.services(), before, OWNER).not_mended
+    assert story.published_offsets() == ALL
 
 
 def test_a_damaged_file_is_kept_in_quarantine(story: Story) -> None:
@@ -95,7 +116,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(story: Story) -> None:
     files(story)[0].unlink()
     reconcile(story.services())
     batches = len(story.services().ledger.batches(FEED))
-    dry = dry_repair(story.services(), ())
+    dry = dry_repair(story.services(), story.named())
     [again] = dry.plan.land_again
     assert {str(each.offsets) for each in again.ranges} == {"orders-0 [0, 10)", "orders-1 [0, 10)"}
     assert len(story.services().ledger.batches(FEED)) == batches
@@ -136,9 +157,9 @@ def test_of_a_missing_file_the_rest_is_mended_and_the_expired_part_is_lost(story
     files(story)[0].unlink()
     reconcile(story.services())
     story.broker.logs[0].log_start_offset = 4
-    [again] = dry_repair(story.services(), ()).plan.land_again
+    [again] = dry_repair(story.services(), story.named()).plan.land_again
     assert [str(each) for each in again.gone] == ["orders-0 [0, 4)"]
-    repair_feed(story.services(), (), OWNER)
+    repair_feed(story.services(), story.named(), OWNER)
     assert story.published_offsets() == {0: list(range(4, 15)), 1: list(range(15))}
     [lost] = reconcile(story.services()).findings
     assert (lost.code, lost.verdict) == (FindingCode.COMMITTED_FILE_MISSING, Verdict.PROVEN_LOSS)
@@ -168,14 +189,14 @@ def test_what_is_too_much_for_one_repair_is_left_to_the_next(story: Story) -> No
     for each in files(story):
         each.unlink()
     reconcile(story.services())
-    dry = dry_repair(services(), ())
-    first = repair_feed(services(), (), OWNER)
+    dry = dry_repair(services(), story.named())
+    first = repair_feed(services(), story.named(), OWNER)
     assert len(dry.plan.land_again) == len(first.batches) == 1
     assert {each.reason for each in first.not_mended} == {LATER}
     assert sorted([*first.closed, *(each.finding_id for each in first.not_mended)]) == sorted(
         {*first.closed, *standing(story)}
     )
-    assert repair_feed(services(), (), OWNER).not_mended == ()
+    assert repair_feed(services(), story.named(), OWNER).not_mended == ()
     assert story.published_offsets() == ALL
     assert standing(story) == []
 
@@ -184,17 +205,17 @@ def test_a_repair_takes_over_no_more_than_it_can_carry_out(story: Story) -> None
     for each in files(story):
         each.unlink()
     reconcile(story.services())
-    assert len(begin_repair(story.services(), (), OWNER).batches) == 2
+    assert len(begin_repair(story.services(), story.named(), OWNER).batches) == 2
     few = replace(story.services(), most_batches=1)
-    assert len(begin_repair(few, (), OTHER).batches) == 1
+    assert len(begin_repair(few, story.named(), OTHER).batches) == 1
 
 
 def test_a_repair_beside_a_repair_is_refused_or_finds_nothing_to_do(story: Story) -> None:
     files(story)[0].unlink()
     reconcile(story.services())
-    begun = begin_repair(story.services(lease=LONG), (), OWNER)
+    begun = begin_repair(story.services(lease=LONG), story.named(), OWNER)
     assert len(begun.batches) == 1
-    other = repair_feed(story.services(), (), OTHER)
+    other = repair_feed(story.services(), story.named(), OTHER)
     assert not other.batches
     assert all(begun.batches[0].batch_id in each.reason for each in other.plan.not_mended)
 
@@ -203,7 +224,7 @@ def test_a_finding_that_is_closed_is_not_repaired_again(story: Story) -> None:
     files(story)[0].unlink()
     reconcile(story.services())
     [number, *_] = standing(story)
-    repair_feed(story.services(), (), OWNER)
+    repair_feed(story.services(), story.named(), OWNER)
     with pytest.raises(RepairRefused, match=f"finding {number} is remedied already"):
         repair_feed(story.services(), (number,), OWNER)
     with pytest.raises(RepairRefused, match="has no finding 999"):
@@ -213,7 +234,7 @@ def test_a_finding_that_is_closed_is_not_repaired_again(story: Story) -> None:
 def test_an_ingest_run_finishes_a_repair_that_was_killed(story: Story) -> None:
     files(story)[0].unlink()
     reconcile(story.services())
-    [plan] = begin_repair(story.services(), (), OWNER).batches
+    [plan] = begin_repair(story.services(), story.named(), OWNER).batches
     land_feed(story.services(), None, OTHER)
     status = story.services().ledger.batch(plan.batch_id)
     assert status.state is BatchState.PUBLISHED
@@ -259,9 +280,9 @@ def test_killed_at_any_effect_the_next_repair_ends_it(
         reconcile(story.services())
         countdown = Countdown(at, after=after)
         try:
-            repair_feed(story.services(countdown), (), OWNER)
+            repair_feed(story.services(countdown), story.named(), OWNER)
         except Crash:
-            report = repair_feed(story.services(), (), OTHER)
+            report = repair_feed(story.services(), story.named(), OTHER)
             assert not report.errors, (at, countdown.seen[-1])
         else:
             assert at > 10
@@ -276,7 +297,7 @@ def test_killed_at_any_effect_the_next_repair_ends_it(
 def test_two_repairs_of_one_file_are_one(story: Story) -> None:
     files(story)[0].unlink()
     reconcile(story.services())
-    [mine] = begin_repair(story.services(lease=LONG), (), OWNER).batches
+    [mine] = begin_repair(story.services(lease=LONG), story.named(), OWNER).batches
     rival = replace(mine, batch_id=BatchId("f" * 16))
     with (
         pytest.raises(ClaimConflict),

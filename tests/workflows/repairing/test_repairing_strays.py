@@ -139,7 +139,7 @@ def test_a_stray_that_cannot_be_moved_holds_up_nothing_else(story: Story) -> Non
     services = story.services()
     refusing: Any = Refusing(services.store, "a.csv")
     services = replace(services, store=refusing)
-    report = repair_feed(services, (), OWNER)
+    report = repair_feed(services, story.named(), OWNER)
     assert [type(each) for each in report.errors] == [StorageRefused]
     assert [each.path.rpartition("/")[2] for each in report.quarantined] == ["b.csv"]
     assert standing(story) == [FindingCode.STRAY_FILE]

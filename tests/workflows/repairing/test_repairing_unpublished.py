@@ -64,7 +64,7 @@ def test_committed_rows_that_vanish_before_the_rename_are_landed_again(story: St
     [error] = land_feed(story.services(), None, OWNER).errors
     assert isinstance(error, PublishedDataMissing)
     assert FindingCode.COMMITTED_FILE_MISSING in codes(story)
-    report = repair_feed(story.services(), (), OWNER)
+    report = repair_feed(story.services(), story.named(), OWNER)
     assert not report.errors
     assert story.published_offsets() == ALL
     assert story.services().ledger.batch(old).state is BatchState.PUBLISHED
@@ -78,7 +78,7 @@ def test_a_batch_that_lost_a_file_after_its_rename_is_mended_and_published(story
     with pytest.raises(ManifestMismatch):
         finish(story.services())
     assert FindingCode.COMMITTED_FILE_MISSING in codes(story)
-    assert not repair_feed(story.services(), (), OWNER).errors
+    assert not repair_feed(story.services(), story.named(), OWNER).errors
     assert story.published_offsets() == ALL
     assert not land_feed(story.services(), None, OWNER).errors
     assert codes(story) == set()
@@ -98,7 +98,7 @@ def test_a_file_that_vanishes_from_staging_is_landed_again(story: Story) -> None
     for each in (staging(story) / old).rglob("*.parquet"):
         each.unlink()
     assert FindingCode.COMMITTED_FILE_MISSING in codes(story)
-    assert not repair_feed(story.services(), (), OWNER).errors
+    assert not repair_feed(story.services(), story.named(), OWNER).errors
     assert story.services().ledger.batch(old).state is BatchState.PUBLISHED
     assert story.published_offsets() == ALL
     assert codes(story) == set()

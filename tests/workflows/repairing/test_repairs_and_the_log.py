@@ -71,9 +71,9 @@ def test_records_of_a_log_that_was_cut_are_not_landed_as_the_old_rows(story: Sto
 
 def test_a_repair_left_behind_is_not_taken_over_when_its_log_was_cut(story: Story) -> None:
     lose_the_oldest_file(story)
-    assert begin_repair(story.services(), (), OWNER).batches
+    assert begin_repair(story.services(), story.named(), OWNER).batches
     regrow(story, cut_at=5)
-    assert not repair_feed(story.services(), (), Owner("other")).batches
+    assert not repair_feed(story.services(), story.named(), Owner("other")).batches
     assert not [each for each in landed_values(story) if each.startswith(b"other")]
 
 
@@ -188,7 +188,7 @@ def test_offsets_below_a_cut_are_lost_when_they_expire(story: Story) -> None:
     repair_feed(story.services(), (stop_partition_0(story),), OWNER)
     lose_the_oldest_file(story)
     story.broker.logs[0].log_start_offset = 10
-    [batch] = repair_feed(story.services(), (), OWNER).batches
+    [batch] = repair_feed(story.services(), story.named(), OWNER).batches
     assert batch.error is None
     assert story.published_offsets()[1] == list(range(15))
     assert [str(lost) for _, lost, _ in story.services().ledger.lost(FEED)] == ["orders-0 [0, 10)"]

@@ -80,7 +80,7 @@ def test_a_repair_that_another_owner_has_taken_is_left_with_its_findings(
         return begun
 
     monkeypatch.setattr(repairing, "begin_repair", taken_at_once)
-    report = repair_feed(story.services(), (), OWNER)
+    report = repair_feed(story.services(), story.named(), OWNER)
     assert report.has_left_batches
     assert sorted(each.finding_id for each in report.not_mended) == numbers(
         story, FindingCode.COMMITTED_FILE_MISSING

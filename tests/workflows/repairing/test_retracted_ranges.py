@@ -56,7 +56,7 @@ def lose(story: Story, *offsets: int) -> None:
 
 def repaired(story: Story) -> None:
     reconcile(story.services())
-    assert not repair_feed(story.services(), (), OWNER).errors
+    assert not repair_feed(story.services(), story.named(), OWNER).errors
     assert reconcile(story.services()).findings == ()
 
 
@@ -92,7 +92,7 @@ def test_what_was_lost_with_its_file_is_retracted_too(story: Story) -> None:
     lose(story, 10)
     story.broker.logs[0].log_start_offset = 15
     reconcile(story.services())
-    repair_feed(story.services(), (), OWNER)
+    repair_feed(story.services(), story.named(), OWNER)
     assert ranges(story, "retracted") == [(10, 19, 9, 0)]
     assert [row[:2] for row in ranges(story, "lost")] == [(10, 15)]
 

@@ -245,7 +245,7 @@ def test_a_directory_that_held_nothing_but_its_manifest_is_missed(story: Story) 
     for each in manifest.parent.glob("*.parquet"):
         each.unlink()
     look(story)
-    repair_feed(story.services(), (), OWNER)
+    repair_feed(story.services(), story.named(), OWNER)
     assert look(story) == []
     shutil.rmtree(manifest.parent)
 
@@ -264,7 +264,7 @@ def test_an_old_batch_whose_rows_a_repair_has_landed_again_has_its_account_for_a
     for each in manifest.parent.glob("*.parquet"):
         each.unlink()
     assert look(old_story)
-    repair_feed(old_story.services(), (), OWNER)
+    repair_feed(old_story.services(), old_story.named(), OWNER)
     assert look(old_story) == []
     shutil.rmtree(manifest.parent)
     assert [each.code for each in look(old_story)] == [N3]

@@ -72,7 +72,7 @@ def test_a_stray_file_with_the_only_copy_of_lost_rows_doubles_none_of_them(story
     file.unlink()
     story.broker.logs[0].log_start_offset = 10
     found(story)
-    repair_feed(story.services(), (), OWNER)
+    repair_feed(story.services(), story.named(), OWNER)
     file.write_bytes(content)
     assert story.published_offsets() == {0: list(range(10)), 1: [*sorted([*range(10)] * 2)]}
     assert twice(found(story)) == [(1, 0, 10)]

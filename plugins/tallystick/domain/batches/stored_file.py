@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
+
+_OF_SEVERAL_BLOCKS: Final = re.compile(r"MD5-of-[1-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,28 @@ class StoredFile:
     checksum: str | None
     """None when nobody could tell."""
     trouble: str | None = None
-    """Why nobody could tell."""
+    """Why nobody could tell, or why the checksum says nothing of the bytes."""
+
+    @classmethod
+    def beside(cls, length_bytes: int, checksum: str, committed: str) -> StoredFile:
+        """The file of this checksum; with trouble where the committed one says nothing of it.
+
+        HDFS makes its checksums over blocks and chunks, and says in their names which: of the same
+        bytes in other ones it has another checksum. Where a file has several blocks, their size is
+        not all that counts: erasure coding joins some.
+        """
+        kind, _, _ = checksum.partition(":")
+        is_of_blocks = _OF_SEVERAL_BLOCKS.match(kind) is not None
+        if checksum == committed or (committed.startswith(f"{kind}:") and not is_of_blocks):
+            return cls(length_bytes, checksum)
+        was, _, _ = committed.partition(":")
+        trouble = f"it is stored in another way ({kind}) than it was committed ({was})"
+        return cls(length_bytes, checksum, trouble)
+
+    @property
+    def is_stored_anew(self) -> bool:
+        """True where its checksum can't be compared, and only its bytes can."""
+        return self.trouble is not None and self.checksum is not None
 
     def is_as_committed(self, file: LandedFile) -> bool:
         """True when length and checksum were asked, and are those of the commit."""

@@ -4,7 +4,9 @@
 2. What is missing with its file, and gone from the broker too, becomes a loss on record; where the
    broker has nothing of a missing file, only on an operator's word: the finding named. A file that
    lies elsewhere is never given up, nor one of which a stray may hold rows.
-3. Files that share offsets are replaced together: what stayed beside a new batch would be there
+3. What is gone whole was moved or deleted by somebody, for a disk that fails leaves a file's name.
+   It is landed again on an operator's word only: where it went, its rows would be there twice.
+4. Files that share offsets are replaced together: what stayed beside a new batch would be there
    twice.
 """
 
@@ -41,6 +43,11 @@ _GIVEN_UP_BY_NAME: Final = (
     "the broker has none of these offsets any more. Look for the file first (HDFS trash, snapshots,"
     " a person who moved it), and put it back. If it is gone for good, name this finding: the file"
     " is given up then, and its rows are recorded as lost."
+)
+
+_PERHAPS_MOVED: Final = (
+    "the file is gone whole, so somebody has moved or deleted it. Where it was moved to, its rows"
+    " would be there twice. If they are to be landed again, name this finding."
 )
 
 
@@ -211,6 +218,8 @@ def _alone(
         return _PERHAPS_AT.format(path=facts.perhaps_at[file])
     if not readable and not facts.is_operators_word:
         return _GIVEN_UP_BY_NAME
+    if file in facts.missing and not facts.is_operators_word:
+        return _PERHAPS_MOVED
     if gone and file not in facts.missing:
         return (
             "the broker has a part of these offsets only, and the file, as far as it can be read,"

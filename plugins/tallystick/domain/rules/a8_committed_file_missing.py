@@ -25,7 +25,6 @@ from tallystick.domain.rules.file_findings import (
     BatchRows,
     FileRows,
     findings_of_file,
-    how_to_land_again,
     see_if_kept,
 )
 from tallystick.domain.rules.findings import Finding, finding
@@ -115,13 +114,20 @@ def missing_file(plan: BatchPlan, file: LandedFile, path: str) -> Iterator[Findi
         A8,
         Verdict.PROVEN_LOSS,
         cause=f"committed rows are not in storage: {path} is missing.",
-        next_step=how_to_land_again(plan.feed),
+        next_step=(
+            "Perhaps somebody has moved it: look where it went. If it is gone, land its offsets"
+            " again while the broker has them, by this finding's number:"
+            f" ./tallystick repair {plan.feed} NUMBER"
+        ),
         evidence={},
     )
 
 
 def moved_file(plan: BatchPlan, file: LandedFile, path: str, lies_at: str) -> Iterator[Finding]:
     """A committed file that lies elsewhere."""
+    inside = path.removeprefix(plan.root)
+    new = lies_at.removesuffix(inside)
+    whole = f" Was it the whole root? ./tallystick repair {plan.feed} --moved {plan.root} {new}"
     return findings_of_file(
         plan,
         file,
@@ -134,6 +140,7 @@ def moved_file(plan: BatchPlan, file: LandedFile, path: str, lies_at: str) -> It
         next_step=(
             f"Move it back: hdfs dfs -mv {lies_at} {path}. Or name this finding's number, and it is"
             f" moved: ./tallystick repair {plan.feed} NUMBER"
+            f"{whole if lies_at.endswith(inside) else ''}"
         ),
         evidence={"lies_at": lies_at},
     )

@@ -22,18 +22,24 @@ from tallystick.domain.verdicts import Verdict
 
 
 def unread_file(plan: BatchPlan, file: LandedFile, path: str, now: StoredFile) -> Iterator[Finding]:
-    """A committed file that is there, and whose checksum nobody could tell."""
+    """A committed file that is there, and whose checksum nobody could tell, or compare."""
     if now.trouble is None:
         return iter(())
+    if now.is_stored_anew:
+        cause = f"{path} is there, and its bytes are not compared yet: {now.trouble}."
+        next_step = f"Let them be read: ./tallystick reconcile {plan.feed} --level 3"
+    else:
+        cause = f"{path} is there and can't be read: {now.trouble}"
+        next_step = (
+            "Bring its blocks back (hdfs fsck); if they are lost, name this finding's number to"
+            f" ./tallystick repair {plan.feed}"
+        )
     return findings_of_file(
         plan,
         file,
         U1,
-        cause=f"{path} is there and can't be read: {now.trouble}",
-        next_step=(
-            "Bring its blocks back (hdfs fsck); if they are lost, name this finding's number to"
-            f" ./tallystick repair {plan.feed}"
-        ),
+        cause=cause,
+        next_step=next_step,
         evidence={"length_bytes": now.length_bytes, "said": now.trouble},
     )
 

@@ -32,6 +32,12 @@ SELECT row_to_json(t)::text AS line FROM batch t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY batch_number;
 
+-- name: export_moved_batch
+-- Which batches lie below another root by now, in the order in which that was entered.
+SELECT row_to_json(t)::text AS line FROM moved_batch t JOIN batch b USING (batch_id)
+ WHERE :feed::text IS NULL OR b.feed = :feed
+ ORDER BY t.moved_at, b.batch_number;
+
 -- name: export_plan_batch
 -- Which batches each plan was to carry out, its own before the adopted ones.
 SELECT row_to_json(t)::text AS line FROM plan_batch t JOIN plan p USING (plan_id)
@@ -68,6 +74,12 @@ SELECT row_to_json(t)::text AS line FROM tail_anchor t JOIN generation g USING (
 SELECT row_to_json(t)::text AS line FROM file t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
  ORDER BY b.commit_number, t.name COLLATE "C";
+
+-- name: export_stored_anew
+-- Other checksums of the same bytes, in the order in which they were proven.
+SELECT row_to_json(t)::text AS line FROM stored_anew t JOIN batch b USING (batch_id)
+ WHERE :feed::text IS NULL OR b.feed = :feed
+ ORDER BY t.proven_at, t.batch_id, t.name COLLATE "C";
 
 -- name: export_hole
 -- Offsets without a visible record, by batch, log, class and piece; folded ones last.

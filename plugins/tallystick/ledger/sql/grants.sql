@@ -14,6 +14,7 @@ WITH rights (kind, name, to_run) AS (VALUES
        ('TABLE',    'feed',               '{SELECT,INSERT,UPDATE}'),
        ('TABLE',    'file',               '{SELECT,INSERT}'),
        ('TABLE',    'file_fingerprint',   '{SELECT,INSERT}'),
+       ('TABLE',    'file_now',           '{SELECT}'),
        ('TABLE',    'file_retraction',    '{SELECT,INSERT}'),
        ('TABLE',    'file_slice',         '{SELECT}'),
        ('TABLE',    'finding',            '{SELECT,INSERT,UPDATE}'),
@@ -21,6 +22,7 @@ WITH rights (kind, name, to_run) AS (VALUES
        ('TABLE',    'generation',         '{SELECT,INSERT,UPDATE}'),
        ('TABLE',    'generation_account', '{SELECT}'),
        ('TABLE',    'hole',               '{SELECT,INSERT,UPDATE,DELETE}'),
+       ('TABLE',    'moved_batch',        '{SELECT,INSERT}'),
        ('TABLE',    'offset_range',       '{SELECT,INSERT,UPDATE,DELETE}'),
        ('TABLE',    'plan',               '{SELECT,INSERT}'),
        ('TABLE',    'plan_batch',         '{SELECT,INSERT}'),
@@ -28,6 +30,7 @@ WITH rights (kind, name, to_run) AS (VALUES
        ('TABLE',    'report',             '{SELECT,INSERT,DELETE}'),
        ('TABLE',    'schema_version',     '{SELECT}'),
        ('TABLE',    'storage_look',       '{SELECT,INSERT,UPDATE}'),
+       ('TABLE',    'stored_anew',        '{SELECT,INSERT}'),
        ('TABLE',    'tail_anchor',        '{SELECT,INSERT,UPDATE}'),
        ('TABLE',    'told',               '{SELECT,INSERT,UPDATE}'),
        ('TABLE',    'verification',       '{SELECT,INSERT,UPDATE}'),
@@ -36,6 +39,7 @@ WITH rights (kind, name, to_run) AS (VALUES
        ('SEQUENCE', 'commit_number',      '{USAGE}'),
        ('SEQUENCE', 'look_number',        '{USAGE}'),
        ('FUNCTION', 'are_slices(int4multirange, bigint[], integer[], smallint[], bigint[])', '{EXECUTE}'),
+       ('FUNCTION', 'checksums_now(text)', '{EXECUTE}'),
        ('FUNCTION', 'holes_add_up(bigint)', '{EXECUTE}'),
        ('FUNCTION', 'numbers_in(int4multirange)', '{EXECUTE}'),
        ('FUNCTION', 'was_cut(generation)', '{EXECUTE}'),
@@ -47,7 +51,8 @@ WITH rights (kind, name, to_run) AS (VALUES
          FROM rights r, unnest(r.to_run) AS p(privilege)
         WHERE :to_run::boolean OR p.privilege IN ('SELECT', 'CONNECT')
            OR (r.kind = 'SCHEMA' AND p.privilege = 'USAGE')
-           OR r.name LIKE 'numbers_in(%')  -- by the view of slices
+           OR r.name LIKE 'numbers_in(%'  -- by the view of slices
+           OR r.name LIKE 'checksums_now(%')
 SELECT w.privilege || ' on ' || lower(w.kind) || ' ' || w.name AS given,
        format('GRANT %s ON %s %s TO %I', w.privilege, w.kind, w.quoted, :role::text) AS query
   FROM wanted w

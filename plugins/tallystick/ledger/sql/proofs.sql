@@ -18,13 +18,17 @@ SELECT b.batch_id, b.feed, b.root, b.ordinal, b.label, b.committed_by, b.state::
  CROSS JOIN LATERAL (
        SELECT array_agg(f.name) AS names, array_agg(f.length_bytes) AS lengths,
               array_agg(f.checksum) AS checksums, array_agg(f.record_count) AS record_counts
-         FROM file f
+         FROM file_now f
         WHERE f.batch_id = b.batch_id
           AND NOT EXISTS (SELECT FROM file_retraction gone
                            WHERE gone.batch_id = f.batch_id AND gone.name = f.name)) held
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
    AND (:batch_ids::text[] IS NULL OR b.batch_id = ANY(:batch_ids::text[]))
  ORDER BY b.commit_number;
+
+-- name: record_checksum
+-- A file is stored in another way, and has the bytes that were committed.
+INSERT INTO stored_anew (batch_id, name, checksum) VALUES (:batch_id, :name, :checksum);
 
 -- name: replacements
 -- Files of the feed that a repair has replaced, and by which batch.

@@ -31,13 +31,14 @@ SELECT a.attempt_id, a.batch_id, a.token, a.owner, a.started_at, a.application_i
 
 -- name: manifests_of
 -- The committed proofs of these batches.
-SELECT b.batch_id, v.manifest, v.sha256, v.hashes
+SELECT b.batch_id, v.manifest, v.sha256, v.hashes, b.root,
+       checksums_now(b.batch_id) AS checksums
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = ANY(:batch_ids::text[]) AND b.committed_by IS NOT NULL;
 
 -- name: committed_manifests
 -- The feed's committed proofs, in the order of their commits.
-SELECT v.manifest, v.sha256, v.hashes
+SELECT v.manifest, v.sha256, v.hashes, b.root, checksums_now(b.batch_id) AS checksums
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
  ORDER BY b.commit_number;
@@ -45,14 +46,14 @@ SELECT v.manifest, v.sha256, v.hashes
 -- name: committed_batch
 -- A batch after its commit, with its proof.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
-       v.file_sha256
+       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL;
 
 -- name: unpublished
 -- The feed's batches that are committed and not published, in the order of their commits.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
-       v.file_sha256
+       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.state = 'committed'
  ORDER BY b.commit_number;
@@ -173,7 +174,7 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.ordinal, b.label, b.committed_by,
        least(upper(a.offsets), s.last_offset + 1) AS until_offset
   FROM asked a
   JOIN batch b ON b.feed = a.feed AND b.ordinal = a.ordinal AND b.committed_by IS NOT NULL
-  JOIN file f ON f.batch_id = b.batch_id
+  JOIN file_now f ON f.batch_id = b.batch_id
   JOIN file_slice s ON s.batch_id = f.batch_id AND s.name = f.name AND s.partition = a.partition
    AND s.first_offset < upper(a.offsets) AND s.last_offset >= lower(a.offsets)
  WHERE NOT EXISTS (SELECT FROM file_retraction gone
@@ -185,6 +186,17 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.ordinal, b.label, b.committed_by,
 SELECT batch_id FROM batch
  WHERE feed = :feed AND committed_by IS NOT NULL AND batch_id = ANY(:batch_ids::text[])
  ORDER BY commit_number;
+
+-- name: enter_move
+-- Who says that published batches lie below another root.
+INSERT INTO moved_batch (batch_id, from_root, to_root, moved_by)
+SELECT batch_id, root, :to_root, :owner FROM batch
+ WHERE batch_id = ANY(:batch_ids::text[]) AND state = 'published' AND root = :from_root;
+
+-- name: move_batches
+-- They lie there from now on.
+UPDATE batch SET root = :to_root
+ WHERE batch_id = ANY(:batch_ids::text[]) AND state = 'published' AND root = :from_root;
 
 -- name: roots
 -- Every root below which the feed has batches.
@@ -225,7 +237,7 @@ UPDATE attempt SET swept_at = clock_timestamp()
 SELECT b.batch_id, b.committed_by, b.state::text AS state, f.name, f.length_bytes, f.checksum,
        numbers_in(f.partitions) AS partitions, f.first_offsets, f.span_blocks, f.span_rests,
        f.hole_counts
-  FROM batch b JOIN file f USING (batch_id)
+  FROM batch b JOIN file_now f USING (batch_id)
  WHERE b.feed = :feed AND b.committed_by IS NOT NULL
    AND NOT EXISTS (SELECT FROM file_retraction gone
                     WHERE gone.batch_id = f.batch_id AND gone.name = f.name)

@@ -59,7 +59,7 @@ class CommittedCopies:
             length, expected = copy.length_bytes, StoredFile(copy.length_bytes, copy.checksum)
             self._is_there[copy.path] = (
                 self._lengths(copy.directory).get(copy.name) == length
-                and stored_file(self.services, copy.path, length) == expected
+                and stored_file(self.services, copy.path, length, copy.checksum) == expected
             )
         return self._is_there[copy.path]
 

@@ -90,7 +90,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     stored = StorageLook()
     if level >= Level.L2:
         services.progress(Progress("look at storage"))
-        stored = look_at_storage(services, places, unsound)
+        stored = look_at_storage(services, places, unsound, reads_in_full=level >= Level.L3)
         if stored.failure:
             silent.append(_unheard(services, "HDFS", stored.failure, taken_at))
         # What was found before storage fell silent is told all the same.

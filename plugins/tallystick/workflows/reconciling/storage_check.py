@@ -8,10 +8,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tallystick.domain.batches.batch import BatchPlan, CommittedFile
@@ -52,8 +53,12 @@ from tallystick.workflows.stored.readers_tree import Tree, ask_all, asking, list
 from tallystick.workflows.stored.stored_files import lost_manifest, stored_file
 from tallystick.workflows.stored.stray_check import look_at_strays
 
+log = logging.getLogger(__name__)
 
-def storage_findings(services: Services, places: Sequence[BatchPlace]) -> list[Finding]:
+
+def storage_findings(
+    services: Services, places: Sequence[BatchPlace], *, reads_in_full: bool = False
+) -> list[Finding]:
     """Missing, changed and foreign files, and batches that the ledger has never heard of.
 
     `places` are of all committed batches. Raises StorageUnavailable when nothing can be said; a
@@ -75,6 +80,8 @@ def storage_findings(services: Services, places: Sequence[BatchPlace]) -> list[F
         looks = [
             look for look in ask_all(pool, lambda each: _unlike(services, each), doubted) if look
         ]
+        if reads_in_full:
+            looks = list(_bytes_compared(services, looks))
         manifests = _look_at_manifests(services, directories, tree, listing, pool)
     listing.note(services, {each.batch_id for each in doubted} | manifests.doubted)
     unlike = {file for look in looks for file in look.unlike}
@@ -123,7 +130,7 @@ def _is_kept(
     if named.batch_id not in listing.as_before:
         return named not in unlike if named in asked else None
     path = f"{BatchPath.of(batch.plan)}/{file.name}"
-    found = stored_file(services, path, file.length_bytes)
+    found = stored_file(services, path, file.length_bytes, file.checksum)
     if found and found.trouble is not None:
         return None
     return found is not None and found.is_as_committed(file)
@@ -259,15 +266,43 @@ def _compared(
 ) -> _Unlike | None:
     lengths = {each.name: each.length_bytes for each in entries if not each.is_directory}
     stored: dict[str, StoredFile] = {}
-    for name in directory.files:
+    for name, file in directory.files.items():
         if name in lengths:
-            found = stored_file(services, f"{place}/{name}", lengths[name])
+            found = stored_file(services, f"{place}/{name}", lengths[name], file.checksum)
             if found is not None:
                 stored[name] = found
     as_committed = {
         name: StoredFile(file.length_bytes, file.checksum) for name, file in directory.files.items()
     }
     return None if stored == as_committed else _Unlike(directory, place, stored)
+
+
+def _bytes_compared(services: Services, looks: Iterable[_Unlike]) -> Iterator[_Unlike]:
+    """The same looks, without the files whose bytes are those that were committed, though their
+    checksum is another one: it is on record from now on.
+
+    Reads as many bytes as a scrub may, and one file at least; the others wait.
+    """
+    left = services.feed.reconcile.scrub_budget
+    for look in looks:
+        stored = dict(look.stored)
+        for name, found in look.stored.items():
+            file, path = look.directory.files[name], f"{look.place}/{name}"
+            if not (found.is_stored_anew and found.length_bytes == file.length_bytes and left > 0):
+                continue
+            left -= found.length_bytes
+            with suppress(StorageRefused, FileMissing):
+                made = services.store.checksum_like(path, found.length_bytes, file.checksum)
+                is_still = services.store.checksum(path) == found.checksum
+                if made is not None and is_still:
+                    stored[name] = StoredFile(found.length_bytes, made)
+                if made == file.checksum and is_still:
+                    batch_id = look.directory.batch_id
+                    services.ledger.record_checksum(batch_id, name, str(found.checksum))
+                    log.info("%s has the bytes that were committed, stored in another way.", path)
+        told = replace(look, stored=stored)
+        if told.unlike:
+            yield told
 
 
 def _file_findings(

@@ -40,11 +40,16 @@ def look_at_storage(
     services: Services,
     places: Sequence[BatchPlace],
     unsound: Sequence[SettledRanges],
+    *,
+    reads_in_full: bool,
 ) -> StorageLook:
-    """A look at files, then at rows; `unsound` are ranges that contradict the ledger's schema."""
+    """A look at files, then at rows; `unsound` are ranges that contradict the ledger's schema.
+
+    Files that are stored in another way than they were committed are read where it reads in full.
+    """
     found: list[Finding] = []
     try:
-        found += storage_findings(services, places)
+        found += storage_findings(services, places, reads_in_full=reads_in_full)
         found += doubled_findings(services, unsound, places)
         rows = look_at_offsets(services, {batch_in(each.evidence) for each in found})
     except StorageError as error:

@@ -14,14 +14,16 @@ from tallystick.ports.proofs import CommittedDirectory
 from tallystick.workflows.services import Services
 
 
-def stored_file(services: Services, path: str, length_bytes: int) -> StoredFile | None:
-    """The file of this length with its checksum; None if it is gone.
+def stored_file(
+    services: Services, path: str, length_bytes: int, committed: str
+) -> StoredFile | None:
+    """The file of this length beside its committed checksum; None if it is gone.
 
     One that can't be read for itself hides no other. Raises StorageUnavailable when nothing of the
     file system answers.
     """
     try:
-        return StoredFile(length_bytes, services.store.checksum(path))
+        return StoredFile.beside(length_bytes, services.store.checksum(path), committed)
     except FileMissing:
         return None
     except (StorageError, ManifestMismatch) as error:
@@ -68,7 +70,7 @@ def stored_files(
         return {each.name: StoredFile(each.length_bytes, None, unasked) for each in files}
     asked = {
         each.name: stored_file(
-            services, f"{directory}/{each.name}", entries[each.name].length_bytes
+            services, f"{directory}/{each.name}", entries[each.name].length_bytes, each.checksum
         )
         for each in files
         if each.name in entries

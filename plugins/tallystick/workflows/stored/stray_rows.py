@@ -11,6 +11,7 @@ from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.replacing import rows_of_file
 from tallystick.domain.batches.states import BatchState
+from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
@@ -85,7 +86,8 @@ def why_not_file(services: Services, path: str, file: FileState) -> str | None:
         found = services.store.status(path)
         if found is None or found.length_bytes != file.length_bytes:
             return ""
-        return None if services.store.checksum(path) == file.checksum else ""
+        there = StoredFile.beside(file.length_bytes, services.store.checksum(path), file.checksum)
+        return None if there.checksum == file.checksum else there.trouble or ""
     except FileMissing:
         return ""
     except (ManifestMismatch, StorageRefused) as error:

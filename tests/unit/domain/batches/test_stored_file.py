@@ -57,6 +57,30 @@ def test_what_is_unlike_the_manifest(stored: Mapping[str, int], expected: Unlike
     assert unlike_manifest(manifest, stored) == expected
 
 
+@pytest.mark.parametrize(
+    ("now", "committed", "is_comparable"),
+    [
+        ("MD5-of-0MD5-of-512CRC32C:00", "MD5-of-0MD5-of-512CRC32C:00", True),
+        ("MD5-of-0MD5-of-512CRC32C:01", "MD5-of-0MD5-of-512CRC32C:00", True),
+        ("MD5-of-0MD5-of-2048CRC32C:01", "MD5-of-0MD5-of-512CRC32C:00", False),
+        ("MD5-of-2048MD5-of-512CRC32C:01", "MD5-of-0MD5-of-512CRC32C:00", False),
+        ("MD5-of-2048MD5-of-512CRC32C:00", "MD5-of-2048MD5-of-512CRC32C:00", True),
+        # Erasure coding makes another checksum of several blocks under the same name.
+        ("MD5-of-2048MD5-of-512CRC32C:01", "MD5-of-2048MD5-of-512CRC32C:00", False),
+        ("COMPOSITE-CRC32C:01", "MD5-of-0MD5-of-512CRC32C:00", False),
+        ("COMPOSITE-CRC32C:01", "COMPOSITE-CRC32C:00", True),
+    ],
+)
+def test_a_checksum_of_another_kind_says_nothing_of_the_bytes(
+    now: str, committed: str, is_comparable: bool
+) -> None:
+    found = StoredFile.beside(900, now, committed)
+
+    assert found.is_stored_anew is not is_comparable
+    assert (found.trouble is None) is is_comparable
+    assert found.checksum == now
+
+
 def test_a_replaced_file_is_not_missed_and_not_welcome() -> None:
     manifest = a_manifest(files=(a_file("one.parquet"),))
     assert unlike_manifest(manifest, {}, {"one.parquet"}) is None

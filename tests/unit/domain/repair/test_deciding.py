@@ -67,12 +67,14 @@ def quarantined(path: str, root: str = ROOT) -> RepairPlan:
 @pytest.mark.parametrize(
     ("finding", "changes", "expected"),
     [
-        pytest.param(MISSING, {}, landed_again(0, 5), id="1 missing, and in the log"),
+        pytest.param(MISSING, NAMED, landed_again(0, 5), id="1 missing, in the log, and named"),
         pytest.param(CHANGED, {"missing": ()}, landed_again(0, 5), id="1 changed, and in the log"),
         pytest.param(SILENT, NAMED, landed_again(0, 5), id="1 unreadable, and named"),
         pytest.param(DIFFERS, {}, landed_again(5, 10, file=SECOND), id="1 differs: its holes, too"),
-        pytest.param(OF_ROWS, {}, landed_again(0, 5), id="1 found by its offsets"),
-        pytest.param(MISSING, log(3, 20), landed_again(3, 5, (0, 3)), id="2 missing, half expired"),
+        pytest.param(OF_ROWS, {"missing": ()}, landed_again(0, 5), id="1 found by its offsets"),
+        pytest.param(
+            MISSING, log(3, 20) | NAMED, landed_again(3, 5, (0, 3)), id="2 missing, half expired"
+        ),
         pytest.param(
             MISSING, log(9, 20) | NAMED, landed_again(0, 0, (0, 5)), id="2 named, expired"
         ),
@@ -116,9 +118,9 @@ def quarantined(path: str, root: str = ROOT) -> RepairPlan:
         ),
         pytest.param(
             MISSING,
-            {"perhaps_at": {FIRST: PATH}},
+            {"perhaps_at": {FIRST: PATH}} | NAMED,
             landed_again(0, 5),
-            id="6 perhaps in a stray, and all in the log",
+            id="6 perhaps in a stray, all in the log, and named",
         ),
         pytest.param(
             CUT,
@@ -162,6 +164,10 @@ def test_it_is_mended(finding: Finding, changes: dict[str, Any], expected: Repai
     ("finding", "changes", "reason"),
     [
         pytest.param(SILENT, {}, "Do as the runbook says.", id="1 unreadable, not named"),
+        pytest.param(MISSING, {}, "moved or deleted", id="1 missing, in the log, not named"),
+        pytest.param(CHANGED, {}, "moved or deleted", id="1 changed, then missing, not named"),
+        pytest.param(OF_ROWS, {}, "moved or deleted", id="1 found by its offsets, and missing"),
+        pytest.param(MISSING, log(3, 20), "moved or deleted", id="2 half expired, not named"),
         pytest.param(MISSING, {"replaced": {FIRST}}, "is replaced already", id="1 replaced"),
         pytest.param(
             OF_ROWS, {"replaced": {FIRST}}, "Do as the runbook says.", id="1 its file is replaced"

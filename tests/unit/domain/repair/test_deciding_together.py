@@ -66,15 +66,15 @@ class TestSeveralFindings:
         assert plan(BESIDE, directory, **NAMED).end_with_strays == (EndsWithStray(1, 2),)
 
     def test_findings_about_one_file_are_one_landing(self) -> None:
-        [again] = plan(MISSING, CHANGED).land_again
+        [again] = plan(MISSING, CHANGED, **NAMED).land_again
         assert (again.replaces, again.finding_ids) == ((FIRST,), (1, 2))
 
     def test_files_of_one_partition_are_two_batches(self) -> None:
-        both = plan(MISSING, of_file(FindingCode.CONTENT_CHANGED, SECOND)).land_again
+        both = plan(MISSING, of_file(FindingCode.CONTENT_CHANGED, SECOND), **NAMED).land_again
         assert [each.replaces for each in both] == [(FIRST,), (SECOND,)]
 
     def test_batches_beyond_the_most_are_left_to_the_next_repair(self) -> None:
-        both = plan(MISSING, of_file(FindingCode.CONTENT_CHANGED, SECOND), most_batches=1)
+        both = plan(MISSING, of_file(FindingCode.CONTENT_CHANGED, SECOND), most_batches=1, **NAMED)
         assert [each.finding_ids for each in both.land_again] == [(1,)]
         assert both.not_mended == (NotMended(2, LATER),)
 
@@ -97,7 +97,7 @@ def test_files_of_two_partitions_are_one_batch_if_it_may_hold_both(
     most_partitions: int, batches: int
 ) -> None:
     findings = (MISSING, of_file(FindingCode.CONTENT_CHANGED, SECOND))
-    again = plan(*findings, most_partitions=most_partitions, **TWO_LOGS).land_again
+    again = plan(*findings, most_partitions=most_partitions, **TWO_LOGS, **NAMED).land_again
     assert len(again) == batches
     assert [number for each in again for number in each.finding_ids] == [1, 2]
 
@@ -120,16 +120,16 @@ def overlapping(first_offset: int, *, partition: int = 0) -> dict[str, Any]:
 
 class TestFilesThatShareOffsets:
     def test_they_are_replaced_together(self) -> None:
-        [again] = plan(MISSING, **overlapping(4)).land_again
+        [again] = plan(MISSING, **overlapping(4), **NAMED).land_again
         assert again.replaces == (FIRST, SECOND, CommittedFile(OTHER, "other"))
         assert again.ranges == (planned(0, 9),)
 
     def test_a_neighbour_that_shares_none_stays(self) -> None:
-        [again] = plan(MISSING, **overlapping(5)).land_again
+        [again] = plan(MISSING, **overlapping(5), **NAMED).land_again
         assert again.replaces == (FIRST,)
 
     def test_one_that_can_not_be_replaced_holds_all_of_them(self) -> None:
-        held = plan(MISSING, in_staging={SECOND}, **overlapping(4))
+        held = plan(MISSING, in_staging={SECOND}, **overlapping(4), **NAMED)
         [left] = held.not_mended
         assert left.reason.startswith("3 committed files share offsets")
         assert "not published yet" in left.reason
@@ -139,7 +139,7 @@ class TestFilesThatShareOffsets:
         self, most_partitions: int, is_landed: bool
     ) -> None:
         facts = overlapping(4, partition=1)
-        found = plan(MISSING, most_partitions=most_partitions, **facts)
+        found = plan(MISSING, most_partitions=most_partitions, **facts, **NAMED)
         assert bool(found.land_again) is is_landed
         assert [
             "plan.max_partitions_per_batch is 1" in each.reason for each in found.not_mended
@@ -152,7 +152,7 @@ class TestFilesThatShareOffsets:
             a_file("second", FileSlice(0, 5, 6, 2), FileSlice(1, 0, 0, 1)),
         )
         apart = TWO_LOGS | {"manifests": {BATCH: replace(MANIFEST, files=files)}}
-        [left] = plan(MISSING, **apart).not_mended
+        [left] = plan(MISSING, **apart, **NAMED).not_mended
         assert "has gaps that other batches fill" in left.reason
 
 

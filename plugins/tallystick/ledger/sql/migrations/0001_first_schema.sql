@@ -442,6 +442,13 @@ BEGIN
     END IF;
     RETURN NEW;
   END IF;
+  IF NEW.root <> OLD.root AND OLD.state = 'published'
+     AND to_jsonb(NEW) - 'root' = to_jsonb(OLD) - 'root'
+     AND EXISTS (SELECT FROM moved_batch m
+                  WHERE m.batch_id = OLD.batch_id AND m.from_root = OLD.root
+                    AND m.to_root = NEW.root AND m.xmin = pg_current_xact_id()::xid) THEN
+    RETURN NEW;
+  END IF;
   IF (NEW.batch_id, NEW.batch_number, NEW.feed, NEW.plan_id, NEW.root, NEW.topic, NEW.cluster_id,
       NEW.topic_id, NEW.ordinal, NEW.label, NEW.window_from, NEW.window_until, NEW.planned_at)
      IS DISTINCT FROM
@@ -493,6 +500,35 @@ CREATE TRIGGER batch_state_guard BEFORE UPDATE OF state ON batch
   FOR EACH ROW EXECUTE FUNCTION guard_batch_state();
 CREATE TRIGGER batch_kept BEFORE DELETE OR TRUNCATE ON batch
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_delete();
+
+-- A published batch may lie below another root by now, where somebody has moved all of it. Its manifest
+-- still says for which root it was landed.
+
+CREATE TABLE moved_batch (
+  batch_id  text NOT NULL REFERENCES batch,
+  from_root text NOT NULL,
+  to_root   text NOT NULL CHECK (to_root <> from_root),
+  moved_by  text NOT NULL CHECK (btrim(moved_by) <> ''),
+  moved_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (batch_id, moved_at)
+);
+COMMENT ON TABLE moved_batch IS
+  'Batches that were found whole below another root, and who had that entered: the only way in which the
+place of a published batch changes.';
+CREATE TRIGGER moved_batch_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON moved_batch
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE FUNCTION guard_move() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM batch b WHERE b.batch_id = NEW.batch_id AND b.root = NEW.to_root) THEN
+    RAISE EXCEPTION 'batch % does not lie below %, where it was moved', NEW.batch_id, NEW.to_root
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NULL;
+END $$;
+COMMENT ON FUNCTION guard_move() IS 'A move is entered together with the place that it leads to.';
+CREATE CONSTRAINT TRIGGER moved_batch_lies_there AFTER INSERT ON moved_batch
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_move();
 
 -- The chain of commits --------------------------------------------------------------------------
 -- The commits of a feed are a chain: each link carries the digest of its manifest and of the link
@@ -892,6 +928,39 @@ SELECT f.batch_id, f.name, s.partition, s.first_offset, s.first_offset + held.sp
  CROSS JOIN LATERAL (SELECT s.span_block * 32768::bigint + s.span_rest AS span) held;
 COMMENT ON VIEW file_slice IS
   'What a file holds of one partition: first and last offset, both included.';
+
+-- How a file is stored may change while its bytes stay: other blocks, another cluster, erasure coding.
+-- Its checksum is another one then. What was committed stays in the manifest, and in `file`.
+
+CREATE TABLE stored_anew (
+  batch_id  text NOT NULL,
+  name      text NOT NULL,
+  checksum  text NOT NULL,
+  proven_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (batch_id, name, proven_at),
+  FOREIGN KEY (batch_id, name) REFERENCES file (batch_id, name)
+);
+COMMENT ON TABLE stored_anew IS
+  'Files that have another checksum than before, and were read in full then: their bytes are those that
+were committed. The newest row of a file says what is compared from then on.';
+CREATE TRIGGER stored_anew_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON stored_anew
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE VIEW file_now AS
+SELECT f.batch_id, f.name, f.length_bytes,
+       coalesce((SELECT s.checksum FROM stored_anew s
+                  WHERE s.batch_id = f.batch_id AND s.name = f.name
+                  ORDER BY s.proven_at DESC LIMIT 1), f.checksum) AS checksum,
+       f.record_count, f.partitions, f.first_offsets, f.span_blocks, f.span_rests, f.hole_counts
+  FROM file f;
+COMMENT ON VIEW file_now IS 'Files with the checksums that they have as they are stored by now.';
+
+CREATE FUNCTION checksums_now(batch text) RETURNS jsonb LANGUAGE sql STABLE AS $$
+  SELECT jsonb_object_agg(s.name, s.checksum ORDER BY s.proven_at)
+    FROM stored_anew s WHERE s.batch_id = batch
+$$;
+COMMENT ON FUNCTION checksums_now(text) IS
+  'By name, the checksums of a batch''s files that are stored in another way by now; null for none.';
 
 -- A repair lands offsets again that are committed already. Until its commit nothing changes; then the
 -- old rows are retracted and the new ones committed in one transaction, so that at every instant each
