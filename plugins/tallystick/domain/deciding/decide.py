@@ -36,6 +36,8 @@ from tallystick.domain.window import Window
 # A producer's clock may be ahead of ours by this much before its records count as from the future.
 _CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
 
+_MANY_RUNS: Final = 2
+
 
 @dataclass(frozen=True, slots=True)
 class PlanTerms:
@@ -122,7 +124,7 @@ def decide(facts: PlanFacts) -> Decision:
         adopted=adopted,
         held=held,
         wanted=run.wanted,
-        warnings=(*_late_beginning(facts.look), *_warnings(facts, run)),
+        warnings=(*_late_beginning(facts.look), *_warnings(facts, run), *_runs_left(run)),
     )
 
 
@@ -204,4 +206,17 @@ def _late_beginning(look: InDanger) -> tuple[str, ...]:
         f"{len(late)} of {len(opened)} partitions began above offset 0 when this feed first looked"
         f" ({late[0].partition} at {late[0].first_offset}): what was deleted before is not landed,"
         " and is no loss of this feed.",
+    )
+
+
+def _runs_left(run: RunPlan) -> tuple[str, ...]:
+    """A warning where the budgets leave so much that many runs are needed for it."""
+    left = run.wanted - run.planned
+    more = -(-left // run.planned) if run.planned else 0
+    if more < _MANY_RUNS:
+        return ()
+    return (
+        f"{run.planned} of {run.wanted} offsets that are due fit into this run's budgets: about"
+        f" {more} more runs are needed for what is there now. Set plan.max_records_per_run higher,"
+        " or run more often.",
     )

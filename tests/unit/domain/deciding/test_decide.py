@@ -162,3 +162,28 @@ def test_records_of_now_under_an_old_window_are_warned_of() -> None:
     for window, now, count in [(HOUR, late, 1), (HOUR, NOON, 0), (None, late, 0)]:
         plan = decided(facts_of(account, seen={0: (0, 9)}, window=window, now=now))
         assert len(plan.warnings) == count
+
+
+@pytest.mark.parametrize(
+    ("budget", "runs"),
+    [
+        pytest.param(9, None, id="all of it fits"),
+        pytest.param(5, None, id="the next run does the rest"),
+        pytest.param(3, 2, id="two more"),
+        pytest.param(2, 4, id="the last one is not full"),
+    ],
+)
+def test_a_budget_that_leaves_many_runs_says_how_many(budget: int, runs: int | None) -> None:
+    facts = facts_of(an_account(frontier=0), seen={0: (0, 9)})
+    limits = replace(facts.terms.limits, max_records_per_run=budget)
+    plan = decided(replace(facts, terms=replace(facts.terms, limits=limits)))
+
+    assert plan.warnings == (
+        ()
+        if runs is None
+        else (
+            f"{budget} of 9 offsets that are due fit into this run's budgets: about {runs} more"
+            " runs are needed for what is there now. Set plan.max_records_per_run higher, or run"
+            " more often.",
+        )
+    )
