@@ -183,6 +183,23 @@ def test_a_server_that_has_died_is_a_reason_to_try_again(
     assert way.rows() == way.produced({0: (0, 50)})
 
 
+def test_a_proxy_for_the_web_is_none_for_the_cluster(
+    new_way: Callable[..., Way], kafka: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka's and HDFS's clients go there directly, and so does the server's."""
+    way = new_way()
+    produce(kafka, way.topic, messages(5), partition=0)
+    with monkeypatch.context() as environment:
+        for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"):
+            environment.setenv(name, "http://127.0.0.1:9")
+            environment.setenv(name.upper(), "http://127.0.0.1:9")
+        environment.delenv("no_proxy", raising=False)
+        environment.setenv("NO_PROXY", ".example.com")
+        way.landed()
+
+    assert way.rows() == way.produced({0: (0, 5)})
+
+
 @pytest.mark.parametrize(
     ("setting", "value"),
     [("spark.speculation", "true"), ("spark.connect.execute.reattachable.enabled", "false")],

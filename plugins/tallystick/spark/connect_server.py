@@ -174,6 +174,8 @@ class ConnectServer:
                 return self.channel
 
         builder = Builder(self.url_of(session_id))
+        # As the clients of Kafka and HDFS: a proxy for the web is none for a cluster.
+        builder.setChannelOption("grpc.enable_http_proxy", 0)
         spark = ConnectSession.builder.channelBuilder(builder).create()
         spark.client.set_retry_policies([DefaultPolicy(max_retries=tries)])
 
