@@ -112,6 +112,89 @@ def test_a_root_that_only_lets_into_staging_is_refused(
     assert [each.name for each in store.entries(f"{limited}/_staging")] == []
 
 
+def landed_by_a_writer_with_umask_077(
+    store: WebHdfsFileStore, superuser: Superuser, limited: str
+) -> None:
+    """A batch in staging that nobody else may read."""
+    store.write(f"{limited}/staging/f", b"rows")
+    superuser.ask("PUT", f"{limited}/staging", op="SETPERMISSION", permission="700")
+    superuser.ask("PUT", f"{limited}/staging/f", op="SETPERMISSION", permission="600")
+
+
+def rights_of(superuser: Superuser, path: str) -> tuple[str, str]:
+    found = superuser.ask("GET", path, op="GETFILESTATUS").json()["FileStatus"]
+    return found["group"], found["permission"]
+
+
+def acl_of(superuser: Superuser, path: str) -> list[str]:
+    found = superuser.ask("GET", path, op="GETACLSTATUS").json()["AclStatus"]["entries"]
+    return sorted(found)
+
+
+def test_readers_that_a_default_acl_names_read_what_was_renamed_into_it(
+    hdfs: HdfsPlace, store: WebHdfsFileStore, superuser: Superuser, limited: str
+) -> None:
+    feed = f"{limited}/feed"
+    superuser.make(feed)
+    entries = "user::rwx,user:analyst:r-x,group::r-x,other::---"
+    default = ",".join(f"default:{each}" for each in entries.split(","))
+    superuser.ask("PUT", feed, op="SETACL", aclspec=f"{entries},{default}")
+    landed_by_a_writer_with_umask_077(store, superuser, limited)
+
+    store.take_rights(f"{limited}/staging", feed)
+    store.rename_exclusive(f"{limited}/staging", f"{feed}/gen=1/batch")
+    # What is made there is the measure: HDFS itself gives it what the directory says.
+    store.write(f"{feed}/made/f", b"")
+
+    assert store_of(hdfs, user="analyst").read(f"{feed}/gen=1/batch/f") == b"rows"
+    with pytest.raises(StorageRefused, match="Permission denied"):
+        store_of(hdfs, user="somebody").read(f"{feed}/gen=1/batch/f")
+    assert acl_of(superuser, f"{feed}/gen=1/batch") == acl_of(superuser, f"{feed}/made")
+    assert acl_of(superuser, f"{feed}/gen=1/batch/f") == ["group::r--", "user:analyst:r--"]
+
+
+def test_group_and_bits_of_the_directory_are_those_of_what_is_renamed_into_it(
+    store: WebHdfsFileStore, superuser: Superuser, limited: str
+) -> None:
+    feed = f"{limited}/feed"
+    superuser.make(feed, mode="750")
+    superuser.ask("PUT", feed, op="SETOWNER", group="analysts")
+    landed_by_a_writer_with_umask_077(store, superuser, limited)
+
+    store.take_rights(f"{limited}/staging", feed)
+
+    assert rights_of(superuser, f"{limited}/staging") == ("analysts", "750")
+    assert rights_of(superuser, f"{limited}/staging/f") == ("analysts", "640")
+
+
+def test_a_directory_that_nobody_gave_rights_opens_nothing(
+    store: WebHdfsFileStore, superuser: Superuser, limited: str
+) -> None:
+    landed_by_a_writer_with_umask_077(store, superuser, limited)
+    group, _ = rights_of(superuser, f"{limited}/staging")
+
+    store.take_rights(f"{limited}/staging", f"{limited}/feed")
+
+    assert rights_of(superuser, f"{limited}/feed") == (group, "755")
+    assert rights_of(superuser, f"{limited}/staging/f") == (group, "600")
+
+
+def test_rights_that_the_user_may_not_give_are_told_and_hold_nothing_up(
+    hdfs: HdfsPlace, superuser: Superuser, limited: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A user gives a file to a group of his own only."""
+    superuser.ask("PUT", limited, op="SETPERMISSION", permission="777")
+    superuser.make(f"{limited}/feed", mode="777")
+    superuser.ask("PUT", f"{limited}/feed", op="SETOWNER", group="analysts")
+    stranger = store_of(hdfs, user="stranger")
+    stranger.write(f"{limited}/staging/f", b"rows")
+
+    stranger.take_rights(f"{limited}/staging", f"{limited}/feed")
+
+    assert f"{limited}/staging does not get all rights" in caplog.text
+    assert stranger.read(f"{limited}/staging/f") == b"rows"
+
+
 def test_an_unreadable_file_is_refused(
     hdfs: HdfsPlace, store: WebHdfsFileStore, superuser: Superuser, limited: str
 ) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import requests
 
 from sandbox import Sandbox
 from tallystick.domain.finding_codes import Level
@@ -181,6 +182,30 @@ def test_a_server_that_has_died_is_a_reason_to_try_again(
 
     assert isinstance(error, SparkUnavailable)
     assert way.rows() == way.produced({0: (0, 50)})
+
+
+def test_a_batch_has_the_rights_that_the_directory_of_its_feed_gives(
+    new_way: Callable[..., Way], hdfs: Any, kafka: str
+) -> None:
+    way = new_way()
+    acl = "user::rwx,user:analyst:r-x,group::r-x,other::---"
+    feed = f"{hdfs.webhdfs_url}/webhdfs/v1{way.root}/{way.name}"
+    requests.put(feed, params={"op": "MKDIRS", "user.name": hdfs.user}, timeout=30)
+    default = ",".join(f"default:{each}" for each in acl.split(","))
+    asked = {"op": "SETACL", "aclspec": f"user::rwx,group::r-x,other::r-x,{default}"}
+    requests.put(feed, params={**asked, "user.name": hdfs.user}, timeout=30).raise_for_status()
+    produce(kafka, way.topic, messages(5), partition=0)
+
+    way.landed()
+
+    landed = names_below(hdfs.webhdfs_url, f"{way.root}/{way.name}")
+    [path] = (each for each in landed if each.endswith(".parquet"))
+    file = f"{hdfs.webhdfs_url}/webhdfs/v1{path}"
+    told = {
+        user: requests.get(file, params={"op": "OPEN", "user.name": user}, timeout=30).status_code
+        for user in ("analyst", "somebody")
+    }
+    assert told == {"analyst": 200, "somebody": 403}
 
 
 def test_a_proxy_for_the_web_is_none_for_the_cluster(

@@ -106,6 +106,9 @@ class LocalFileStore(RowAnswers):
                 raise FileMissing(source)
             old.rename(new)
 
+    def take_rights(self, directory: str, within: str) -> None:
+        """Nothing: a directory here gives none."""
+
     def delete(self, path: str) -> bool:
         """Delete the path and all below it; False if it wasn't there."""
         local = self._local(path)

@@ -90,6 +90,14 @@ class FileStore(Protocol):
         """
         ...
 
+    def take_rights(self, directory: str, within: str) -> None:
+        """Give a directory and its files the rights that `within` gives to what is made in it.
+
+        Group, default ACL, permission bits: a rename into `within` brings none of them. Makes
+        `within` where it is missing. What the user may not change stays, with a warning.
+        """
+        ...
+
     def delete(self, path: str) -> bool:
         """Delete the path and all below it; False if it wasn't there."""
         ...

@@ -26,6 +26,7 @@ from tallystick.storage.no_answer import NoAnswer
 from tallystick.storage.paths import checked, parent_of
 from tallystick.storage.probe import prove_writable
 from tallystick.storage.refusals import Refusal
+from tallystick.storage.rights import take_rights
 from tallystick.storage.row_answers import RowAnswers
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -145,6 +146,10 @@ class WebHdfsFileStore(RowAnswers):
         if plainly:
             raise RenameOutcomeUnknown(source, target, reason)
         raise StorageRefused(source, reason)
+
+    def take_rights(self, directory: str, within: str) -> None:
+        """What `within` gives to what is made in it, which a rename leaves behind."""
+        take_rights(self._name_nodes, checked(directory), checked(within))
 
     def _rename_error(self, source: str, target: str, refusal: Refusal) -> StorageError:
         """The refusal of a rename. Nothing was done, so what HDFS's words leave open is looked up.

@@ -132,11 +132,15 @@ class BatchPath:
         return f"{self.parent}/batch={self.batch_id}"
 
     @property
+    def feed_directory(self) -> str:
+        """Holds all that readers find of the feed, and says who may read it."""
+        return f"{self.root}/{self.feed}"
+
+    @property
     def parent(self) -> str:
         """The directory that must exist before the rename."""
         return (
-            f"{self.root}/{self.feed}/gen={self.ordinal}"
-            f"/dt={self.hour:%Y-%m-%d}/hour={self.hour:%H}"
+            f"{self.feed_directory}/gen={self.ordinal}/dt={self.hour:%Y-%m-%d}/hour={self.hour:%H}"
         )
 
     @property

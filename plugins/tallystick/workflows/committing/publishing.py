@@ -93,6 +93,7 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
     try:
         _require_as_committed(services, batch, staging.data, replaced)
         _complete_manifest(services, batch, staging.manifest, replaced)
+        services.store.take_rights(staging.data, target.feed_directory)
         services.store.rename_exclusive(staging.data, str(target))
     except (TargetOccupied, FileMissing, ManifestMismatch) as error:
         trouble = error
