@@ -205,6 +205,7 @@ class LeaderConnections:
             self._client = open_client(
                 {
                     **self._properties.kafka_python,
+                    "allow_auto_create_topics": False,
                     "receive_message_max_bytes": _LARGEST_ANSWER_BYTES,
                     "socket_connection_setup_timeout_ms": _CONNECT_SECONDS * 1000,
                     "request_timeout_ms": int(self._request_seconds * 1000),

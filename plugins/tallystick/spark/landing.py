@@ -104,6 +104,8 @@ def source_options(plan: LandingPlan, scan: Scan) -> dict[str, str]:
         "endingOffsets": json.dumps({plan.topic: until}),
         "failOnDataLoss": "true",
         "includeHeaders": "true",
+        # A topic that was deleted must stay so: a broker may make what a client asks for.
+        "kafka.allow.auto.create.topics": "false",
         "kafka.isolation.level": plan.isolation.value,
     }
     if scan.max_records_per_file is not None:

@@ -88,10 +88,18 @@ def test_a_scan_may_only_shorten_the_polls(
     "name", ["failOnDataLoss", "FAILONDATALOSS", "startingoffsets", "kafka.Isolation.Level"]
 )
 def test_the_plans_own_options_never_go_over_its_ranges(name: str) -> None:
-    options = source_options(replace(PLAN, kafka_options={name: "false"}), PACKED)
+    options = source_options(replace(PLAN, kafka_options={name: "mine"}), PACKED)
 
-    assert "false" not in options.values()
+    assert "mine" not in options.values()
     assert [each.lower() for each in options].count(name.lower()) == 1
+
+
+def test_no_option_lets_the_client_make_a_topic() -> None:
+    asked = {"Kafka.Allow.Auto.Create.Topics": "true"}
+    options = source_options(replace(PLAN, kafka_options=asked), PACKED)
+
+    assert options["kafka.allow.auto.create.topics"] == "false"
+    assert "true" not in {options[each] for each in options if each.startswith("kafka.allow")}
 
 
 def test_a_partition_that_occurs_twice_is_refused() -> None:
