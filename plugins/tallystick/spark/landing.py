@@ -127,6 +127,10 @@ def writer_options(plan: LandingPlan) -> dict[str, str]:
         "parquet.page.write-checksum.enabled": "true",
         # An offset comes once: a dictionary of them would be built, and thrown away.
         "parquet.enable.dictionary#offset": "false",
+        # Parquet asks for its size after 100 records at first, and after 10,000 at most: of large
+        # records that is more than a heap. Block's alone are not enough.
+        **{f"parquet.{part}.size.row.check.min": "1" for part in ("page", "block")},
+        **{f"parquet.{part}.size.row.check.max": "100" for part in ("page", "block")},
         "mapreduce.output.basename": plan.file_prefix,
         # Version 2 shows files of a job that fails later.
         "mapreduce.fileoutputcommitter.algorithm.version": "1",

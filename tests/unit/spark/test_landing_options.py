@@ -119,6 +119,14 @@ def test_a_plan_without_scans_is_refused_before_spark_is_asked() -> None:
         land(None, replace(PLAN, scans=()))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("part", ["page", "block"])
+def test_the_writer_asks_for_its_size_after_the_first_record_and_soon_again(part: str) -> None:
+    options = writer_options(PLAN)
+
+    assert options[f"parquet.{part}.size.row.check.min"] == "1"
+    assert int(options[f"parquet.{part}.size.row.check.max"]) <= 100
+
+
 def test_file_names_say_batch_and_attempt() -> None:
     assert writer_options(PLAN)["mapreduce.output.basename"] == f"{'b' * 16}-{'a' * 16}"
 
