@@ -23,6 +23,8 @@ _LOST: Final = (
     "UNAVAILABLE",
 )
 _STRANGE_SERVER: Final = "incorrect server side session"
+# A server whose context has ended still answers: whatever it is asked then fails for that alone.
+_NO_CONTEXT: Final = ("stopped SparkContext", "SparkContext was shut down")
 # The last one: another service listens there.
 _REFUSED: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 # gRPC tells these as a server that is not there, and the client tries again.
@@ -63,7 +65,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _says_lost(error: BaseException) -> bool:
-    if isinstance(error, SessionChanged):
+    if isinstance(error, SessionChanged) or any(each in str(error) for each in _NO_CONTEXT):
         return True
     condition = _condition_of(error)
     if condition:

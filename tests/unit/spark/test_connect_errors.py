@@ -110,6 +110,19 @@ def test_a_session_that_somebody_else_has_changed_is_not_ours_any_more() -> None
     assert isinstance(error, SparkUnavailable)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Cannot call methods on a stopped SparkContext.\nThis stopped SparkContext was created at:",
+        "Job 3 cancelled because SparkContext was shut down",
+    ],
+)
+def test_a_server_whose_context_has_ended_is_lost_and_no_batch_is_to_blame(words: str) -> None:
+    error = SparkException(words)
+
+    assert isinstance(server_error(SERVER, error), SparkUnavailable)
+
+
 def test_work_that_has_failed_is_not_the_server_s_fault() -> None:
     error = AnalysisException("no", errorClass="PATH_NOT_FOUND", messageParameters={})
     assert server_error(SERVER, error) is None
