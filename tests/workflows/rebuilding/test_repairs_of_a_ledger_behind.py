@@ -124,5 +124,5 @@ def test_the_only_file_of_a_forgotten_batch_is_not_moved_as_a_stray(
     after = lose(story)
     found = reconcile(after.services()).findings
     assert str(bare.parent.relative_to(after.directory)) in {each.subject[1:] for each in found}
-    repair_feed(after.services(), after.named(), OWNER)
+    repair_feed(after.services(), (), OWNER)
     assert bare.exists()

@@ -21,7 +21,14 @@ from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.planning.accounts_after import accounts_after
 from tallystick.domain.planning.danger import InDanger
-from tallystick.domain.planning.due import PlanLimits, RunPlan, due_offsets, plan_run
+from tallystick.domain.planning.due import (
+    PlanLimits,
+    RunPlan,
+    beyond_budgets,
+    due_offsets,
+    plan_run,
+    wanted_offsets,
+)
 from tallystick.domain.planning.failing_batches import taken_apart
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
 from tallystick.domain.planning.log_judgement import judge_logs
@@ -76,8 +83,17 @@ class PlanFacts:
         return self.window, self.terms.schedule
 
 
-Decision = Generator[Question, FirstOffsets, Plan]
-"""Yields questions to the time index, is sent the answers, and returns the plan."""
+@dataclass(frozen=True, slots=True)
+class FirstBatches:
+    """Asks where the first batch begins that a log holds at this offset or behind it."""
+
+    offsets: Mapping[int, int]
+    """By partition."""
+
+
+Decision = Generator[Question | FirstBatches, FirstOffsets, Plan]
+"""Yields questions to the time index, and to logs of which more is due than fits into a budget; is
+sent the answers, and returns the plan."""
 
 
 def carried_out_as_frozen(frozen: FrozenPlan | None) -> Plan | None:
@@ -100,9 +116,11 @@ def decide(facts: PlanFacts) -> Decision:
     left = facts.frozen.where(after) if facts.frozen else None
     if left and left.is_open:
         return Plan(seen.snapshot, left, changes, findings)
-    due = due_offsets(
-        after.generations, seen.snapshot, isolation=terms.isolation, cuts=ends, limits=terms.limits
-    )
+    wanted = wanted_offsets(after.generations, seen.snapshot, isolation=terms.isolation, cuts=ends)
+    beyond = beyond_budgets(wanted, terms.limits)
+    told = (yield FirstBatches(beyond)) if beyond else {}
+    first_batches = {each: first for each, first in told.items() if first is not None}
+    due = due_offsets(wanted, terms.limits, first_batches)
     pieces = None
     if facts.by_windows:
         pieces = yield from window_pieces(due.by_partition(), *facts.by_windows)

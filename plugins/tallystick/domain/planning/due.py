@@ -6,13 +6,15 @@ budgets.
 3. A batch holds at most one range per partition, and only generations of one ordinal.
 4. While something is wanted, at least one offset is planned.
 5. A batch holds offsets of one window; batches of older windows come first.
+6. Budgets count what may have a record: offsets before the first batch that the log still holds are
+   planned with the records behind them, however many they are.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -58,6 +60,8 @@ class DueOffsets:
     """Within the run's budget; of each partition the oldest, ascending."""
     wanted: int
     """Offsets that are readable, due, and not accounted for."""
+    first_batches: Mapping[int, int] = field(default_factory=dict)
+    """By partition, as far as asked: where the first batch begins that the log holds of them."""
 
     def by_partition(self) -> dict[int, list[OffsetRange]]:
         """The ranges of each partition, ascending."""
@@ -91,27 +95,54 @@ class DraftBatch:
     """The records' own window; None where they go under the run's."""
 
 
-def due_offsets(
+def wanted_offsets(
     generations: Mapping[int, GenerationAccount],
     snapshot: BrokerSnapshot,
     *,
     isolation: Isolation,
     cuts: Mapping[int, int | None] | None,
-    limits: PlanLimits,
-) -> DueOffsets:
-    """What is due, and how much of it one run may land.
+) -> Sequence[PlannedRange]:
+    """What is due, whatever the budgets; of each partition the lowest offsets first.
 
     `cuts` are the first offsets at or after the window's end, by partition; None as a value means
     that no record is as late, so everything readable is due. None instead of a mapping means that
     no window limits the run.
     """
-    wanted = [
+    return [
         gap
         for account in generations.values()
         for gap in _wanted(account, snapshot, isolation, cuts)
     ]
+
+
+def beyond_budgets(wanted: Sequence[PlannedRange], limits: PlanLimits) -> Mapping[int, int]:
+    """The first wanted offset of each partition that takes more than its share of a budget.
+
+    There it counts how many of them may have a record.
+    """
+    need = _needs(wanted, {})
+    first: dict[int, int] = {}
+    share = limits.max_records_per_run // max(1, len(need))
+    most = min(limits.max_records_per_batch, share)
+    for each in wanted:
+        partition = each.offsets.partition.partition
+        if need[partition] > most:
+            first.setdefault(partition, each.offsets.from_offset)
+    is_cut = sum(need.values()) > limits.max_records_per_run
+    is_split = any(each > limits.max_records_per_batch for each in need.values())
+    return first if is_cut or is_split else {}
+
+
+def due_offsets(
+    wanted: Sequence[PlannedRange],
+    limits: PlanLimits,
+    first_batches: Mapping[int, int] | None = None,
+) -> DueOffsets:
+    """How much of what is wanted one run may land."""
+    known = first_batches or {}
     total = sum(each.offsets.span for each in wanted)
-    return DueOffsets(tuple(_within_budget(wanted, limits.max_records_per_run)), total)
+    ranges = _within_budget(wanted, limits.max_records_per_run, known)
+    return DueOffsets(tuple(ranges), total, known)
 
 
 def plan_run(
@@ -136,7 +167,7 @@ def plan_run(
     batches = (
         DraftBatch(ordinal, ranges, pieces[place].window if pieces else None)
         for place, ordinal, group in sorted(together)
-        for ranges in _in_batches(together[place, ordinal, group], limits)
+        for ranges in _in_batches(together[place, ordinal, group], limits, due.first_batches)
     )
     room = max(limits.max_batches_per_run - adopted, 0)
     return RunPlan(tuple(islice(batches, room)), due.wanted)
@@ -184,26 +215,42 @@ def _wanted(
             yield PlannedRange(account.generation_id, gap)
 
 
-def _within_budget(wanted: Sequence[PlannedRange], budget: int) -> list[PlannedRange]:
+def _to_read(offsets: OffsetRange, first_batches: Mapping[int, int]) -> int:
+    """How many of the offsets may have a record."""
+    first = first_batches.get(offsets.partition.partition, offsets.from_offset)
+    return max(0, offsets.until_offset - max(first, offsets.from_offset))
+
+
+def _needs(
+    wanted: Sequence[PlannedRange], first_batches: Mapping[int, int]
+) -> defaultdict[int, int]:
+    need: defaultdict[int, int] = defaultdict(int)
+    for each in wanted:
+        need[each.offsets.partition.partition] += _to_read(each.offsets, first_batches)
+    return need
+
+
+def _within_budget(
+    wanted: Sequence[PlannedRange], budget: int, first_batches: Mapping[int, int]
+) -> list[PlannedRange]:
     """The same ranges, cut to the budget: every partition gets its oldest offsets.
 
     The budget is shared evenly; what a small partition doesn't need goes to the larger ones. Where
     the budget is smaller than the number of partitions, the largest backlogs come first, so that no
     partition waits for ever.
     """
-    need: defaultdict[int, int] = defaultdict(int)
-    for each in wanted:
-        need[each.offsets.partition.partition] += each.offsets.span
+    need = _needs(wanted, first_batches)
     if sum(need.values()) <= budget:
         return list(wanted)
     share = _even_shares(need, budget)
     cut: list[PlannedRange] = []
     for each in wanted:
         partition = each.offsets.partition.partition
-        taken = min(each.offsets.span, share[partition])
+        to_read = _to_read(each.offsets, first_batches)
+        taken = min(to_read, share[partition])
         share[partition] -= taken
-        piece = each.offsets.clipped(0, each.offsets.from_offset + taken)
-        if piece:
+        piece = each.offsets.clipped(0, each.offsets.until_offset - to_read + taken)
+        if piece and (taken or not to_read):
             cut.append(PlannedRange(each.generation_id, piece))
     return cut
 
@@ -223,41 +270,43 @@ def _even_shares(need: Mapping[int, int], budget: int) -> dict[int, int]:
 
 
 def _in_batches(
-    ranges: Sequence[PlannedRange], limits: PlanLimits
+    ranges: Sequence[PlannedRange], limits: PlanLimits, first_batches: Mapping[int, int]
 ) -> Iterator[tuple[PlannedRange, ...]]:
     """The ranges in batches, oldest offsets of every partition first; big ones are split."""
     layers: defaultdict[int, list[PlannedRange]] = defaultdict(list)
     seen: defaultdict[int, int] = defaultdict(int)
     for each in ranges:
         partition = each.offsets.partition.partition
-        for piece in _pieces(each, limits.max_records_per_batch):
+        for piece in _pieces(each, limits.max_records_per_batch, first_batches):
             layers[seen[partition]].append(piece)
             seen[partition] += 1
     for depth in sorted(layers):
-        yield from _filled(layers[depth], limits)
+        yield from _filled(layers[depth], limits, first_batches)
 
 
-def _pieces(planned: PlannedRange, most: int) -> Iterator[PlannedRange]:
+def _pieces(
+    planned: PlannedRange, most: int, first_batches: Mapping[int, int]
+) -> Iterator[PlannedRange]:
     offsets = planned.offsets
-    if offsets.span <= most:
-        yield planned
-        return
-    for start in range(offsets.from_offset, offsets.until_offset, most):
-        until = min(start + most, offsets.until_offset)
+    start, until = offsets.from_offset, offsets.until_offset - _to_read(offsets, first_batches)
+    while start < offsets.until_offset:
+        until = min(until + most, offsets.until_offset)
         yield PlannedRange(planned.generation_id, OffsetRange(offsets.partition, start, until))
+        start = until
 
 
 def _filled(
-    layer: Sequence[PlannedRange], limits: PlanLimits
+    layer: Sequence[PlannedRange], limits: PlanLimits, first_batches: Mapping[int, int]
 ) -> Iterator[tuple[PlannedRange, ...]]:
     """Batches within both limits, in the layer's order: one range per partition, never none."""
     batch: list[PlannedRange] = []
     span = 0
     for each in layer:
         is_full = len(batch) >= limits.max_partitions_per_batch
-        if batch and (is_full or span + each.offsets.span > limits.max_records_per_batch):
+        to_read = _to_read(each.offsets, first_batches)
+        if batch and (is_full or span + to_read > limits.max_records_per_batch):
             yield tuple(batch)
             batch, span = [], 0
         batch.append(each)
-        span += each.offsets.span
+        span += to_read
     yield tuple(batch)

@@ -12,13 +12,14 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from tallystick.domain.deciding.decide import Decision
+from tallystick.domain.deciding.decide import Decision, FirstBatches
 from tallystick.domain.deciding.plan import Plan
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState, unlisted_in
 from tallystick.domain.logs.sameness import LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
 from tallystick.domain.planning.at_rest import set_apart
 from tallystick.domain.planning.log_changes import Accounts, Observation
+from tallystick.domain.planning.window_cuts import FirstOffsets
 from tallystick.errors import (
     AnotherCluster,
     BrokerUnavailable,
@@ -183,13 +184,18 @@ def _start_offsets(services: Services, snapshot: BrokerSnapshot) -> dict[int, in
 
 
 def answered(services: Services, decision: Decision) -> Plan:
-    """What the decision comes to when the broker's time index answers its questions."""
+    """What the decision comes to when the broker answers its questions."""
     try:
         question = next(decision)
         while True:
-            first = services.broker.offsets_at(
-                services.topic, question.instant, question.partitions
-            )
+            first: FirstOffsets
+            if isinstance(question, FirstBatches):
+                heads = services.broker.batch_heads(services.topic, question.offsets)
+                first = {partition: head.base_offset for partition, head in heads.items()}
+            else:
+                first = services.broker.offsets_at(
+                    services.topic, question.instant, question.partitions
+                )
             question = decision.send(first)
     except StopIteration as decided:
         plan: Plan = decided.value

@@ -10,7 +10,13 @@ import pytest
 
 from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.batches.states import BatchState, Isolation
-from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, carried_out_as_frozen, decide
+from tallystick.domain.deciding.decide import (
+    FirstBatches,
+    PlanFacts,
+    PlanTerms,
+    carried_out_as_frozen,
+    decide,
+)
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import BatchId, FencingToken, Owner, PlanId
 from tallystick.domain.logs.generation import GenerationAccount
@@ -55,12 +61,17 @@ def facts_of(
     return PlanFacts(TERMS, window, RUN, now, frozen, look, None)
 
 
-def decided(facts: PlanFacts) -> Plan:
+def decided(facts: PlanFacts, first_batches: Mapping[int, int] | None = None) -> Plan:
     """The plan of facts by which nothing has to be asked of the time index."""
-    with pytest.raises(StopIteration) as told:
-        next(decide(facts))
-    plan: Plan = told.value.value
-    return plan
+    decision = decide(facts)
+    try:
+        question = next(decision)
+        while True:
+            assert isinstance(question, FirstBatches)
+            question = decision.send(first_batches or {})
+    except StopIteration as told:
+        plan: Plan = told.value
+        return plan
 
 
 def ranges(plan: Plan) -> list[list[str]]:

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.planning.due import MOST_BATCHES, PlanLimits, RunPlan, due_offsets, plan_run
+from tallystick.domain.planning.due import (
+    MOST_BATCHES,
+    PlanLimits,
+    RunPlan,
+    beyond_budgets,
+    due_offsets,
+    plan_run,
+    wanted_offsets,
+)
 from tests.support.builders import a_range, a_snapshot, an_account, bounds, by_partition, planned
 from tests.support.strategies import offsets_in
 
@@ -31,14 +39,13 @@ class Given:
     isolation: Isolation
     cuts: Mapping[int, int | None] | None
 
-    def plan(self, limits: PlanLimits = UNLIMITED) -> RunPlan:
-        due = due_offsets(
-            self.generations,
-            self.snapshot,
-            isolation=self.isolation,
-            cuts=self.cuts,
-            limits=limits,
+    def plan(
+        self, limits: PlanLimits = UNLIMITED, first_batches: Mapping[int, int] | None = None
+    ) -> RunPlan:
+        wanted = wanted_offsets(
+            self.generations, self.snapshot, isolation=self.isolation, cuts=self.cuts
         )
+        due = due_offsets(wanted, limits, first_batches)
         return plan_run(self.generations, due, limits=limits)
 
     def wanted(self) -> set[tuple[int, int]]:
@@ -351,3 +358,51 @@ def test_ten_thousand_partitions_are_planned_within_two_seconds() -> None:
 
     assert process_time() - started < 2
     assert plan.planned == 20_000_000
+
+
+@pytest.mark.parametrize(
+    ("first_batch", "limits", "expected"),
+    [
+        pytest.param(None, (10, 5), [[0, 5], [5, 10]], id="nobody asked: as records"),
+        pytest.param(0, (10, 5), [[0, 5], [5, 10]], id="a batch is there at once"),
+        pytest.param(90, (10, 50), [[0, 100]], id="ten of them may have records"),
+        pytest.param(90, (10, 5), [[0, 95], [95, 100]], id="and make two batches"),
+        pytest.param(90, (4, 50), [[0, 94]], id="four of them fit"),
+        pytest.param(100, (4, 2), [[0, 100]], id="none may have a record"),
+        pytest.param(200, (4, 2), [[0, 100]], id="the first batch lies beyond"),
+    ],
+)
+def test_offsets_before_the_first_batch_take_nothing_of_a_budget(
+    first_batch: int | None, limits: tuple[int, int], expected: list[list[int]]
+) -> None:
+    facts = Given(
+        by_partition(an_account(frontier=0)),
+        a_snapshot({0: bounds(0, 100)}),
+        Isolation.READ_COMMITTED,
+        None,
+    )
+    first = {} if first_batch is None else {0: first_batch}
+    batches = facts.plan(PlanLimits(*limits, 10), first).batches
+
+    assert [
+        [each.offsets.from_offset, each.offsets.until_offset]
+        for batch in batches
+        for each in batch.ranges
+    ] == expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked"),
+    [
+        pytest.param((200, 200), {}, id="all fits"),
+        pytest.param((110, 100), {}, id="all fits exactly"),
+        pytest.param((109, 200), {0: 0}, id="a run's budget is too small for one of them"),
+        pytest.param((10, 200), {0: 0, 1: 7}, id="for both of them"),
+        pytest.param((200, 99), {0: 0}, id="a batch's budget is"),
+    ],
+)
+def test_logs_are_asked_only_where_a_budget_is_exceeded(
+    limits: tuple[int, int], asked: dict[int, int]
+) -> None:
+    wanted = [planned(0, 100), planned(7, 17, partition=1)]
+    assert beyond_budgets(wanted, PlanLimits(*limits, 10)) == asked
