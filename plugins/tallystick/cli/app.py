@@ -31,6 +31,7 @@ EPILOG = (
 
 _COMMANDS: Final = {
     "feed": ("feeds", "app"),
+    "doctor": ("doctor", "doctor"),
     "plan": ("run", "plan"),
     "land": ("run", "land"),
     "batches": ("records", "batches"),

@@ -27,18 +27,18 @@ def find_connection(environ: Mapping[str, str], conn_id: str) -> Connection:
         return connection_in(environ, conn_id)
     except ConnectionMissing as missing:
         places = missing.accepted
-    if not _has_airflow(environ):
+    if not has_airflow(environ):
         raise ConnectionMissing(
             conn_id, None, f"{places}; no Airflow was asked, because AIRFLOW_HOME is not set"
         )
-    with _airflow_kept_quiet():
+    with airflow_kept_quiet():
         found = _airflow_connection(conn_id)
         if found is not None:
             return connection_like(conn_id, found)
         raise ConnectionMissing(conn_id, None, f"{places}; in Airflow, {_asked(conn_id)}")
 
 
-def _has_airflow(environ: Mapping[str, str]) -> bool:
+def has_airflow(environ: Mapping[str, str]) -> bool:
     """True where somebody has set Airflow up: its import would make a home where there is none."""
     if any(name == "AIRFLOW_HOME" or name.startswith("AIRFLOW__") for name in environ):
         return True
@@ -74,7 +74,7 @@ def _asked(conn_id: str) -> str:
 
 
 @contextlib.contextmanager
-def _airflow_kept_quiet() -> Iterator[None]:
+def airflow_kept_quiet() -> Iterator[None]:
     """Keeps standard output and the logs as they were: Airflow's import takes both over."""
     root = logging.getLogger()
     handlers, level, disabled = [*root.handlers], root.level, root.manager.disable

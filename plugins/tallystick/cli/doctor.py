@@ -1,0 +1,174 @@
+"""`doctor`: asks everything that a run will ask, and says of each answer if it is as it should be,
+and what mends it. Changes nothing but the probe of a landing.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Final, Literal
+
+import typer
+
+from tallystick import __version__
+from tallystick.cli.answers import CLEAN, FINDINGS, Answer, deliver
+from tallystick.cli.connections import airflow_kept_quiet, find_connection, has_airflow
+from tallystick.cli.documents import Document, Part
+from tallystick.cli.options import JsonOption
+from tallystick.cli.stage import Stage, stage_of
+from tallystick.cli.text import counted
+from tallystick.errors import IngestionError, SparkUnavailable
+from tallystick.settings.feed import Feed
+from tallystick.settings.feeds import read_feeds
+from tallystick.settings.kafka_connection import KafkaConnection
+from tallystick.workflows.services import Services
+
+
+class CheckPart(Part):
+    """One question and its answer."""
+
+    feed: str | None
+    check: str
+    is_ok: bool
+    what: str
+    next_step: str | None = None
+
+
+class DoctorDocument(Document):
+    """`doctor`."""
+
+    format: Literal["tallystick-doctor-1"] = "tallystick-doctor-1"
+    checks: Sequence[CheckPart]
+
+
+def doctor(
+    context: typer.Context,
+    feed: Annotated[str | None, typer.Argument(help="The feed's name; all feeds without.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask Kafka, HDFS, Spark, the ledger and Airflow if a run can do its work. Exit 1 if not."""
+    deliver(lambda: _examined(stage_of(context), feed), as_json=as_json)
+
+
+def _examined(stage: Stage, name: str | None) -> Answer:
+    checks = [CheckPart(feed=None, check="versions", is_ok=True, what=_versions())]
+    if name is None:
+        found = read_feeds(stage.folder)
+        feeds = list(found.feeds.values())
+        checks += [
+            CheckPart(
+                feed=None,
+                check="feed files",
+                is_ok=False,
+                what=str(each),
+                next_step="Correct the feed file, then run: tallystick feed check",
+            )
+            for each in found.problems
+        ]
+    else:
+        feeds = [stage.feed(name)]
+    checks += [check for each in feeds for check in _of_feed(stage, each)]
+    lines = [line for each in checks for line in _lines(each)]
+    is_ok = all(each.is_ok for each in checks)
+    return Answer(DoctorDocument(checks=checks), lines, CLEAN if is_ok else FINDINGS)
+
+
+def _lines(check: CheckPart) -> Iterator[str]:
+    about = f"{check.feed}: " if check.feed else ""
+    yield f"{'ok   ' if check.is_ok else 'WRONG'} {about}{check.check}: {check.what}"
+    if check.next_step:
+        yield f"      next: {check.next_step}"
+
+
+def _versions() -> str:
+    try:
+        airflow = f"Airflow {version('apache-airflow')}"
+    except PackageNotFoundError:
+        airflow = "no Airflow"
+    return f"Tallystick {__version__}, Python {platform.python_version()}, {airflow}."
+
+
+def _of_feed(stage: Stage, feed: Feed) -> Iterator[CheckPart]:
+    try:
+        with stage.services(feed) as services:
+            yield _asked(feed, "connections", lambda: _settings_of(stage, feed))
+            for check, ask in _QUESTIONS.items():
+                yield _asked(feed, check, partial(ask, services))
+    except IngestionError as error:
+        yield _wrong(feed, "connections", error)
+    if has_airflow(stage.environ):
+        yield _pool(feed)
+        yield _limits(feed)
+
+
+def _asked(feed: Feed, check: str, ask: Callable[[], str]) -> CheckPart:
+    try:
+        return CheckPart(feed=feed.name, check=check, is_ok=True, what=ask())
+    except IngestionError as error:
+        return _wrong(feed, check, error)
+
+
+def _wrong(feed: Feed, check: str, error: IngestionError) -> CheckPart:
+    what, mend = error.describe(), error.next_step
+    return CheckPart(feed=feed.name, check=check, is_ok=False, what=what, next_step=mend)
+
+
+def _settings_of(stage: Stage, feed: Feed) -> str:
+    """That all could be opened; a warning of what a shared one says for others."""
+    unused = KafkaConnection.of(find_connection(stage.environ, feed.source.connection)).unused
+    words = "all are there."
+    return (
+        f"{words} Of {feed.source.connection} not used: {', '.join(unused)}." if unused else words
+    )
+
+
+def _topic(services: Services) -> str:
+    seen = services.broker.snapshot(services.topic)
+    starts = {number: each.log_start_offset for number, each in seen.partitions.items()}
+    services.broker.batch_heads(services.topic, starts)  # takes the right to read
+    return f"{services.topic} has {counted('partition', len(starts))}, and may be read."
+
+
+def _root(services: Services) -> str:
+    services.store.require_writable(services.root)
+    return f"below {services.root} a probe was written, renamed and deleted."
+
+
+def _ledger(services: Services) -> str:
+    standing = services.ledger.findings(services.feed_name)
+    return f"answers, its schema is this version's; {counted('finding', len(standing))} on record."
+
+
+def _spark(services: Services) -> str:
+    if not services.spark.interrupt(services.new_id()):
+        raise SparkUnavailable(services.feed.spark.connection, "it does not answer")
+    return f"{services.feed.spark.connection} answers, as far as it is asked before a landing."
+
+
+_QUESTIONS: Final = {"topic": _topic, "root": _root, "ledger": _ledger, "Spark": _spark}
+
+
+def _pool(feed: Feed) -> CheckPart:
+    with airflow_kept_quiet():
+        from airflow.models.pool import Pool
+
+        pool = Pool.get_pool(feed.spark.pool)
+    name = feed.spark.pool
+    return CheckPart(
+        feed=feed.name,
+        check="pool",
+        is_ok=pool is not None,
+        what=f"{name} has {pool.slots} slots." if pool else f"Airflow has no pool {name}.",
+        next_step=None if pool else f'airflow pools set {name} 1 "Spark applications"',
+    )
+
+
+def _limits(feed: Feed) -> CheckPart:
+    with airflow_kept_quiet():
+        from airflow.configuration import conf
+
+        most = conf.getint("core", "max_map_length")
+    what = f"one run lands at most {most} batches ([core] max_map_length)."
+    return CheckPart(feed=feed.name, check="Airflow's limits", is_ok=True, what=what)

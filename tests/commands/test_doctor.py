@@ -1,0 +1,86 @@
+"""`doctor` over a real ledger and files: what is in order, and what mends the rest."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import pytest
+
+from tallystick.errors import ConnectionMissing, StorageRefused, TopicUnknown
+from tallystick.settings.feed import Feed
+from tests.support.command_line import CommandLine
+from tests.support.story import Story
+
+SHARED = "kafka://h:9092/?group.id=theirs"
+
+
+@pytest.fixture
+def examined(landing: CommandLine) -> CommandLine:
+    environ = {**landing.stage.environ, "AIRFLOW_CONN_KAFKA_DEFAULT": SHARED}
+    return landing.with_stage(environ=environ)
+
+
+def test_all_in_order_is_exit_0_and_leaves_nothing(examined: CommandLine, story: Story) -> None:
+    told = examined("doctor", "orders")
+
+    assert told.code == 0
+    versions, *lines = told.out.splitlines()
+    assert versions.startswith("ok    versions: Tallystick ")
+    assert lines == [
+        "ok    orders: connections: all are there. Of kafka_default not used: group.id.",
+        "ok    orders: topic: orders has 2 partitions, and may be read.",
+        "ok    orders: root: below /landing a probe was written, renamed and deleted.",
+        "ok    orders: ledger: answers, its schema is this version's; 0 findings on record.",
+        "ok    orders: Spark: spark_default answers, as far as it is asked before a landing.",
+    ]
+    assert not [each for each in story.directory.rglob("*") if "probe" in each.name]
+
+
+def test_each_trouble_has_its_line_and_its_mend_and_the_others_are_still_asked(
+    examined: CommandLine, story: Story
+) -> None:
+    class Full:
+        def require_writable(self, root: str) -> NoReturn:
+            raise StorageRefused(root, "the quota is used up")
+
+    class Nowhere:
+        def snapshot(self, topic: str) -> NoReturn:
+            raise TopicUnknown(topic, "scripted")
+
+    def services_of(feed: Feed, environ: object) -> Any:
+        harmed: dict[str, Any] = {"store": Full(), "broker": Nowhere()}
+        return nullcontext(replace(story.services(), feed=feed, **harmed))
+
+    told = examined.with_stage(services_of=services_of)("doctor", "--json")
+
+    assert told.code == 1
+    found = {each["check"]: each for each in told.json["checks"]}
+    assert {name for name, each in found.items() if not each["is_ok"]} == {"topic", "root"}
+    assert found["topic"]["next_step"] == TopicUnknown.next_step
+    assert "the quota is used up" in found["root"]["what"]
+
+
+def test_a_connection_that_is_missing_is_a_line_with_its_mend(examined: CommandLine) -> None:
+    def services_of(feed: Feed, environ: object) -> NoReturn:
+        raise ConnectionMissing("webhdfs_default", None, "AIRFLOW_CONN_WEBHDFS_DEFAULT")
+
+    told = examined.with_stage(services_of=services_of)("doctor")
+
+    assert told.code == 1
+    assert told.out.splitlines()[1:] == [
+        "WRONG orders: connections: connection 'webhdfs_default' does not exist; looked for:"
+        " AIRFLOW_CONN_WEBHDFS_DEFAULT.",
+        f"      next: {ConnectionMissing.next_step}",
+    ]
+
+
+def test_a_feed_file_that_is_wrong_is_told_beside_the_others(examined: CommandLine) -> None:
+    examined.write("wrong", "feed: wrong\n")
+
+    told = examined("doctor")
+
+    assert told.code == 1
+    assert "      next: Correct the feed file, then run: tallystick feed check" in told.out
+    assert "ok    orders: topic" in told.out
