@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -9,6 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.ledger_server import LedgerServer
+
+# As the wheel is called: the checkout's environment would have `python -m tallystick`.
+os.environ["TALLYSTICK_PROGRAM"] = "tallystick"
 
 pytest_plugins = ["tests.support.sandbox_fixtures"]
 # Their tests start Kafka, HDFS, Spark or Airflow.

@@ -178,6 +178,7 @@ def _environment(*, connected: bool = True) -> dict[str, str]:
     if not env.get("SPARK_CONF_DIR"):
         env |= spark_variables(env)
     if connected:
+        env.setdefault("TALLYSTICK_PROGRAM", "./tallystick")  # as messages shall call it
         for name, value in _connections().items():
             if not any(plain in os.environ for plain in _SAME_AS.get(name, ())):
                 env.setdefault(name, value)

@@ -27,6 +27,7 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
     settings = {
         **shared_settings(),
         "PYTHONPATH": str(ROOT / "plugins"),
+        "TALLYSTICK_PROGRAM": "./tallystick",
         "JAVA_HOME": str(ensure_java()),
         "SPARK_LOCAL_IP": HOST,  # a driver would bind the outward address
         **spark_variables({OPTIONS: " ".join(QUICK_JVM)}),

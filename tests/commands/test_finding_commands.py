@@ -65,7 +65,7 @@ def test_findings_are_listed_by_the_number_that_reconcile_tells(missing: Command
         "evidence",
         "cause",
     ]
-    assert lines[-1] == "next: ./tallystick explain FINDING says what one means and what to do."
+    assert lines[-1] == "next: tallystick explain FINDING says what one means and what to do."
 
 
 def test_no_finding_is_an_answer_too(landing: CommandLine) -> None:
@@ -83,7 +83,7 @@ def test_a_finding_is_explained_with_its_evidence_and_the_next_command(
         f"Finding {number} of feed orders: A8 committed file missing, PROVEN_LOSS"
     )
     assert "evidence: file = " in told.out
-    assert told.out.rstrip().endswith("./tallystick repair orders")
+    assert told.out.rstrip().endswith("tallystick repair orders")
     document = missing("explain", str(number), "--json").json
     assert document["finding"]["number"] == number
     assert document["compares"]
@@ -299,7 +299,7 @@ def test_a_finding_is_not_waived_in_another_state_than_was_read(
     assert told.code == 3
     digests = f"{worse['evidence_digest']} by now, not {read['evidence_digest']}"
     assert f"the evidence of finding {read['number']} is {digests}: {worse['cause']}" in told.err
-    assert "Read it again: ./tallystick explain FINDING" in told.err
+    assert "Read it again: tallystick explain FINDING" in told.err
     assert landing(*as_read(worse)).code == 0
 
 
@@ -310,7 +310,7 @@ def test_explain_gives_the_command_that_accepts_what_it_tells(missing: CommandLi
     told = missing("explain", str(found["number"])).out.splitlines()
     assert f"evidence digest: {digest}" in told
     [command] = [each for each in told if each.startswith("if two people accept it: ")]
-    given = command.removeprefix("if two people accept it: ./tallystick ").split()
+    given = command.removeprefix("if two people accept it: tallystick ").split()
     filled = {"TEXT": "known", "T": "2199-01-01"}
     people = iter(("Ada", "Grace"))
     words = [next(people) if each == "NAME" else filled.get(each, each) for each in given]

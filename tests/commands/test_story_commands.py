@@ -299,7 +299,7 @@ def test_land_says_what_stands_open_from_before(landing: CommandLine, story: Sto
     told = landing("land", "orders").out
     assert "Open from before: 1 trouble." in told
     assert "finding 1: orders-0 [15, 25)  PROVEN_LOSS  A1 expired: " in told
-    assert "  next: ./tallystick findings orders" in told
+    assert "  next: tallystick findings orders" in told
 
 
 def test_after_a_purge_everybody_says_the_same(landing: CommandLine, story: Story) -> None:

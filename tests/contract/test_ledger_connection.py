@@ -136,7 +136,7 @@ def test_a_ledger_that_was_never_migrated_is_refused(ledger_server: LedgerServer
     ledger = PostgresLedger(ledger_server.dsn(database))
     with pytest.raises(SchemaOutOfDate, match=f"schema 0, this code needs {WANTED}") as caught:
         ledger.accounts(FEED)
-    assert "./tallystick ledger migrate" in str(caught.value)
+    assert "tallystick ledger migrate" in str(caught.value)
     ledger_server.drop(database)
 
 

@@ -123,7 +123,7 @@ def test_it_is_that_release_and_nothing_of_the_checkout(installed: Installed) ->
 def test_the_dags_parse_and_a_wrong_feed_file_is_told(seen: dict[str, Any]) -> None:
     assert seen["dags"] == ["ingest_orders", "reconcile_orders", "repair_orders"]
     assert list(seen["errors"]) == ["feed_problems.py"]
-    assert "./tallystick feed check" in seen["errors"]["feed_problems.py"]
+    assert "tallystick feed check" in seen["errors"]["feed_problems.py"]
 
 
 def test_the_plugin_is_loaded_and_shows_its_page_to_who_is_signed_in(seen: dict[str, Any]) -> None:

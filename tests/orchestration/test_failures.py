@@ -118,7 +118,7 @@ def test_a_feed_that_is_not_in_order_is_told_in_two_lines_with_the_page_first(
     assert (
         following.index("page")
         < following.index("repair_orders")
-        < following.index("./tallystick repair orders")
+        < following.index("tallystick repair orders")
     )
 
 

@@ -159,7 +159,7 @@ def test_a_ledger_that_was_never_migrated(scene: Scene, ledger_server: LedgerSer
     ledger_server.drop("blank")
     assert isinstance(error, SchemaOutOfDate)
     assert not error.retry
-    scene.tells(error, "the ledger has schema 0", "./tallystick ledger migrate")
+    scene.tells(error, "the ledger has schema 0", "tallystick ledger migrate")
 
 
 def test_a_ledger_that_forbids(

@@ -179,7 +179,7 @@ def _still_to_come(option: str, value: str) -> datetime:
 def _finding(ledger: Ledger, number: int) -> StoredFinding:
     found = ledger.finding(number)
     if found is None:
-        accepted = "a number that ./tallystick findings FEED --all shows"
+        accepted = "a number that tallystick findings FEED --all shows"
         raise ConfigurationError("FINDING", str(number), accepted)
     return found
 
@@ -210,7 +210,7 @@ def findings_view(document: FindingsDocument) -> list[Block]:
     return [
         f"Feed {document.feed}: {troubles_text(len(troubles), len(document.findings))}.",
         Table(headers, rows),
-        "next: ./tallystick explain FINDING says what one means and what to do.",
+        "next: tallystick explain FINDING says what one means and what to do.",
     ]
 
 
@@ -252,7 +252,7 @@ def explain_view(document: ExplainDocument) -> list[Block]:
 def _waive_command(finding: FindingPart) -> str:
     """The command that accepts the finding with this evidence, and with no other."""
     return (
-        f"./tallystick waive {finding.number} --evidence {finding.evidence_digest}"
+        f"tallystick waive {finding.number} --evidence {finding.evidence_digest}"
         " --reason TEXT --asked-by NAME --approved-by NAME --until T"
     )
 

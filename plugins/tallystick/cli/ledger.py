@@ -240,7 +240,7 @@ def _status(stage: Stage) -> Answer:
     words = f"{document.ledger}: schema {found}, this code needs {needed}"
     if document.is_current:
         return Answer(document, [f"{words}: up to date."], CLEAN)
-    step = "run ./tallystick ledger migrate" if found < needed else "update Tallystick"
+    step = "run tallystick ledger migrate" if found < needed else "update Tallystick"
     return Answer(document, [f"{words}.", f"next: {step}"], FINDINGS)
 
 

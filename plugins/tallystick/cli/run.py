@@ -362,7 +362,7 @@ def _open_lines(document: LandDocument) -> list[Block]:
         lines.append(f"  open since {to_second(min(seen, default=None))}")
     left = len(troubles) - _MOST_OPEN
     more = f" {grouped(left)} more are not shown." if left > 0 else ""
-    return [*lines, f"  next: ./tallystick findings {document.feed}{more}"]
+    return [*lines, f"  next: tallystick findings {document.feed}{more}"]
 
 
 def _landed_cells(batch: LandedBatchPart) -> list[str]:

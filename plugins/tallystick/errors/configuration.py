@@ -36,7 +36,7 @@ def _configuration_error(
 class FeedFileInvalid(ConfigurationError):
     """Feed files can't be used: every problem of every file, one line each."""
 
-    next_step = "Correct the feed file, then run: ./tallystick feed check"
+    next_step = "Correct the feed file, then run: tallystick feed check"
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("feed files", f"{len(problems)} problem(s)", "files without one")
@@ -57,7 +57,7 @@ class FeedFileInvalid(ConfigurationError):
 class FeedUnknown(ConfigurationError):
     """No feed bears this name."""
 
-    next_step = "List the feeds: ./tallystick feed list"
+    next_step = "List the feeds: tallystick feed list"
 
     def sentence(self) -> str:
         """The name, the folder, and the names that are there."""
@@ -80,7 +80,7 @@ class SecretsExposed(ConfigurationError):
     """
 
     next_step = (
-        "Print the file (./tallystick kafka-secrets FEED), place it on every node with mode 0600,"
+        "Print the file (tallystick kafka-secrets FEED), place it on every node with mode 0600,"
         " name it in the Spark connection's extra kafka-secrets; or let Spark run on YARN."
     )
 

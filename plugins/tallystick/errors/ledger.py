@@ -59,7 +59,7 @@ class LedgerRightMissing(LedgerRefused):
     """The role of connection ledger_default lacks a right in the ledger."""
 
     next_step = (
-        "Nothing changed. As the ledger's owner run: ./tallystick ledger migrate --grant-to ROLE"
+        "Nothing changed. As the ledger's owner run: tallystick ledger migrate --grant-to ROLE"
         " (--grant-read-to ROLE for a role that only reads)."
     )
 
@@ -97,7 +97,7 @@ class BatchBusy(LedgerError):
 class BatchUnknown(LedgerError):
     """No such batch is in the ledger."""
 
-    next_step = "List the batches: ./tallystick batches FEED"
+    next_step = "List the batches: tallystick batches FEED"
 
     def __init__(self, batch: str) -> None:
         super().__init__(batch)
@@ -142,7 +142,7 @@ class CommitOutcomeUnknown(LedgerError):
 class SchemaOutOfDate(LedgerError):
     """The ledger's schema is not the one this code knows."""
 
-    next_step = "Run: ./tallystick ledger migrate (older schema), or update Tallystick (newer one)."
+    next_step = "Run: tallystick ledger migrate (older schema), or update Tallystick (newer one)."
 
     def __init__(self, found: int, wanted: int) -> None:
         super().__init__(found, wanted)
@@ -156,7 +156,7 @@ class SchemaOutOfDate(LedgerError):
 class EvidenceChanged(LedgerError):
     """A finding's evidence has changed since it was read."""
 
-    next_step = "Nothing was changed. Read it again: ./tallystick explain FINDING"
+    next_step = "Nothing was changed. Read it again: tallystick explain FINDING"
 
     def __init__(self, finding: int, accepted: str, found: str, cause: str) -> None:
         super().__init__(finding, accepted, found, cause)
@@ -170,7 +170,7 @@ class EvidenceChanged(LedgerError):
 class WaiverRefused(LedgerError):
     """A waiver can't be asked for, approved or withdrawn as things stand."""
 
-    next_step = "Nothing was changed. Look at the finding again: ./tallystick explain FINDING"
+    next_step = "Nothing was changed. Look at the finding again: tallystick explain FINDING"
 
     def __init__(self, finding: int, reason: str) -> None:
         super().__init__(finding, reason)
@@ -184,7 +184,7 @@ class WaiverRefused(LedgerError):
 class ReportMissing(LedgerError):
     """No report of the feed is stored for that time."""
 
-    next_step = "Make one now: ./tallystick reconcile FEED"
+    next_step = "Make one now: tallystick reconcile FEED"
 
 
 class LedgerBehind(LedgerError):
@@ -193,7 +193,7 @@ class LedgerBehind(LedgerError):
     They are published; or proven in staging, and their offsets would be called lost.
     """
 
-    next_step = "Nothing was landed. Run: ./tallystick ledger rebuild FEED (docs/runbook.md, A10)."
+    next_step = "Nothing was landed. Run: tallystick ledger rebuild FEED (docs/runbook.md, A10)."
 
     def __init__(self, feed: str, directories: Sequence[str]) -> None:
         super().__init__(feed, tuple(directories))

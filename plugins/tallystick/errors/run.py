@@ -25,13 +25,13 @@ class VerificationFailed(IngestionError):
 class RepairRefused(IngestionError):
     """The repair that was asked for can't be done; nothing has changed."""
 
-    next_step = "See what is open, and what a repair would do: ./tallystick repair FEED --dry-run"
+    next_step = "See what is open, and what a repair would do: tallystick repair FEED --dry-run"
 
 
 class CheckFailed(IngestionError):
     """A run found something wrong, after it has landed everything that could be landed."""
 
-    next_step = "See what it is, and what to do: ./tallystick findings FEED"
+    next_step = "See what it is, and what to do: tallystick findings FEED"
 
     def __init__(self, feed: str, verdict: str, troubles: str, findings: str) -> None:
         super().__init__(feed, verdict, troubles, findings)

@@ -49,7 +49,7 @@ class TopicGone(TopicUnknown):
 
     next_step = (
         "Ask who deleted it. Don't create it by hand: a topic of that name is another log. What was"
-        " seen of it and is not landed is named by: ./tallystick reconcile FEED"
+        " seen of it and is not landed is named by: tallystick reconcile FEED"
     )
 
     def sentence(self) -> str:

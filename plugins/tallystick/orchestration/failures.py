@@ -16,6 +16,7 @@ from tallystick.orchestration.airflow_releases import AirflowFailException, Airf
 from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.orchestration.page_link import page_of_run
 from tallystick.orchestration.run_context import Context
+from tallystick.report.program import as_called
 from tallystick.report.wording import with_capital
 
 log = logging.getLogger(__name__)
@@ -59,10 +60,11 @@ def in_airflow_terms() -> Iterator[None]:
         log.info("Left to another attempt: %s", error)
         raise AirflowSkipException(str(error)) from error
     except IngestionError as error:
-        log.error("%s", error)
+        words = as_called(str(error))
+        log.error("%s", words)
         if error.retry:
             raise
-        raise AirflowFailException(str(error)) from error
+        raise AirflowFailException(words) from error
 
 
 def failed_check(error: CheckFailed, context: Context) -> BaseException:
@@ -74,7 +76,7 @@ def failed_check(error: CheckFailed, context: Context) -> BaseException:
     return failed_as_said(
         error.describe(),
         f"The page says what each is and what ends it; the DAG {dag_id_of(REPAIR, feed)} mends what"
-        f" can be mended. So does ./tallystick repair {feed}",
+        f" can be mended. So does tallystick repair {feed}",
         context,
     )
 
@@ -84,5 +86,5 @@ def failed_as_said(words: str, next_step: str, context: Context) -> BaseExceptio
     ti = context["ti"]
     said = with_capital(f"{words.rstrip('.')}: {page_of_run(ti.dag_id, ti.run_id)}")
     log.error("%s", said)
-    log.error("next: %s", next_step)
+    log.error("next: %s", as_called(next_step))
     return FailedAsSaid(said) if NEVER_AGAIN else AirflowFailException(said)

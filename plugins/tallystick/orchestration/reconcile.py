@@ -22,6 +22,7 @@ from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TASK_DEFAULTS
 from tallystick.orchestration.notifying import notify_after
 from tallystick.orchestration.run_context import Context, owner_of
+from tallystick.report.program import as_called, program
 from tallystick.settings.feed import Feed
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ def reconcile_dag(feed: Feed) -> DAG:
         default_args=TASK_DEFAULTS,
         tags=[TAG, "reconcile"],
         description=f"Compares what was landed of {feed.source.topic} with broker and ledger",
-        doc_md=_WORDS.format(feed=feed.name, topic=feed.source.topic),
+        doc_md=as_called(_WORDS.format(feed=feed.name, topic=feed.source.topic)),
     ) as dag:
         look = FeedTask(
             task_id=RECONCILE_TASK,
@@ -91,11 +92,11 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         on_record = services.ledger.findings(services.feed_name)
     log.info("%s", face_of(document, "text"))
     log.info(
-        "Report %d of feed %s. As a page: %s, or"
-        " ./tallystick report %s --format html --out report.html",
+        "Report %d of feed %s. As a page: %s, or %s report %s --format html --out report.html",
         number,
         feed.name,
         page,
+        program(),
         feed.name,
     )
     fail_on = feed.reconcile.fail_on
@@ -133,7 +134,7 @@ _WORDS = """\
 Compares three witnesses of `{topic}`: the ledger, the broker and HDFS, reads landed files in full
 when they are due, and has another Kafka client compare a sample (levels L0 to L4). The log of the
 task `reconcile` ends with the report, and says where it is as a page; the asset
-`tallystick://{feed}/verdict` is told verdict and "complete up to". `./tallystick reconcile {feed}`
+`tallystick://{feed}/verdict` is told verdict and "complete up to". `tallystick reconcile {feed}`
 says the same.
 
 The task `judge` fails on the verdicts that the feed's `reconcile.fail_on` names: what is lost,

@@ -27,6 +27,7 @@ from tallystick.orchestration.run_context import (
     owner_of,
     state_of,
 )
+from tallystick.report.program import as_called
 from tallystick.settings.feed import Feed
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def repair_dag(feed: Feed) -> DAG:
         default_args=TASK_DEFAULTS,
         tags=[TAG, "repair"],
         description=f"Lands again what is missing or damaged of {feed.source.topic}",
-        doc_md=_WORDS.format(feed=feed.name, topic=feed.source.topic),
+        doc_md=as_called(_WORDS.format(feed=feed.name, topic=feed.source.topic)),
     ) as dag:
         begin = FeedTask(task_id=_BEGIN, feed=feed, work=begin_repair)
         settle = FeedTask(
@@ -173,5 +174,5 @@ of the readers' directories, and kept. What can't be mended is named with its re
 **The page of a finding does all this**: the tab Tallystick of this DAG lists the findings. The
 button of each one shows what a repair would do, then does it. In the form here **Dry run** is
 ticked at first: the tab Tallystick of the run shows the plan; then trigger again without it.
-`./tallystick repair {feed} --dry-run` says the same.
+`tallystick repair {feed} --dry-run` says the same.
 """

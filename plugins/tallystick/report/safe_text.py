@@ -8,6 +8,8 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
+from tallystick.report.program import as_called
+
 # What a spreadsheet takes for the start of a formula, also behind white space that it strips.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "|", "%")
 _STRIPPED: Final = ("\t", "\r", "\n")
@@ -18,9 +20,12 @@ _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 def visible(text: str) -> str:
     r"""The text with whatever a terminal would act on, or nobody would see, spelled out.
 
+    Commands of ours are called as they are here.
+
     >>> visible("a\x1b[2Jb\u202e")
     'a\\x1b[2Jb\\u202e'
     """
+    text = as_called(text)
     if text.isascii() and text.isprintable():
         return text
     return "".join(

@@ -96,7 +96,7 @@ def test_an_unknown_feed_is_wrong_use(cli: CommandLine) -> None:
     assert told.out == ""
     assert told.err.splitlines() == [
         "error: there is no feed 'ordrs' in feeds; nearest: orders; there are: orders.",
-        "next: List the feeds: ./tallystick feed list",
+        "next: List the feeds: tallystick feed list",
     ]
 
 

@@ -61,7 +61,7 @@ def test_an_unknown_feed_is_told_before_anything_is_opened(cli: CommandLine, com
         "error": {
             "kind": "FeedUnknown",
             "what": "there is no feed 'orders' in feeds; the folder holds no feed file.",
-            "next_step": "List the feeds: ./tallystick feed list",
+            "next_step": "List the feeds: tallystick feed list",
             "may_retry": False,
             "problems": [],
         },

@@ -145,7 +145,7 @@ def test_every_finding_is_on_the_page_with_its_evidence_and_next_step() -> None:
     cards = html.split("<template")[0].count("<article class=")
     assert cards == 2
     assert html.count("retention_ms") == 2
-    assert html.count("./tallystick explain 17") == 2
+    assert html.count("tallystick explain 17") == 2
 
 
 def test_what_nobody_has_proven_is_grey() -> None:

@@ -418,7 +418,7 @@ def test_an_unknown_feed_is_told_with_the_nearest_names(folder: Path) -> None:
         load_feed(folder, "ordrs")
     assert str(caught.value) == (
         "there is no feed 'ordrs' in feeds; nearest: orders; there are: clicks, orders."
-        " List the feeds: ./tallystick feed list"
+        " List the feeds: tallystick feed list"
     )
     with pytest.raises(ConfigurationError, match="in feeds; there are: clicks, orders"):
         load_feed(folder, "zzz")

@@ -156,7 +156,7 @@ def test_a_lost_file_is_red_where_its_offsets_came_and_holds_back(feed: Feed) ->
     assert all(row.count(LOSS) == 1 for row in red)
     numbers = {each.partition: each.number for each in document.findings}
     assert document.held_back_by[0] == (
-        f"orders-0 [0, 10): A8 PROVEN_LOSS, finding {numbers[0]}: ./tallystick explain {numbers[0]}"
+        f"orders-0 [0, 10): A8 PROVEN_LOSS, finding {numbers[0]}: tallystick explain {numbers[0]}"
     )
 
 
@@ -177,7 +177,7 @@ def test_the_worst_reason_is_named_first_with_its_number(feed: Feed) -> None:
         ("orders: A9 SUSPECTED", numbers["A9", None]),
     ]
     assert document.held_back_by == tuple(
-        f"{said}, finding {number}: ./tallystick explain {number}" for said, number in expected
+        f"{said}, finding {number}: tallystick explain {number}" for said, number in expected
     )
     complete = reporting.feed_completeness(feed.services.ledger, FEED)
     assert document.held_back_by == held_back_by(

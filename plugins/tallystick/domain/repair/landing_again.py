@@ -211,7 +211,7 @@ def _alone(
         return (
             "the broker has none of these offsets any more, and the file, as far as it can be read,"
             " holds them: it is left as it is. Two people may accept what was found:"
-            " ./tallystick waive --help"
+            " tallystick waive --help"
         )
     gone = gone_below(manifest.plan, landed.slices, readable)
     if gone and file in facts.perhaps_at:

@@ -53,7 +53,7 @@ def new_generation(numbered: NumberedFinding, facts: RepairFacts) -> NewGenerati
         return NotMended(
             number,
             "a new generation is opened on your word only, for rows may be landed twice in two"
-            f" generations: ./tallystick repair {found.feed} {number}",
+            f" generations: tallystick repair {found.feed} {number}",
         )
     known = min(bounds.log_start_offset, account.frontier)
     cut = facts.cut_at.get(partition, known)

@@ -26,7 +26,7 @@ BESIDE_STRAY: Final = (
 )
 _PERHAPS_FORGOTTEN: Final = (
     "the ledger lacks published batches (A10), and the file may be of one of them, and hold the"
-    " only copy of its rows: ./tallystick ledger rebuild {feed}, then repair."
+    " only copy of its rows: tallystick ledger rebuild {feed}, then repair."
 )
 _BY_NUMBER: Final = "It may be the only copy, so it is moved when this finding is named."
 

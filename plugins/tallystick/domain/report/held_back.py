@@ -62,5 +62,5 @@ def _in_short(
     place = topic if partition is None else f"{topic}-{partition}"
     offsets = "" if found.from_offset is None else f" [{found.from_offset}, {found.until_offset})"
     number = numbers.get(found.key)
-    more = "" if number is None else f", finding {number}: ./tallystick explain {number}"
+    more = "" if number is None else f", finding {number}: tallystick explain {number}"
     return f"{place}{offsets}: {found.code.value} {found.verdict.value}{more or '.'}"

@@ -86,7 +86,7 @@ def _with_manifest(feed: str, topic: str, path: str, files: Iterable[UnknownFile
         path,
         A10,
         cause=f"{path} names a commit that the ledger does not know: it is behind the storage.",
-        next_step=f"Nothing is landed until this is mended: ./tallystick ledger rebuild {feed}",
+        next_step=f"Nothing is landed until this is mended: tallystick ledger rebuild {feed}",
         evidence={**UnknownBatch(path, is_bare=False).as_json(), **_as_listed(files)},
     )
 
@@ -103,8 +103,8 @@ def _bare(feed: str, topic: str, path: str, files: Iterable[UnknownFile]) -> Fin
         ),
         next_step=(
             "Nothing is landed until this is mended. What the files hold can be entered:"
-            f" ./tallystick ledger rebuild {feed} --without-manifest. What is no batch is moved"
-            f" to quarantine by this finding's number: ./tallystick repair {feed} NUMBER"
+            f" tallystick ledger rebuild {feed} --without-manifest. What is no batch is moved"
+            f" to quarantine by this finding's number: tallystick repair {feed} NUMBER"
         ),
         evidence={**UnknownBatch(path, is_bare=True).as_json(), **_as_listed(files)},
     )
@@ -137,7 +137,7 @@ def perhaps_landed(found: Iterable[Finding]) -> list[Finding]:
                 f"{each.cause} But the ledger lacks published batches (A10): they may hold these"
                 " offsets."
             ),
-            next_step=f"Let the ledger catch up first: ./tallystick ledger rebuild {each.feed}",
+            next_step=f"Let the ledger catch up first: tallystick ledger rebuild {each.feed}",
         )
         if each.rule.has(Trait.RESTS_ON_FRONTIER) and each.verdict is Verdict.PROVEN_LOSS
         else each

@@ -56,8 +56,8 @@ def unreadable_record(
         ),
         next_step=(
             f"{look_in_kept(evidence)}All around it is landed. Try it again after an upgrade,"
-            f" before retention deletes it: ./tallystick repair {plan.feed} NUMBER. Two people may"
-            " give it up: ./tallystick waive --help"
+            f" before retention deletes it: tallystick repair {plan.feed} NUMBER. Two people may"
+            " give it up: tallystick waive --help"
         ),
         evidence=evidence,
     )

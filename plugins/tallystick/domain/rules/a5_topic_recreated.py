@@ -35,7 +35,7 @@ A5: Final = Rule(
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=(
         "the old log is gone, with what nobody had read; two people may accept it"
-        " (./tallystick waive --help)."
+        " (tallystick waive --help)."
     ),
 )
 

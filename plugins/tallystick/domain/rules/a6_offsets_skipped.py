@@ -74,9 +74,9 @@ def left_unread(feed: str, account: GenerationAccount, offsets: OffsetRange) -> 
         ),
         next_step=(
             "No plan asks for them any more. If a directory that was taken away holds them, put it"
-            f" back: ./tallystick ledger rebuild {feed}. A later generation of the same topic id"
+            f" back: tallystick ledger rebuild {feed}. A later generation of the same topic id"
             " holds the same records below the offset at which the log was cut. What is left, two"
-            " people may accept: ./tallystick waive --help"
+            " people may accept: tallystick waive --help"
         ),
         evidence={"landed_until": account.frontier, "topic_id": account.topic_id},
     )

@@ -45,7 +45,7 @@ def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
             f"batch {plan.batch_id} should hold these offsets, none is there, and the log proves"
             " no hole. Nothing of the batch was committed."
         ),
-        next_step=f"The next run lands them again: ./tallystick land {plan.feed}",
+        next_step=f"The next run lands them again: tallystick land {plan.feed}",
         evidence=of_batch(plan.batch_id),
     )
 

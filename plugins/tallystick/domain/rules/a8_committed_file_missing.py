@@ -117,7 +117,7 @@ def missing_file(plan: BatchPlan, file: LandedFile, path: str) -> Iterator[Findi
         next_step=(
             "Perhaps somebody has moved it: look where it went. If it is gone, land its offsets"
             " again while the broker has them, by this finding's number:"
-            f" ./tallystick repair {plan.feed} NUMBER"
+            f" tallystick repair {plan.feed} NUMBER"
         ),
         evidence={},
     )
@@ -127,7 +127,7 @@ def moved_file(plan: BatchPlan, file: LandedFile, path: str, lies_at: str) -> It
     """A committed file that lies elsewhere."""
     inside = path.removeprefix(plan.root)
     new = lies_at.removesuffix(inside)
-    whole = f" Was it the whole root? ./tallystick repair {plan.feed} --moved {plan.root} {new}"
+    whole = f" Was it the whole root? tallystick repair {plan.feed} --moved {plan.root} {new}"
     return findings_of_file(
         plan,
         file,
@@ -139,7 +139,7 @@ def moved_file(plan: BatchPlan, file: LandedFile, path: str, lies_at: str) -> It
         ),
         next_step=(
             f"Move it back: hdfs dfs -mv {lies_at} {path}. Or name this finding's number, and it is"
-            f" moved: ./tallystick repair {plan.feed} NUMBER"
+            f" moved: tallystick repair {plan.feed} NUMBER"
             f"{whole if lies_at.endswith(inside) else ''}"
         ),
         evidence={"lies_at": lies_at},

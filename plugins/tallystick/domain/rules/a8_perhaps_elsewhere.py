@@ -51,7 +51,7 @@ def perhaps_forgotten(found: Iterable[Finding], unknown: Iterable[BatchPlan]) ->
     places = [
         _Place(
             f"Batch {plan.batch_id}, unknown to the ledger, may hold them.",
-            lambda each: f"Let the ledger catch up first: ./tallystick ledger rebuild {each.feed}",
+            lambda each: f"Let the ledger catch up first: tallystick ledger rebuild {each.feed}",
             {"perhaps_in": plan.batch_id},
             plan.ordinal,
             {
@@ -90,9 +90,7 @@ def perhaps_unasked(found: Iterable[Finding], unasked: Iterable[str]) -> list[Fi
     places = [
         _Place(
             f"Nobody could look for them in {path}: they may be there.",
-            lambda each: (
-                f"Let our user read it; then look again: ./tallystick reconcile {each.feed}"
-            ),
+            lambda each: f"Let our user read it; then look again: tallystick reconcile {each.feed}",
             of_path_not_asked(path),
             generation_in(path),
         )
@@ -105,7 +103,7 @@ def not_yet_asked(found: Iterable[Finding], path: str) -> list[Finding]:
     """The same findings of who has not looked in this path; missing rows may lie there."""
     place = _Place(
         f"They may lie elsewhere in {path}; this look did not go there.",
-        lambda each: f"Look there: ./tallystick reconcile {each.feed}",
+        lambda each: f"Look there: tallystick reconcile {each.feed}",
         of_path_not_asked(path),
     )
     return _in_doubt(found, [place])

@@ -66,7 +66,7 @@ def stray_files(feed: str, topic: str, strays: Iterable[StrayFile]) -> tuple[Fin
 
 def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
     cause = f"{stray.path} is under a path that readers read, and no committed batch owns it."
-    step = f"Find out who wrote it; ./tallystick repair {feed} moves it to quarantine."
+    step = f"Find out who wrote it; tallystick repair {feed} moves it to quarantine."
     evidence = {
         **StrayEvidence(stray.path).as_json(),
         "length_bytes": stray.length_bytes,
@@ -76,7 +76,7 @@ def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
         cause += f" {stray.words}"
         step = (
             "Find out who wrote it, for it may be the only copy. To have it moved to quarantine,"
-            f" name this finding's number: ./tallystick repair {feed} NUMBER"
+            f" name this finding's number: tallystick repair {feed} NUMBER"
         )
         evidence["sole_rows"] = _sole_rows(stray)
     return finding_at_path(

@@ -45,7 +45,7 @@ def overlaps_in_ledger(
             cause=f"{count} ranges of the ledger hold these offsets, which its schema refuses.",
             next_step=(
                 "Find out who changed the ledger's schema or rows by hand; look which files hold"
-                f" them: ./tallystick files {feed}"
+                f" them: tallystick files {feed}"
             ),
             evidence={"ranges": count},
         )

@@ -154,7 +154,7 @@ def shared_with_stray(feed: str, topic: str, stray: StrayFile) -> Iterator[Findi
             cause=cause,
             next_step=(
                 "Move the file away, by its finding (A9), or by that of its directory without"
-                f" manifest (A10): ./tallystick repair {feed}"
+                f" manifest (A10): tallystick repair {feed}"
             ),
             evidence={**SharedWith(stray.path).as_json(), **both.as_evidence()},
             subject=stray.path,
@@ -213,7 +213,7 @@ def uncommitted_in_file(rows: FileRows, read: ReadSlice) -> Iterator[Finding]:
         ),
         next_step=(
             "Find out who wrote the file. See what a repair would do:"
-            f" ./tallystick repair {rows.plan.feed} --dry-run"
+            f" tallystick repair {rows.plan.feed} --dry-run"
         ),
         now=read.fingerprint,
         among="rows that were not committed",
@@ -222,6 +222,5 @@ def uncommitted_in_file(rows: FileRows, read: ReadSlice) -> Iterator[Finding]:
 
 def _counted_twice(feed: str) -> str:
     return (
-        f"Readers count them twice. See what a repair would do: ./tallystick repair {feed}"
-        " --dry-run"
+        f"Readers count them twice. See what a repair would do: tallystick repair {feed} --dry-run"
     )

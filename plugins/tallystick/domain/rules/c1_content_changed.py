@@ -104,8 +104,8 @@ def changed_rows(
         Verdict.UNKNOWN if is_as_committed else Verdict.PROVEN_LOSS,
         cause=cause,
         next_step=(
-            "Compare its rows with the broker's while it has them: ./tallystick reconcile"
-            f" {feed} --level 4; or land them again: ./tallystick repair {feed} --dry-run"
+            "Compare its rows with the broker's while it has them: tallystick reconcile"
+            f" {feed} --level 4; or land them again: tallystick repair {feed} --dry-run"
             if is_as_committed
             else see_if_kept(feed)
         ),

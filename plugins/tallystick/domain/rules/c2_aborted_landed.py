@@ -42,7 +42,7 @@ def aborted_landed(
             ),
             next_step=(
                 "Look who runs Spark with another isolation level. Land the batch's offsets again:"
-                f" ./tallystick repair {plan.feed}"
+                f" tallystick repair {plan.feed}"
             ),
             evidence=of_file(plan.batch_id, file),
         )

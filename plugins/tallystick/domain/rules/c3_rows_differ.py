@@ -122,7 +122,7 @@ def differing_attempt(
                         f" broker serves: {_counted(mine)}. Nothing of the batch was committed."
                     ),
                     next_step=(
-                        f"Land them again: ./tallystick land {plan.feed}. If it differs again, the"
+                        f"Land them again: tallystick land {plan.feed}. If it differs again, the"
                         " evidence shows both records: one of the two Kafka clients reads the log"
                         " wrongly, or the log changes."
                     ),
@@ -188,7 +188,7 @@ def _of_committed(
         cause=f"the rows in {place} are not the records that the log holds: {_counted(compared)}.",
         next_step=(
             "Compare the two records in the evidence. See what a repair would do:"
-            f" ./tallystick repair {plan.feed} --dry-run. Delete nothing: what was landed may be"
+            f" tallystick repair {plan.feed} --dry-run. Delete nothing: what was landed may be"
             " the only copy of records that the log has lost."
         ),
         evidence={**of_file(plan.batch_id, name), **evidence_of(compared)},

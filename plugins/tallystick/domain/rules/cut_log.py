@@ -86,7 +86,7 @@ def cut_finding(
         next_step=(
             f"{look_in_kept(evidence)}This partition has stopped, all others go on. Its landed rows"
             " are kept. When you know what happened, name this finding:"
-            f" ./tallystick repair {feed} NUMBER"
+            f" tallystick repair {feed} NUMBER"
         ),
         evidence=evidence,
     )

@@ -27,14 +27,14 @@ _OF_BATCH: Final = "rows of batch "
 
 def how_to_land_again(feed: str) -> str:
     """The next step where the ledger alone says what is to be landed."""
-    return f"Land these offsets again while the broker has them: ./tallystick repair {feed}"
+    return f"Land these offsets again while the broker has them: tallystick repair {feed}"
 
 
 def see_if_kept(feed: str) -> str:
     """The next step where rows may be lost."""
     return (
         "See if the broker still has these offsets, and what a repair would do:"
-        f" ./tallystick repair {feed} --dry-run. Delete nothing."
+        f" tallystick repair {feed} --dry-run. Delete nothing."
     )
 
 

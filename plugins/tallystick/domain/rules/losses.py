@@ -13,10 +13,9 @@ from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Rule
 from tallystick.domain.verdicts import Verdict
 
-ACCEPT: Final = "Two people may accept it: ./tallystick waive --help"
+ACCEPT: Final = "Two people may accept it: tallystick waive --help"
 NOT_MENDED: Final = (
-    "these offsets can be had nowhere any more; two people may accept it"
-    " (./tallystick waive --help)."
+    "these offsets can be had nowhere any more; two people may accept it (tallystick waive --help)."
 )
 GONE: Final = "Nothing can bring them back from this topic"
 

@@ -43,7 +43,7 @@ def unread_partitions(
             from_offset=bounds.log_start_offset,
             until_offset=bounds.high_watermark,
             cause="no plan has looked at this partition yet.",
-            next_step=f"The next run starts it at its log start: ./tallystick land {feed}",
+            next_step=f"The next run starts it at its log start: tallystick land {feed}",
             evidence=of_topic(snapshot.topic_id),
         )
         for partition, bounds in sorted(snapshot.partitions.items())

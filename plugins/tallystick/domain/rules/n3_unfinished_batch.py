@@ -127,7 +127,7 @@ def _of_batch(
         feed=feed,
         topic=topic,
         cause=f"batch {batch_id} is {state.value}, and {words}",
-        next_step=f"The next run takes it up: ./tallystick land {feed}",
+        next_step=f"The next run takes it up: tallystick land {feed}",
         evidence={**of_batch(batch_id), "state": state.value, **evidence},
         subject=batch_id,
     )
@@ -152,7 +152,7 @@ def held_too_long(
             ),
             next_step=(
                 "Look if its Spark application hangs, and end it; the next run takes the batch up:"
-                f" ./tallystick batches {feed}"
+                f" tallystick batches {feed}"
             ),
             evidence={
                 **of_batch(each.plan.batch_id),
@@ -201,7 +201,7 @@ def without_manifest(
                 f"{each} is published, and its {MANIFEST_NAME} {lost}: readers miss nothing, but"
                 " a ledger rebuilt from the storage would not know this batch as it was committed."
             ),
-            next_step=f"Have it written anew, as it was committed: ./tallystick repair {feed}",
+            next_step=f"Have it written anew, as it was committed: tallystick repair {feed}",
             evidence={**place.as_json(), "length_bytes": lost.length_bytes, "sha256": lost.sha256},
         )
         for each, lost in directories.items()

@@ -56,7 +56,7 @@ def _failing(feed: str, topic: str, tried: TriedBatch) -> Finding:
             f"batch {tried.plan.batch_id} was tried {tried.failures} times, and failed each time."
             f" {said.rstrip('.')}."
         ),
-        next_step=f"Mend what the reason names; every run tries again: ./tallystick batches {feed}",
+        next_step=f"Mend what the reason names; every run tries again: tallystick batches {feed}",
         evidence={
             **of_batch(tried.plan.batch_id),
             "failures": tried.failures,

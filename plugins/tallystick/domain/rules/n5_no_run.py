@@ -72,7 +72,7 @@ def missed_runs(
                     f" pause is {run_period.total_seconds() / 3600:.1f} h."
                 ),
                 next_step=(
-                    "Look if the DAG is paused and the scheduler runs. Land now: ./tallystick land"
+                    "Look if the DAG is paused and the scheduler runs. Land now: tallystick land"
                     f" {feed}"
                 ),
                 evidence={"seconds": round(idle.total_seconds())},

@@ -107,7 +107,7 @@ def could_not_tell(
         feed=feed,
         topic=topic,
         cause=f"{what} could not be asked: {reason}",
-        next_step=remedy or f"Run again when it answers: ./tallystick reconcile {feed}",
+        next_step=remedy or f"Run again when it answers: tallystick reconcile {feed}",
         evidence={"seen_at": seen_at.isoformat()},
     )
 
@@ -121,6 +121,6 @@ def could_not_compare(feed: str, topic: str, reason: str) -> Finding:
         feed=feed,
         topic=topic,
         cause=f"the second reader could not compare: {reason}",
-        next_step=f"Run again when it answers: ./tallystick reconcile {feed} --level 4",
+        next_step=f"Run again when it answers: tallystick reconcile {feed} --level 4",
         subject="second reader",
     )

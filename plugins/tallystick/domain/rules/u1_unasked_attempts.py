@@ -69,7 +69,7 @@ def _cause(unasked: Unasked) -> str:
 def _way_out(feed: str, unasked: Unasked) -> str:
     if unasked.is_asked:
         return unasked.remedy
-    again = f"{unasked.remedy} Then look again: ./tallystick reconcile {feed}"
+    again = f"{unasked.remedy} Then look again: tallystick reconcile {feed}"
     if unasked.move is None:
         return again
     return (

@@ -27,12 +27,12 @@ def unread_file(plan: BatchPlan, file: LandedFile, path: str, now: StoredFile) -
         return iter(())
     if now.is_stored_anew:
         cause = f"{path} is there, and its bytes are not compared yet: {now.trouble}."
-        next_step = f"Let them be read: ./tallystick reconcile {plan.feed} --level 3"
+        next_step = f"Let them be read: tallystick reconcile {plan.feed} --level 3"
     else:
         cause = f"{path} is there and can't be read: {now.trouble}"
         next_step = (
             "Bring its blocks back (hdfs fsck); if they are lost, name this finding's number to"
-            f" ./tallystick repair {plan.feed}"
+            f" tallystick repair {plan.feed}"
         )
     return findings_of_file(
         plan,
@@ -60,7 +60,7 @@ def _not_proven(rows: FileRows, doubt: str, reason: str) -> Finding:
         U1,
         Verdict.UNKNOWN,
         cause=f"{rows.path} {doubt}: {reason}.",
-        next_step=f"Read again when it answers: ./tallystick reconcile {rows.plan.feed} --level 3",
+        next_step=f"Read again when it answers: tallystick reconcile {rows.plan.feed} --level 3",
         evidence={"said": reason},
     )
 
@@ -74,7 +74,7 @@ def could_not_scrub(feed: str, topic: str, batch_ids: Sequence[BatchId], reason:
         feed=feed,
         topic=topic,
         cause=f"{len(batch_ids)} batch(es) could not be read in full: {reason}",
-        next_step=f"Run again when it answers: ./tallystick reconcile {feed} --level 3",
+        next_step=f"Run again when it answers: tallystick reconcile {feed} --level 3",
         evidence={"batches": list(batch_ids), "reason": reason},
         subject="scrub",
     )
@@ -89,7 +89,7 @@ def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding
             path,
             U1,
             cause=f"{path} could not be listed: {reason}",
-            next_step=f"Let our user read it, then: ./tallystick reconcile {feed}",
+            next_step=f"Let our user read it, then: tallystick reconcile {feed}",
             evidence={"path": path, "said": reason},
         )
         for path, reason in sorted(refused.items())
@@ -114,7 +114,7 @@ def unread_strays(feed: str, topic: str, strays: Iterable[StrayFile]) -> tuple[F
                 f"nobody can tell which committed rows are in the stray file {each.path} too:"
                 f" {each.trouble}"
             ),
-            next_step=f"Mend what the reason names, then: ./tallystick reconcile {feed}",
+            next_step=f"Mend what the reason names, then: tallystick reconcile {feed}",
             evidence={"stray": each.path, "said": each.trouble},
         )
         for each in strays
@@ -132,7 +132,7 @@ def unread_feeds(feed: str, topic: str, unread: Mapping[str, str]) -> tuple[Find
             U1,
             cause=f"nobody can tell if another feed lands in {directory}: {reason}",
             next_step=(
-                f"Let our user read the manifests below it, then: ./tallystick reconcile {feed}"
+                f"Let our user read the manifests below it, then: tallystick reconcile {feed}"
             ),
             evidence={"directory": directory, "said": reason},
         )
@@ -150,8 +150,8 @@ def unread_manifests(feed: str, topic: str, refused: Mapping[str, str]) -> tuple
             U1,
             cause=f"{manifest} could not be read: {reason}",
             next_step=(
-                f"Let our user read it, then: ./tallystick reconcile {feed}. If its blocks are"
-                f" lost, delete the file: ./tallystick repair {feed} writes it anew after a"
+                f"Let our user read it, then: tallystick reconcile {feed}. If its blocks are"
+                f" lost, delete the file: tallystick repair {feed} writes it anew after a"
                 " reconcile."
             ),
             evidence={"manifest": manifest, "said": reason},

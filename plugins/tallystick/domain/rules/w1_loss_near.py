@@ -72,7 +72,7 @@ def losses_near(
                 W1,
                 cause=_cause(account.frontier, shortest),
                 next_step=(
-                    f"Land it now: ./tallystick land {feed}. If that can't be in time, lengthen"
+                    f"Land it now: tallystick land {feed}. If that can't be in time, lengthen"
                     " the topic's retention first."
                 ),
                 evidence={

@@ -119,7 +119,7 @@ def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding
         since = min(one.first_seen_at for one in each.findings if one.first_seen_at)
         log.warning("Open since %s: %s", since.isoformat(timespec="seconds"), each)
     if len(before) > _MOST_TOLD:
-        log.warning("And %d more: ./tallystick findings %s", len(before) - _MOST_TOLD, feed)
+        log.warning("And %d more: tallystick findings %s", len(before) - _MOST_TOLD, feed)
 
 
 def require_clean(

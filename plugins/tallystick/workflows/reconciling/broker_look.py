@@ -117,7 +117,7 @@ def _perhaps_landed(found: Finding) -> Finding:
         verdict=Verdict.UNKNOWN,
         cause=f"{found.cause} But a run was at work on this log in each look, and may have landed"
         " these offsets.",
-        next_step=f"Look again when the run has ended: ./tallystick reconcile {found.feed}",
+        next_step=f"Look again when the run has ended: tallystick reconcile {found.feed}",
     )
 
 

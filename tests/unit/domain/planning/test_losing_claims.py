@@ -207,7 +207,7 @@ def test_a_directory_that_could_not_be_asked_is_told_with_what_ends_that(
     [found] = unasked_attempts("orders", "orders", [directory])
     assert is_of_attempts(found)
     assert found.subject == found.evidence["path"] == "/staging/1"
-    assert found.next_step.startswith("Mend it. Then look again: ./tallystick reconcile orders")
+    assert found.next_step.startswith("Mend it. Then look again: tallystick reconcile orders")
     move = "hdfs dfs -mkdir -p /quarantine && hdfs dfs -mv /staging/1 /quarantine/1"
     assert (move in found.next_step) is can_be_moved
 

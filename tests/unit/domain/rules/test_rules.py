@@ -403,7 +403,7 @@ def test_a_silent_witness_is_unknown() -> None:
     assert _told([found]) == {"U1": UNKNOWN}
     assert found.cause == "HDFS could not be asked: in safe mode."
     assert found.evidence == {"seen_at": "2026-11-01T12:00:00+00:00"}
-    assert found.next_step == f"Run again when it answers: ./tallystick reconcile {FEED}"
+    assert found.next_step == f"Run again when it answers: tallystick reconcile {FEED}"
 
 
 def test_a_witness_that_says_no_is_not_waited_for() -> None:
@@ -419,7 +419,7 @@ def test_the_next_step_of_a_loss_fits_its_cause_and_names_how_to_accept_it() -> 
         code: lost_finding(FEED, LANDED, a_range(5, 8), code.value).next_step
         for code in (FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.TOPIC_RECREATED)
     }
-    assert all("Two people may accept it: ./tallystick waive" in each for each in steps.values())
+    assert all("Two people may accept it: tallystick waive" in each for each in steps.values())
     assert "Land more often, or lengthen retention.ms" in steps[FindingCode.EXPIRED]
     assert "Find out who deleted them" in steps[FindingCode.PURGED]
     assert "retention" not in steps[FindingCode.PURGED]
