@@ -20,11 +20,12 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def command() -> Command:
-    """Runs `findings` as somebody beside Airflow would, in a process of its own."""
+    """Runs `findings`, or other words, as somebody beside Airflow would: in a process."""
     usual = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "plugins"), **SETTINGS}
 
-    def run(**environ: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "tallystick", "findings", "orders", "--json"]
+    def run(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        words = words or ("findings", "orders", "--json")
+        argv = [sys.executable, "-m", "tallystick", *words]
         return subprocess.run(
             argv, env=usual | environ, capture_output=True, text=True, check=False
         )
@@ -100,3 +101,14 @@ def test_why_airflow_could_not_answer_is_said(command: Command, stored: str) -> 
 
     assert told.returncode == 2
     assert "MetastoreBackend (InvalidToken: it was stored under another Fernet key)" in told.stderr
+
+
+def test_doctor_asks_airflow_for_pool_and_limits(command: Command, airflow_database: None) -> None:
+    told = command("doctor", "orders", AIRFLOW__CORE__MAX_MAP_LENGTH="77")
+
+    assert (told.returncode, told.stderr) == (1, "")
+    assert told.stdout.splitlines()[1].startswith("WRONG orders: connections: connection 'kafka")
+    assert told.stdout.splitlines()[3:] == [
+        "ok    orders: pool: default_pool has 128 slots.",
+        "ok    orders: Airflow's limits: one run lands at most 77 batches ([core] max_map_length).",
+    ]

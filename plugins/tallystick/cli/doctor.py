@@ -19,7 +19,7 @@ from tallystick.cli.documents import Document, Part
 from tallystick.cli.options import JsonOption
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import counted
-from tallystick.errors import IngestionError, SparkUnavailable
+from tallystick.errors import FeedFileInvalid, IngestionError, SparkUnavailable
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import read_feeds
 from tallystick.settings.kafka_connection import KafkaConnection
@@ -57,14 +57,9 @@ def _examined(stage: Stage, name: str | None) -> Answer:
     if name is None:
         found = read_feeds(stage.folder)
         feeds = list(found.feeds.values())
+        mend = FeedFileInvalid.next_step
         checks += [
-            CheckPart(
-                feed=None,
-                check="feed files",
-                is_ok=False,
-                what=str(each),
-                next_step="Correct the feed file, then run: tallystick feed check",
-            )
+            CheckPart(feed=None, check="feed files", is_ok=False, what=str(each), next_step=mend)
             for each in found.problems
         ]
     else:
@@ -99,8 +94,7 @@ def _of_feed(stage: Stage, feed: Feed) -> Iterator[CheckPart]:
     except IngestionError as error:
         yield _wrong(feed, "connections", error)
     if has_airflow(stage.environ):
-        yield _pool(feed)
-        yield _limits(feed)
+        yield from _airflow(feed)
 
 
 def _asked(feed: Feed, check: str, ask: Callable[[], str]) -> CheckPart:
@@ -116,12 +110,11 @@ def _wrong(feed: Feed, check: str, error: IngestionError) -> CheckPart:
 
 
 def _settings_of(stage: Stage, feed: Feed) -> str:
-    """That all could be opened; a warning of what a shared one says for others."""
-    unused = KafkaConnection.of(find_connection(stage.environ, feed.source.connection)).unused
-    words = "all are there."
-    return (
-        f"{words} Of {feed.source.connection} not used: {', '.join(unused)}." if unused else words
-    )
+    """That all could be opened, and what a shared one of Kafka says for others."""
+    name = feed.source.connection
+    unused = KafkaConnection.of(find_connection(stage.environ, name)).unused
+    words = f" Of {name} not used: {', '.join(unused)}." if unused else ""
+    return f"all are there.{words}"
 
 
 def _topic(services: Services) -> str:
@@ -150,25 +143,21 @@ def _spark(services: Services) -> str:
 _QUESTIONS: Final = {"topic": _topic, "root": _root, "ledger": _ledger, "Spark": _spark}
 
 
-def _pool(feed: Feed) -> CheckPart:
-    with airflow_kept_quiet():
-        from airflow.models.pool import Pool
-
-        pool = Pool.get_pool(feed.spark.pool)
-    name = feed.spark.pool
-    return CheckPart(
-        feed=feed.name,
-        check="pool",
-        is_ok=pool is not None,
-        what=f"{name} has {pool.slots} slots." if pool else f"Airflow has no pool {name}.",
-        next_step=None if pool else f'airflow pools set {name} 1 "Spark applications"',
-    )
-
-
-def _limits(feed: Feed) -> CheckPart:
+def _airflow(feed: Feed) -> Iterator[CheckPart]:
+    """What the feed's tasks meet in Airflow itself."""
+    name, pool = feed.spark.pool, None
     with airflow_kept_quiet():
         from airflow.configuration import conf
+        from airflow.models.pool import Pool
 
+        try:
+            pool = Pool.get_pool(name)
+            what = f"{name} has {pool.slots} slots." if pool else f"Airflow has no pool {name}."
+        except Exception as error:  # noqa: BLE001  whatever a database without an answer raises
+            what = f"Airflow's database does not answer: {str(error).partition(chr(10))[0]}"
         most = conf.getint("core", "max_map_length")
+    mend = None if pool else f'airflow pools set {name} 1 "Spark applications"'
+    is_ok = pool is not None
+    yield CheckPart(feed=feed.name, check="pool", is_ok=is_ok, what=what, next_step=mend)
     what = f"one run lands at most {most} batches ([core] max_map_length)."
-    return CheckPart(feed=feed.name, check="Airflow's limits", is_ok=True, what=what)
+    yield CheckPart(feed=feed.name, check="Airflow's limits", is_ok=True, what=what)

@@ -12,23 +12,9 @@ from typing import Final
 
 PROGRAM_SETTING: Final = "TALLYSTICK_PROGRAM"
 COMMANDS: Final = (
-    "feed",
-    "doctor",
-    "plan",
-    "land",
-    "batches",
-    "files",
-    "reconcile",
-    "report",
-    "complete",
-    "findings",
-    "explain",
-    "repair",
-    "waive",
-    "kafka-secrets",
-    "ledger",
-    "jars",
-)
+    "feed", "doctor", "plan", "land", "batches", "files", "reconcile", "report", "complete",
+    "findings", "explain", "repair", "waive", "kafka-secrets", "ledger", "jars",
+)  # fmt: skip
 _CALL: Final = re.compile(rf"(?<![\w./-])tallystick (?=(?:{'|'.join(COMMANDS)})\b)")
 
 

@@ -17,26 +17,13 @@ from tallystick.settings.kafka_properties import (
     checked_properties,
 )
 
-UNUSED: Final = frozenset(
-    (
-        "auto.commit.interval.ms",
-        "auto.offset.reset",
-        "enable.auto.commit",
-        "enable.auto.offset.store",
-        "enable.partition.eof",
-        "fetch.max.bytes",
-        "fetch.min.bytes",
-        "group.id",
-        "group.instance.id",
-        "heartbeat.interval.ms",
-        "isolation.level",
-        "max.partition.fetch.bytes",
-        "max.poll.interval.ms",
-        "max.poll.records",
-        "partition.assignment.strategy",
-        "session.timeout.ms",
-    )
-)
+UNUSED: Final = (
+    "auto.commit.interval.ms", "auto.offset.reset", "enable.auto.commit", "group.id",
+    "enable.auto.offset.store", "enable.partition.eof", "fetch.max.bytes", "fetch.min.bytes",
+    "group.instance.id", "heartbeat.interval.ms", "isolation.level", "max.partition.fetch.bytes",
+    "max.poll.interval.ms", "max.poll.records", "partition.assignment.strategy",
+    "session.timeout.ms",
+)  # fmt: skip
 """What consumers of a connection that is shared may say, and no client of ours goes by: each range
 is read by its offsets, in no group, as the feed's file says.
 """
