@@ -60,19 +60,6 @@ def test_a_run_lands_every_batch_and_tells_the_asset(stage: Stage, dags: Any) ->
     assert stage.story.staged() == []
 
 
-def test_a_run_plans_no_more_than_airflow_maps_and_the_next_one_lands_the_rest(
-    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "2")
-
-    first, second = run(dags["ingest_orders"]), run(dags["ingest_orders"])
-
-    assert (first.state, second.state) == ("success", "success")
-    assert first.tasks == AROUND | {"announce": "success"} | mapped(*[LANDED] * 2)
-    assert second.tasks == AROUND | {"announce": "success"} | mapped(LANDED)
-    assert stage.story.published_offsets() == {n: list(range(10)) for n in range(3)}
-
-
 def test_a_run_of_one_batch_tells_the_asset_of_it(stage: Stage, dags: Any) -> None:
     for number in (0, 2):
         stage.story.broker.logs[number].entries.clear()
