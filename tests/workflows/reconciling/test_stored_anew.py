@@ -12,6 +12,7 @@ import pytest
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Level
 from tallystick.domain.verdicts import Verdict
+from tallystick.errors import StorageUnavailable
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.ledger_server import OWNER_ROLE
@@ -126,3 +127,30 @@ def test_as_many_bytes_are_read_as_a_scrub_may_read(story: Story, chunk_bytes: l
     assert reconcile(services, Level.L3).verdict is Verdict.UNKNOWN
     assert told(story) == [("U1", "UNKNOWN")]
     assert reconcile(services, Level.L3).verdict is Verdict.PROVEN_OK
+
+
+def test_one_whose_bytes_can_not_be_read_hides_no_other(
+    story: Story, chunk_bytes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunk_bytes[0] = 2048
+    sick = touch_all(story)[0].name
+    really = LocalFileStore.read_range
+
+    def read_range(store: LocalFileStore, path: str, position: int, length: int) -> bytes:
+        if path.endswith(sick) and length == store.status(path).length_bytes:  # type: ignore[union-attr]
+            raise StorageUnavailable(path, "BlockMissingException: could not obtain block")
+        return really(store, path, position, length)
+
+    services = story.services()
+    blank = LocalFileStore.checksum
+    told_by = {path: blank(LocalFileStore(story.directory), path) for path in paths_of(story)}
+    monkeypatch.setattr(LocalFileStore, "checksum", lambda _, path: told_by[path])
+    monkeypatch.setattr(LocalFileStore, "read_range", read_range)
+
+    assert reconcile(services, Level.L3).verdict is Verdict.UNKNOWN
+    assert told(story) == [("U1", "UNKNOWN")]
+
+
+def paths_of(story: Story) -> list[str]:
+    directories = story.services().ledger.directories(FEED)
+    return [f"{each.path}/{name}" for each in directories for name in each.files]

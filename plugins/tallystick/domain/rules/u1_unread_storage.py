@@ -23,7 +23,7 @@ from tallystick.domain.verdicts import Verdict
 
 def unread_file(plan: BatchPlan, file: LandedFile, path: str, now: StoredFile) -> Iterator[Finding]:
     """A committed file that is there, and whose checksum nobody could tell, or compare."""
-    if now.trouble is None:
+    if now.trouble is None or (now.is_stored_anew and now.length_bytes != file.length_bytes):
         return iter(())
     if now.is_stored_anew:
         cause = f"{path} is there, and its bytes are not compared yet: {now.trouble}."

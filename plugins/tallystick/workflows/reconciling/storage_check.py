@@ -40,7 +40,7 @@ from tallystick.domain.rules.u1_unread_storage import (
     unread_strays,
 )
 from tallystick.domain.rules.waivers import as_far_as_asked
-from tallystick.errors import FileMissing, StorageRefused
+from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
 from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import BatchPlace, CommittedDirectory, FileState
@@ -291,15 +291,19 @@ def _bytes_compared(services: Services, looks: Iterable[_Unlike]) -> Iterator[_U
             if not (found.is_stored_anew and found.length_bytes == file.length_bytes and left > 0):
                 continue
             left -= found.length_bytes
-            with suppress(StorageRefused, FileMissing):
+            try:
                 made = services.store.checksum_like(path, found.length_bytes, file.checksum)
                 is_still = services.store.checksum(path) == found.checksum
-                if made is not None and is_still:
-                    stored[name] = StoredFile(found.length_bytes, made)
-                if made == file.checksum and is_still:
-                    batch_id = look.directory.batch_id
-                    services.ledger.record_checksum(batch_id, name, str(found.checksum))
-                    log.info("%s has the bytes that were committed, stored in another way.", path)
+            except (StorageError, ManifestMismatch):
+                # One that can't be read hides no other: it stays as it was told. Does any answer?
+                services.store.status(look.place)
+                continue
+            if made is not None and is_still:
+                stored[name] = StoredFile(found.length_bytes, made)
+            if made == file.checksum and is_still:
+                batch_id = look.directory.batch_id
+                services.ledger.record_checksum(batch_id, name, str(found.checksum))
+                log.info("%s has the bytes that were committed, stored in another way.", path)
         told = replace(look, stored=stored)
         if told.unlike:
             yield told

@@ -54,6 +54,12 @@ ROWS: list[tuple[str, Mapping[str, StoredFile], list[str], str]] = [
         "same length, other bytes",
     ),
     (
+        "one shorter, and stored in another way",
+        AS_COMMITTED | {"two.parquet": StoredFile(899, "sha256:ff", "stored in another way")},
+        ["C1 0 [5, 9)"],
+        "its length alone proves the change",
+    ),
+    (
         "one without a checksum",
         AS_COMMITTED | {"two.parquet": StoredFile(900, None)},
         ["C1 0 [5, 9)"],
