@@ -22,7 +22,6 @@ from tallystick.errors import ConfigurationError, ConnectionMissing, LedgerError
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feed_file, feed_names, load_feed, read_feeds, shown_path
-from tallystick.settings.kafka_connection import KafkaConnection
 from tallystick.settings.problems import FeedProblem
 from tallystick.settings.yaml_lines import KeyPath
 from tallystick.workflows.planning.comparing_file import edits_of
@@ -186,6 +185,9 @@ def _edits(stage: Stage) -> tuple[Mapping[str, Sequence[FeedEdit]], list[str]]:
 
 def unused_settings(environ: Mapping[str, str], *feeds: Feed) -> Iterator[str]:
     """Warnings of Kafka connections of the environment that say more than is used."""
+    # Opens certificates, so it brings a library that the other commands here don't wait for.
+    from tallystick.settings.kafka_connection import KafkaConnection
+
     for feed in feeds:
         with suppress(ConfigurationError):  # who opens it tells what is wrong with it
             kafka = KafkaConnection.of(connection_in(environ, feed.source.connection))

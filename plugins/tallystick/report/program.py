@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import Final
 
 PROGRAM_SETTING: Final = "TALLYSTICK_PROGRAM"
@@ -38,6 +37,8 @@ def program() -> str:
 
 @cache
 def _installed() -> str:
+    from importlib.metadata import PackageNotFoundError, distribution  # seldom asked, and slow
+
     try:
         distribution("tallystick")
     except PackageNotFoundError:

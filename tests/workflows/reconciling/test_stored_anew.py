@@ -78,7 +78,7 @@ def test_the_same_bytes_in_another_way_are_no_loss_and_are_settled_by_one_full_r
     assert look(story, Level.L2) is Verdict.UNKNOWN
     assert told(story) == [("U1", "UNKNOWN")] * 2
     [step] = {each.finding.next_step for each in story.services().ledger.findings(FEED)}
-    assert step.endswith("./tallystick reconcile orders --level 3")
+    assert step.endswith("tallystick reconcile orders --level 3")
     report = repair_feed(story.services(), (), Owner("one"))
     assert not report.batches, "nothing is landed again"
 
