@@ -6,7 +6,7 @@ import pytest
 
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
-from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
+from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicGone, TopicUnknown
 from tests.support.kafka_topics import delete_topic
 from tests.trouble.scene import AWAY_SECONDS, Before, NewScene, Runner, Scene
 
@@ -97,3 +97,18 @@ def test_the_topic_is_deleted_while_spark_reads(scene: Scene) -> None:
     assert not error.retry
     scene.tells(error, "at verify", "batch ", f"{scene.topic}-0 [0, 10)", repr(scene.topic))
     assert scene.rows() == []
+
+
+def test_a_topic_that_is_deleted_for_good_is_named_to_the_offset(scene: Scene) -> None:
+    scene.recovers()
+    scene.produce(5)
+    scene.reconciled()
+    delete_topic(scene.place.bootstrap_servers, scene.topic)
+    error = scene.fails()
+    assert isinstance(error, TopicGone)
+    scene.tells(error, "at plan", repr(scene.topic), "Don't create it by hand")
+    [lost] = [
+        each for each in scene.reconciled().findings if each.code is FindingCode.TOPIC_RECREATED
+    ]
+    assert (lost.partition, lost.from_offset, lost.until_offset) == (0, 10, 15)
+    assert lost.verdict is Verdict.UNKNOWN
