@@ -17,7 +17,7 @@ from tallystick.cli.records import BatchesDocument, BatchPart, batches_view
 from tallystick.cli.text import Table, plain_lines
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicUnknown
+from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicGone
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.settings.feed import Feed
@@ -267,7 +267,7 @@ def test_reconcile_could_not_tell_when_the_broker_is_silent(
     document = told.json
     assert (document["verdict"], document["is_complete"]) == ("UNKNOWN", False)
     (finding,) = document["findings"]
-    assert (finding["code"], finding["next_step"]) == ("U1", TopicUnknown.next_step)
+    assert (finding["code"], finding["next_step"]) == ("U1", TopicGone.next_step)
     assert {each["lag"] for each in document["partitions"]} == {None}
 
 

@@ -196,11 +196,14 @@ def test_a_batch_waits_from_the_end_of_the_attempt_that_gave_its_lease_back(
     assert waited(log) == {batch: pytest.approx(7200, abs=60)}
 
 
-def test_a_committed_batch_waits_from_its_commit(log: LedgerStory) -> None:
+def test_a_committed_batch_waits_from_its_commit_once_its_lease_is_over(log: LedgerStory) -> None:
     batch = log.planned((0, 0, 5), lease=-HALF_AN_HOUR)
     attempt = log.begin(batch)
     log.verify(attempt)
     log.ledger.commit(attempt)
+    assert log.ledger.waiting(FEED) == []
+    with log.raw() as hand:
+        hand.execute("UPDATE batch SET lease_until = clock_timestamp()")
     (found,) = log.ledger.waiting(FEED)
     assert (found.batch_id, found.state) == (batch, BatchState.COMMITTED)
     assert found.seconds == pytest.approx(0, abs=60)
