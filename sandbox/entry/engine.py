@@ -25,7 +25,7 @@ from sandbox.entry.system import ensure_engine_helpers
 
 # Of this suite, for it has Compose 2; its programs run on the suite before, too.
 SUITE = "trixie"
-PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx", "containerd")
+PACKAGES = ("docker.io", "docker-cli", "docker-compose", "docker-buildx", "containerd", "tini")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 READY_SECONDS = 60.0
 ANSWER_SECONDS = 20.0

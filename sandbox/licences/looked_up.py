@@ -69,6 +69,7 @@ DEBIAN: Final = {
     "docker-compose": "Apache-2.0",
     "docker-buildx": "Apache-2.0",
     "containerd": "Apache-2.0",
+    "tini": "MIT",
     "openjdk-17-jdk-headless": "GPL-2.0-only WITH Classpath-exception-2.0",
     "ca-certificates": "GPL-2.0-or-later AND MPL-2.0",
     "python3": "PSF-2.0",
