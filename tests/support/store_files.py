@@ -104,4 +104,4 @@ def prove_room(store: FileStore, root: str) -> None:
     finally:
         with suppress(StorageError):
             store.delete(staged)
-            store.delete(shown)
+            store.delete(f"{root}/feed")

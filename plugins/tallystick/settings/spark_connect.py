@@ -33,9 +33,14 @@ _SERVER: Final = "the server's host, such as spark.example.com"
 
 
 def session_url(url: str, session_id: str) -> str:
-    """What PySpark opens this session of the server by; the user is `tallystick` if it has none."""
+    """What PySpark opens this session of the server by; the user is `tallystick` if it has none.
+
+    PySpark takes a slash in a token for a path, and the provider's hook leaves it as it is.
+    """
+    server, _, parameters = url.partition("/;")
+    told = parameters.replace("/", "%2F") if parameters else ""
     user = "" if ";user_id=" in url else ";user_id=tallystick"
-    return f"{url}{user};session_id={session_id}"
+    return f"{server.rstrip('/')}/{';' * bool(told)}{told}{user};session_id={session_id}"
 
 
 @dataclass(frozen=True, slots=True)

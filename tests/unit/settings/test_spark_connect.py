@@ -68,6 +68,14 @@ def parts(url: str) -> tuple[str | None, int, dict[str, str]]:
     return found.hostname, found.port or 15002, dict(parse_qsl(told.lower(), separator=";"))
 
 
+def test_a_slash_in_a_token_is_no_path() -> None:
+    found = SparkConnectConnection.of(parse_connection("c", "spark-connect://ada:t%2Fk@h"))
+
+    url = session_url(found.url, "a")
+
+    assert url == "sc://h:15002/;user_id=ada;token=t%2Fk;session_id=a"
+
+
 def test_a_session_without_a_user_is_tallystick_s() -> None:
     assert session_url("sc://h:1/", "a") == "sc://h:1/;user_id=tallystick;session_id=a"
     assert session_url("sc://h:1/;user_id=vera", "a") == "sc://h:1/;user_id=vera;session_id=a"
