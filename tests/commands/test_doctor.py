@@ -32,8 +32,8 @@ def test_all_in_order_is_exit_0_and_leaves_nothing(examined: CommandLine, story:
         "ok    orders: connections: all are there. Of kafka_default not used: group.id.",
         "ok    orders: topic: orders has 2 partitions, and may be read.",
         "ok    orders: ledger: answers, its schema is this version's; 0 findings on record.",
-        "ok    orders: rehearsal: Spark 4.0.4 (Scala 2.13.16, Java 17.0.1) read from each broker"
-        " and wrote as root; a small file was shown in /landing/orders and deleted.",
+        "ok    orders: rehearsal: Spark 4.0.4 (Scala 2.13.16, Java 17.0.1) read from each broker and"
+        " wrote as root; a small file was shown in /landing/orders and deleted.",
     ]
     assert not [each for each in story.directory.rglob("*") if "_rehearsal-" in each.name]
 
