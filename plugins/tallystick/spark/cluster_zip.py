@@ -27,7 +27,6 @@ TRAVELS: Final = (
     "spark/landing.py",
     "spark/offset_hashes.py",
     "spark/parent_death.py",
-    "spark/rehearsing.py",
     "spark/row_hash_columns.py",
     "spark/scrubbing.py",
     "spark/searching.py",
