@@ -49,11 +49,15 @@ class RehearsalDue(Exception):
 
 def require_rehearsed(services: Services) -> None:
     """Raise RehearsalDue unless a landing was rehearsed with these settings within a day."""
-    setting = services.setting
-    if setting is not None and not any(
-        name.startswith(f"{setting}-") and _holds(services, name) for name in _kept(services)
-    ):
-        raise RehearsalDue
+    if services.setting is None:
+        return
+    for name in _kept(services):
+        setting, _, told = name.partition("-")
+        with suppress(ValueError):
+            age = services.clock.now() - datetime.strptime(told, _TIME).replace(tzinfo=UTC)
+            if setting == services.setting and abs(age) < _KEPT_FOR:
+                return
+    raise RehearsalDue
 
 
 def rehearse(services: Services) -> Rehearsed:
@@ -64,24 +68,28 @@ def rehearse(services: Services) -> Rehearsed:
     """
     with at(services, "rehearse"):
         said = _rehearsed(services, f"{REHEARSAL_PREFIX}{services.new_id()}")
+        older, now = _kept(services), services.clock.now()
         if services.setting is not None:
-            # Other settings are another machine's, and hold as long.
-            over = [each for each in _kept(services) if not _holds(services, each)]
-            now = services.clock.now().astimezone(UTC)
-            name = f"{services.setting}-{now.strftime(_TIME)}"
-            services.store.write(f"{_record(services)}/{name}", _CONTENT)
-            for each in over:
+            kept = f"{_record(services)}/{services.setting}-{now.astimezone(UTC).strftime(_TIME)}"
+            services.store.write(kept, _CONTENT)
+            for each in older:
                 services.store.delete(f"{_record(services)}/{each}")
-    log.info("Rehearsed: %s", said)
+    log.info(
+        "Rehearsed: Spark %s, Scala %s, Java %s, as %s.",
+        said.spark,
+        said.scala,
+        said.java,
+        said.user,
+    )
     return said
 
 
 @contextmanager
 def due_again(services: Services) -> Iterator[None]:
-    """Spark's errors and HDFS's refusals in the block make a rehearsal due before the next plan."""
+    """An error of Spark or HDFS in the block makes a rehearsal due before the next landing."""
     try:
         yield
-    except (SparkError, StorageRefused) as error:
+    except (SparkError, StorageError) as error:
         if services.setting is not None and not isinstance(error, RecordsUnreadable):
             with suppress(StorageError):
                 services.store.delete(_record(services))
@@ -174,15 +182,6 @@ def _another_user(
 def _record(services: Services) -> str:
     """The directory of what is kept; readers never look there."""
     return f"{services.root}/_rehearsals/{services.feed_name}"
-
-
-def _holds(services: Services, name: str) -> bool:
-    """True for what was rehearsed within a day."""
-    try:
-        at = datetime.strptime(name.rpartition("-")[2], _TIME).replace(tzinfo=UTC)
-    except ValueError:
-        return False
-    return abs(services.clock.now() - at) < _KEPT_FOR
 
 
 def _kept(services: Services) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Final
 
 from tallystick.domain.plain_json import from_line, to_line
 
-_FORMAT: Final = "tallystick-rehearsal-1"
+_PLAN_FORMAT: Final = "tallystick-rehearsal-1"
+_SAID_FORMAT: Final = "tallystick-rehearsed-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,12 @@ class RehearsalPlan:
 
     def to_json(self) -> str:
         """On one line."""
-        return to_line(_FORMAT, self)
+        return to_line(_PLAN_FORMAT, self)
 
     @classmethod
     def from_json(cls, text: str) -> RehearsalPlan:
         """What `to_json` has made."""
-        return from_line(cls, _FORMAT, text)
+        return from_line(cls, _PLAN_FORMAT, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,9 @@ class Rehearsed:
 
     def to_json(self) -> str:
         """On one line."""
-        return to_line(_FORMAT, self)
+        return to_line(_SAID_FORMAT, self)
 
     @classmethod
     def from_json(cls, text: str) -> Rehearsed:
         """What `to_json` has made."""
-        return from_line(cls, _FORMAT, text)
+        return from_line(cls, _SAID_FORMAT, text)
