@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from tallystick.errors import FileMissing, StorageError, StorageRefused, TargetOccupied
 from tallystick.ports.file_store import FileStore, StoredEntry
 from tests.support.local_directory import LocalFileStore
-from tests.support.store_files import prove_room
 
 pytest_plugins = ["tests.support.store_fixtures"]
 
@@ -258,22 +256,24 @@ class TestRename:
         assert len(names(store, root)) == 7 + len({"new", "staging"})
 
 
-class TestRoom:
-    def test_what_is_staged_can_be_shown(self, store: FileStore, root: str) -> None:
-        prove_room(store, root)
-        prove_room(store, root)
-        assert names(store, root) == ["_staging", "feed"]
-        assert names(store, f"{root}/_staging") == names(store, f"{root}/feed") == []
+class TestWritable:
+    def test_asking_makes_the_root_and_leaves_nothing_in_it(
+        self, store: FileStore, root: str
+    ) -> None:
+        store.require_writable(root)
+        store.require_writable(root + "/")
+        assert names(store, root) == ["_staging"]
+        assert names(store, f"{root}/_staging") == []
 
     def test_many_may_ask_at_once(self, store: FileStore, root: str) -> None:
         with ThreadPoolExecutor(6) as pool:
-            list(pool.map(partial(prove_room, store), [root] * 12))
+            list(pool.map(store.require_writable, [root] * 12))
         assert names(store, f"{root}/_staging") == []
 
     def test_a_file_in_the_place_of_the_root_is_refused(self, store: FileStore, root: str) -> None:
         store.write(root, b"")
         with pytest.raises(StorageError) as caught:
-            prove_room(store, root)
+            store.require_writable(root)
         assert not caught.value.retry
 
 

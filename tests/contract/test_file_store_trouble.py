@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -14,7 +13,7 @@ from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.landed_files import write_once
 from tests.support.sandbox_fixtures import HdfsPlace
-from tests.support.store_files import parquet_of, prove_room, rows_of
+from tests.support.store_files import parquet_of, rows_of
 from tests.support.store_hdfs import Superuser
 from tests.support.store_server import dead_url
 
@@ -51,7 +50,7 @@ def test_safe_mode_is_said_and_passes(
     store.write(f"{root}/staging/f", b"ours")
     with superuser.safe_mode():
         for ask in (
-            lambda: prove_room(store, root),
+            lambda: store.require_writable(root),
             lambda: store.write(f"{root}/g", b""),
             lambda: store.rename_exclusive(f"{root}/staging", f"{root}/target"),
             lambda: store.delete(f"{root}/staging"),
@@ -60,30 +59,19 @@ def test_safe_mode_is_said_and_passes(
                 ask()
             assert caught.value.retry
         assert store.read(f"{root}/staging/f") == b"ours"
-    prove_room(store, root)
+    store.require_writable(root)
     store.rename_exclusive(f"{root}/staging", f"{root}/target")
 
 
 def test_a_used_up_space_quota_is_said_before_anything_is_read(
     store: WebHdfsFileStore, superuser: Superuser, limited: str
 ) -> None:
-    prove_room(store, limited)
+    store.require_writable(limited)
     superuser.limit_space(limited, MEGABYTE)
     with pytest.raises(StorageRefused, match=f"space quota is used up: .*{limited}") as caught:
-        prove_room(store, f"{limited}/landing")
+        store.require_writable(f"{limited}/landing")
     assert not caught.value.retry
     assert [each.name for each in store.entries(f"{limited}/landing/_staging")] == []
-
-
-def test_a_quota_of_the_feeds_own_directory_is_met_where_a_batch_will_be(
-    store: WebHdfsFileStore, superuser: Superuser, limited: str
-) -> None:
-    """A rename brings few bytes; a block that is written there asks for room as a batch does."""
-    superuser.make(f"{limited}/feed")
-    prove_room(store, limited)
-    superuser.limit_space(f"{limited}/feed", 100_000)
-    with pytest.raises(StorageRefused, match=f"space quota is used up: .*{limited}/feed"):
-        prove_room(store, limited)
 
 
 def test_a_used_up_name_quota_is_said(
@@ -91,7 +79,7 @@ def test_a_used_up_name_quota_is_said(
 ) -> None:
     superuser.limit_names(limited, 2)
     with pytest.raises(StorageRefused, match="name quota is used up"):
-        prove_room(store, limited)
+        store.require_writable(limited)
 
 
 def test_a_rename_into_a_full_directory_moves_nothing(
@@ -110,7 +98,7 @@ def test_a_read_only_directory_is_refused(
 ) -> None:
     stranger = store_of(hdfs, user="stranger")
     with pytest.raises(StorageRefused, match="Permission denied: user=stranger") as caught:
-        prove_room(stranger, limited)
+        stranger.require_writable(limited)
     assert not caught.value.retry
 
 
@@ -120,7 +108,7 @@ def test_a_root_that_only_lets_into_staging_is_refused(
     """Landing would go well there, and publishing would not."""
     superuser.make(f"{limited}/_staging", mode="777")
     with pytest.raises(StorageRefused, match="Permission denied"):
-        prove_room(store_of(hdfs, user="stranger"), limited)
+        store_of(hdfs, user="stranger").require_writable(limited)
     assert [each.name for each in store.entries(f"{limited}/_staging")] == []
 
 
@@ -243,14 +231,14 @@ def test_dead_data_nodes_are_unavailable(
     store.write(f"{root}/p.parquet", parquet_of(rows_of({0: range(10)})))
     sandbox.hdfs.datanode.kill()
     try:
-        for ask in (partial(prove_room, store), store.read_back):
+        for ask in (store.require_writable, store.read_back):
             with pytest.raises(StorageUnavailable) as caught:
                 ask(root)
             assert caught.value.retry
     finally:
         sandbox.hdfs.datanode.start()
     write_once(hdfs.webhdfs_url, hdfs.user)
-    prove_room(store, root)
+    store.require_writable(root)
     assert store.read_back(root).record_count == 10
 
 

@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
+from tallystick.domain.batches.paths import PROBE_PREFIX
 from tallystick.errors import (
     FileMissing,
     StorageRefused,
@@ -24,6 +25,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.paths import checked
+from tallystick.storage.probe import prove_writable
 from tallystick.storage.row_answers import RowAnswers
 
 
@@ -41,6 +43,10 @@ class LocalFileStore(RowAnswers):
     def clock_ms(self) -> int | None:
         """The machine's time."""
         return time.time_ns() // 1_000_000
+
+    def require_writable(self, root: str) -> None:
+        """Return if a small landing went well under the root."""
+        prove_writable(self, checked(root).rstrip("/"), f"{PROBE_PREFIX}{uuid4().hex}")
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file at once."""

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.polling import MAX_POLL_RECORDS
-from tallystick.domain.batches.rehearsal import RehearsalPlan, Rehearsed
 from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.logs.snapshot import (
     BatchHead,
@@ -41,15 +40,9 @@ from tallystick.domain.planning.unreadable import (
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead
-from tallystick.errors import (
-    ApplicationFailed,
-    ApplicationOverdue,
-    BrokerUnavailable,
-    RehearsalFailed,
-    TopicUnknown,
-)
+from tallystick.errors import ApplicationFailed, ApplicationOverdue, BrokerUnavailable, TopicUnknown
 from tallystick.ports.file_store import FileStore
-from tallystick.ports.spark_runner import LandingOrder, RehearsalOrder, ScrubOrder
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tests.support.scripted_scrub import scrub_by_pyarrow
 
 NOW = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
@@ -167,10 +160,6 @@ class ScriptedBroker:
     def recreate(self, partitions: int = 2) -> None:
         self.topic_id = self.topic_id[:-1] + str(int(self.topic_id[-1]) + 1)
         self.logs = {number: Log() for number in range(partitions)}
-
-    def serving(self, topic: str) -> Mapping[str, int]:
-        self._require(topic)
-        return {"scripted:9092 of node 1": min(self.logs)}
 
     def snapshot(self, topic: str) -> BrokerSnapshot:
         self._require(topic)
@@ -369,8 +358,6 @@ class ScriptedSpark:
         """By partition and offset: records that end every application which reads them."""
         self.hanging: set[tuple[int, int]] = set()
         """By partition and offset: records at which every application hangs until it is ended."""
-        self.rehearsed: Rehearsed | None = Rehearsed("4.0.4", "2.13.16", "17.0.1", "root", None)
-        """What it says of itself; None: a rehearsal fails."""
         self.interrupted: list[str] = []
         """Attempts whose work was ended, in that order."""
         self.is_heard = True
@@ -443,13 +430,6 @@ class ScriptedSpark:
             yield from records[:most]
             position = records[:most][-1] + 1
             records = records[most:]
-
-    def rehearse(self, order: RehearsalOrder) -> None:
-        if self.rehearsed is None:
-            raise RehearsalFailed(order.rehearsal_id, "local", "exit code 1")
-        plan = RehearsalPlan.from_json(self._text(order.plan_uri))
-        text = self.rehearsed.to_json().encode()
-        self._store.write(f"{self._path(plan.output)}/part-00000", text)
 
     def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         plan = from_plain(SearchPlan, json.loads(self._text(order.plan_uri)))

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from tallystick.domain.batches.paths import REHEARSAL_PREFIX
-from tallystick.errors import StorageError
-from tallystick.ports.file_store import FileStore
-from tallystick.workflows.rehearsing import prove_shown
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -93,15 +86,3 @@ def with_flipped_byte(content: bytes, column: str) -> bytes:
     start = min(filter(None, (chunk.data_page_offset, chunk.dictionary_page_offset)))
     place = start + chunk.total_compressed_size - 3
     return content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :]
-
-
-def prove_room(store: FileStore, root: str) -> None:
-    """What a rehearsal asks of HDFS below this root, without Spark; nothing is left of it."""
-    name = f"{REHEARSAL_PREFIX}{uuid4().hex}"
-    staged, shown = f"{root}/_staging/{name}", f"{root}/feed/{name}"
-    try:
-        prove_shown(store, f"{staged}/data", shown)
-    finally:
-        with suppress(StorageError):
-            store.delete(staged)
-            store.delete(f"{root}/feed")

@@ -18,10 +18,10 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, ScrubFailed
-from tallystick.ports.spark_runner import LandingOrder, RehearsalOrder, ScrubOrder, SparkRunner
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder, SparkRunner
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
-from tallystick.spark import rehearsing, searching
+from tallystick.spark import searching
 from tallystick.spark.causes import cause_of
 from tallystick.spark.landing import land
 from tallystick.spark.scrubbing import scrub, write_result
@@ -81,9 +81,6 @@ class SessionRunner:
             cause = cause_of(str(error))
             raise ApplicationFailed(order.batch_id, order.attempt_id, cause) from error
         self.after(plan)
-
-    def rehearse(self, order: RehearsalOrder) -> None:
-        rehearsing.rehearse(self.spark, order.plan)
 
     def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         text = self.spark.read.text(order.plan_uri, wholetext=True).head()

@@ -124,16 +124,6 @@ class RecordsUnreadable(SparkError):
         return f"batch {batch}: Spark can't read {'; '.join(unreadable[:_NAMED])}{rest}."
 
 
-class RehearsalFailed(ApplicationFailed):
-    """The small landing that Spark is asked for before anything is claimed ended with an error."""
-
-    work = "rehearsal"
-    next_step = (
-        "Read Spark's log: above, or by the command that is named here. Nothing was claimed, and"
-        " nothing was read from the topic but its end."
-    )
-
-
 class ScrubFailed(ApplicationFailed):
     """The Spark application that reads landed files in full ended with an error."""
 

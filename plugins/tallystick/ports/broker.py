@@ -28,10 +28,6 @@ class BrokerView(Protocol):
         """
         ...
 
-    def serving(self, topic: str) -> Mapping[str, int]:
-        """By `host:port of node N`: one partition of each broker that leads any."""
-        ...
-
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
     ) -> Mapping[int, int | None]:

@@ -44,6 +44,14 @@ class FileStore(Protocol):
         """The file system's own time, which it gives to what is changed; None if it tells none."""
         ...
 
+    def require_writable(self, root: str) -> None:
+        """Return if a landing can succeed: reachable, out of safe mode, directory writable, quota
+        left.
+
+        Asked before anything is read from Kafka, so a full disk costs nothing.
+        """
+        ...
+
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file, replacing one that is there; makes parents."""
         ...

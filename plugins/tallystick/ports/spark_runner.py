@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
-from tallystick.domain.batches.rehearsal import RehearsalPlan
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.ports.progress import Told, unheard
 
@@ -41,18 +40,6 @@ class ScrubOrder:
     """Reads the result at the plan's output; raises StorageError."""
     told: Told = field(default=unheard, compare=False, repr=False)
     """Hears how far it has come, as far as the engine says."""
-
-
-@dataclass(frozen=True, slots=True)
-class RehearsalOrder:
-    """Where the plan of a rehearsal lies."""
-
-    feed: str
-    rehearsal_id: str
-    plan_uri: str
-    """Full URI of rehearsal.json."""
-    plan: RehearsalPlan = field(kw_only=True, repr=False)
-    """What is written there."""
 
 
 class SparkRunner(Protocol):
@@ -98,14 +85,6 @@ class SparkRunner(Protocol):
         The order's plan is a `SearchPlan`. `noted` hears a note before each read: a `ReadNote`
         as JSON; none where the driver runs elsewhere. Raises ApplicationFailed; ApplicationOverdue
         where a single read takes minutes.
-        """
-        ...
-
-    def rehearse(self, order: RehearsalOrder) -> None:
-        """Return when Spark has written a `Rehearsed` as the plan says.
-
-        Raises RehearsalFailed or ApplicationOverdue, and ConfigurationError for another version of
-        Spark than is needed.
         """
         ...
 

@@ -95,10 +95,6 @@ class KafkaBrokerView:
             retention_bytes=policy.retention_bytes,
         )
 
-    def serving(self, topic: str) -> Mapping[str, int]:
-        """As the brokers advertise themselves on this listener."""
-        return self._topics.serving(topic)
-
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
     ) -> Mapping[int, int | None]:

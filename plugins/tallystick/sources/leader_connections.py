@@ -92,7 +92,7 @@ class LeaderConnections:
         user may see it and no more.
         """
         node_id = self._node(rather_not_by)
-        told_by = self.address(node_id)
+        told_by = self._address(node_id)
         answer = self.send(node_id, DescribeTopic(topic), left)
         found = answer.topic
         told = zip(
@@ -193,8 +193,7 @@ class LeaderConnections:
         ]
         return others[0] if rather_not and others else self.any_node()
 
-    def address(self, node_id: Any) -> str:
-        """Host and port, as far as a broker is known by its id."""
+    def _address(self, node_id: Any) -> str:
         known = self._opened().cluster.broker_metadata(node_id)
         return f"{known.host}:{known.port}" if known else str(node_id)
 

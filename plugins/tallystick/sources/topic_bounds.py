@@ -78,20 +78,6 @@ class TopicBounds:
                 seconds=min(_SECOND_PATIENCE_SECONDS, self._patience_seconds),
             )
 
-    def serving(self, topic: str) -> Mapping[str, int]:
-        """The brokers that lead partitions of the topic, each with its smallest one."""
-
-        def question(left: SecondsLeft) -> Mapping[str, int]:
-            found: dict[int, int] = {}
-            for partition, leader in sorted(self._connections.leaders(topic, left).items()):
-                found.setdefault(leader.node_id, partition)
-            return {
-                f"{self._connections.address(node)} of node {node}": partition
-                for node, partition in found.items()
-            }
-
-        return patiently(question, seconds=self._patience_seconds)
-
     def policy(self, topic: str) -> TopicPolicy:
         """The topic's cleanup policy and retention as they are now."""
         return patiently(lambda left: self._policy(topic, left), seconds=self._patience_seconds)

@@ -20,12 +20,11 @@ from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
     IngestionError,
-    RehearsalFailed,
     ScrubFailed,
 )
 from tallystick.ports.progress import Progress, Told
-from tallystick.ports.spark_runner import LandingOrder, RehearsalOrder, ScrubOrder
-from tallystick.spark import rehearsing, scrubbing, searching
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
+from tallystick.spark import scrubbing, searching
 from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
 from tallystick.spark.connect_progress import Tasks, tasks_counted
@@ -43,7 +42,6 @@ logger = logging.getLogger(__name__)
 LANDING: Final = "landing"
 SEARCH: Final = "search"
 SCRUB: Final = "scrub"
-REHEARSAL: Final = "rehearsal"
 # spark.connect.execute.manager.detachedTimeout is five minutes; it is looked at twice a minute.
 _DETACHED: Final = timedelta(minutes=6)
 
@@ -121,15 +119,6 @@ class ConnectRunner:
                     found = scrubbing.scrub(spark, plan, is_no_file=is_lost)
                 require_own_functions(spark, listed=_finds_fault(found))
             return found
-
-    def rehearse(self, order: RehearsalOrder) -> None:
-        """Return when the plan is rehearsed; raises RehearsalFailed, else as `run` does."""
-        session_id = session_of(order.rehearsal_id, REHEARSAL)
-        with (
-            _failing(RehearsalFailed, order.rehearsal_id, session_id),
-            self._working(session_id, order.rehearsal_id, order.plan_uri) as (spark, _),
-        ):
-            rehearsing.rehearse(spark, order.plan)
 
     @contextmanager
     def _working(

@@ -34,7 +34,7 @@ _APPLICATION: Final = re.compile(
 _DIAGNOSED: Final = re.compile(r"Client: Application diagnostics message: (.+)")
 _OURS: Final = "tallystick: "
 _NOTE: Final = f"{_OURS}note "
-_FAILED: Final = re.compile(f"^{_OURS}(?:landing|scrub|search|rehearsal) failed: (.*)", re.DOTALL)
+_FAILED: Final = re.compile(f"^{_OURS}(?:landing|scrub|search) failed: (.*)", re.DOTALL)
 _ERROR_LINE: Final = re.compile(
     r"^(Caused by: )?[\w.$]*(Error|Exception)\b|^Exception in thread|^Error: "
 )

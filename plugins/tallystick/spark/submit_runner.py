@@ -21,17 +21,15 @@ from tallystick.domain.rows.scrub import ScrubResult
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
-    RehearsalFailed,
     ScrubFailed,
 )
-from tallystick.ports.spark_runner import LandingOrder, RehearsalOrder, ScrubOrder
+from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark.command import SubmitCommand, Work, submit_command
 from tallystick.spark.connector_jars import require_jars
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.running_submit import RunningSubmit
 from tallystick.spark.submit_log import SubmitLog, note_in
-from tallystick.spark.submit_version import require_version
 from tallystick.spark.work_directory import work_directory
 from tallystick.spark.yarn_applications import end_application, end_tagged
 
@@ -44,7 +42,6 @@ NO_APPLICATION: Final = "(none was started)"
 # They lie beside the one that lands.
 SCRUB_APPLICATION: Final = "scrub.py"
 SEARCH_APPLICATION: Final = "search.py"
-REHEARSAL_APPLICATION: Final = "rehearse.py"
 
 
 def longest_orphan(place: SparkPlace, longest: timedelta) -> timedelta:
@@ -155,27 +152,6 @@ class SubmitRunner:
                 order.scrub_id, log.application_id or NO_APPLICATION, self._reason(log, exit_code)
             )
         return order.written()
-
-    def rehearse(self, order: RehearsalOrder) -> None:
-        """Return when the application has ended well; raises RehearsalFailed with its cause."""
-        require_jars(self._place)
-        require_version(self._place)
-        command = submit_command(
-            self._place,
-            application=str(self._application.with_name(REHEARSAL_APPLICATION)),
-            work=Work(order.feed, "rehearsal", order.rehearsal_id),
-            plan_uri=order.plan_uri,
-            feed_conf=self._feed_conf,
-            has_secrets=bool(self._kafka_secrets),
-            longest=self._longest,
-        )
-        log, exit_code = self._ended(command, self._kafka_secrets, _Heard(), order.rehearsal_id)
-        if exit_code != 0:
-            raise RehearsalFailed(
-                order.rehearsal_id,
-                log.application_id or NO_APPLICATION,
-                self._reason(log, exit_code),
-            )
 
     def _reason(self, log: SubmitLog, exit_code: int) -> str:
         """Why it failed, and what prints the log of a driver that has written it elsewhere."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
+from uuid import uuid4
 
 from hdfs import HdfsError
 
+from tallystick.domain.batches.paths import PROBE_PREFIX
 from tallystick.errors import (
     ConfigurationError,
     FileMissing,
@@ -22,6 +24,7 @@ from tallystick.storage.name_node import NameNode
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.no_answer import NoAnswer
 from tallystick.storage.paths import checked, parent_of
+from tallystick.storage.probe import prove_writable
 from tallystick.storage.refusals import Refusal
 from tallystick.storage.rights import take_rights
 from tallystick.storage.row_answers import RowAnswers
@@ -68,6 +71,10 @@ class WebHdfsFileStore(RowAnswers):
             return int(parsedate_to_datetime(told[:_DATE_CHARS]).timestamp()) * 1000
         except (StorageRefused, ValueError):
             return None
+
+    def require_writable(self, root: str) -> None:
+        """Return if a small landing went well under the root."""
+        prove_writable(self, checked(root).rstrip("/"), f"{PROBE_PREFIX}{uuid4().hex}")
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file; after an error it may be missing, whole, or cut short."""

@@ -7,13 +7,11 @@ Adapters are imported as they are opened: who asks the ledger alone needs no lib
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
@@ -174,22 +172,6 @@ def _runner(
     )
 
 
-def _setting(
-    feed: Feed,
-    hdfs: WebHdfsConnection,
-    engine: ConnectServer | SparkPlace,
-    access: KafkaAccess,
-) -> str:
-    """A digest of what a rehearsal holds for: none of it is a secret, or shows one."""
-    told = [repr(hdfs), repr(engine), repr(sorted(access.options.items())), repr(feed.spark)]
-    if isinstance(engine, SparkPlace):
-        found = shutil.which(engine.spark_submit, path=engine.environment(os.environ).get("PATH"))
-        status = os.stat(found) if found else None
-        told += [repr((found, status and (status.st_mtime_ns, status.st_size)))]
-        told += [repr(os.environ.get(each)) for each in ("SPARK_HOME", "JAVA_HOME")]
-    return sha256("\n".join([tallystick.__version__, feed.target.root, *told]).encode()).hexdigest()
-
-
 def _access(feed: Feed, kafka: KafkaConnection, engine: ConnectServer | SparkPlace) -> KafkaAccess:
     return access_from(engine, kafka.properties, where=f"connection {feed.spark.connection}")
 
@@ -259,7 +241,6 @@ def open_services(
             new_id=new_id,
             second_ledger=lambda: PostgresLedger(dsn),
             kafka_options=access.options,
-            setting=None if spark else _setting(feed, hdfs, engine, access),
             second_reader=second_reader,
             frontier_group=frontier_group,
             declared=lambda: feed_names(feeds_folder(os.environ)),

@@ -41,8 +41,6 @@ class Services:
     """A ledger of its own for the heartbeat, which runs beside everything else."""
     kafka_options: Mapping[str, str]
     """What Spark's Kafka source needs to reach the cluster; never a secret."""
-    setting: str | None = None
-    """A digest of the feed's connections and of how Spark is called; None: nothing is rehearsed."""
     second_reader: SecondReader | None = None
     """Another Kafka client; None where the feed wants none."""
     frontier_group: FrontierGroup | None = None

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tallystick.domain.attempts.last_copies import AtRisk, DeadFiles, Fate, fate_of
-from tallystick.domain.batches.paths import REHEARSAL_PREFIX, STAGING_NAME, StagingPath
+from tallystick.domain.batches.paths import PROBE_PREFIX, STAGING_NAME, StagingPath
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import (
@@ -42,8 +42,8 @@ from tallystick.workflows.stored.staged_attempts import (
 
 log = logging.getLogger(__name__)
 
-_REHEARSED_MS: Final = 24 * 3600 * 1000
-"""No rehearsal takes as long; one that goes on at this very moment is left alone."""
+_PROBE_ENDED_MS: Final = 24 * 3600 * 1000
+"""No probe takes as long; whoever asks at this very moment is left alone."""
 
 
 @dataclass(slots=True)
@@ -99,9 +99,9 @@ def sweep(services: Services) -> int:
                 swept += 1
     with at(services, "sweep"):
         for root in feed_roots(services):
-            for directory in (f"{root}/{services.feed_name}", f"{root}/{STAGING_NAME}"):
+            for directory in (root, f"{root}/{STAGING_NAME}"):
                 with _or_left(services, directory):
-                    _sweep_rehearsals(services, directory)
+                    _sweep_probes(services, directory)
         return swept + sum(_sweep_again(services, root, known) for root in feed_roots(services))
 
 
@@ -194,18 +194,18 @@ def _put_away(
     return fate is not Fate.KEPT
 
 
-def _sweep_rehearsals(services: Services, directory: str) -> None:
-    """Delete what a rehearsal left there when its process was killed."""
+def _sweep_probes(services: Services, directory: str) -> None:
+    """Delete what the question before a landing left there when its process was killed."""
     now = services.store.clock_ms()
     try:
         found = services.store.entries(directory)
     except FileMissing:
         return
     for each in found:
-        is_old = now is not None and now - each.changed_ms > _REHEARSED_MS
-        if each.name.startswith(REHEARSAL_PREFIX) and is_old:
+        is_old = now is not None and now - each.changed_ms > _PROBE_ENDED_MS
+        if each.name.startswith(PROBE_PREFIX) and is_old:
             services.store.delete(f"{directory}/{each.name}")
-            log.info("Swept %s/%s: a rehearsal that was killed.", directory, each.name)
+            log.info("Swept %s/%s: a probe that was killed.", directory, each.name)
 
 
 def _sweep_again(services: Services, root: str, known: _Sweep) -> int:

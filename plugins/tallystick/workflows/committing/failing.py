@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from tallystick.domain.batches.batch import Attempt
 from tallystick.errors import AttemptFenced, CommitOutcomeUnknown, IngestionError
-from tallystick.workflows.rehearsing import due_again
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -22,8 +21,7 @@ def failing(services: Services, attempt: Attempt) -> Iterator[None]:
     An unknown commit is no failure: the attempt may have committed, so nothing is recorded.
     """
     try:
-        with due_again(services):
-            yield
+        yield
     except (AttemptFenced, CommitOutcomeUnknown):
         raise
     except BaseException as error:

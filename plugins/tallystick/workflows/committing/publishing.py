@@ -29,7 +29,6 @@ from tallystick.ports.batches import CommittedBatch
 from tallystick.workflows.committing.retiring import retire_replaced
 from tallystick.workflows.committing.showing_frontiers import show_frontiers
 from tallystick.workflows.place import at
-from tallystick.workflows.rehearsing import due_again
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -48,11 +47,7 @@ def publish(services: Services, batch_id: BatchId, owner: Owner | None = None) -
             raise BatchUnknown(batch_id)
     target = BatchPath.of(batch.plan)
     if batch.state is not BatchState.PUBLISHED:
-        with (
-            at(services, "publish", batch.plan),
-            _told_if_not_shown(services, batch_id),
-            due_again(services),
-        ):
+        with at(services, "publish", batch.plan), _told_if_not_shown(services, batch_id):
             retire_replaced(services, batch.plan)
             _move(services, batch, target)
             services.ledger.mark_published(batch_id, owner)

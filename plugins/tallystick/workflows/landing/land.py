@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -156,13 +157,14 @@ def prepare(services: Services, attempt: Attempt) -> tuple[LandingOrder, Landing
     before = services.ledger.batch(attempt.batch_id)
     batch = before.plan
     staging = StagingPath.of(batch, attempt.attempt_id)
-    snapshot = services.broker.snapshot(batch.topic)
-    logs = services.ledger.claimed_logs(batch.batch_id)
-    if batch.ranges:
-        _require_same_log(services, batch, snapshot, logs)
-    plan = _landing_plan(services, before, staging, snapshot, logs)
-    text = plan.to_json()
-    services.store.write(staging.plan, text.encode())
+    with _beside(partial(services.store.require_writable, batch.root)):
+        snapshot = services.broker.snapshot(batch.topic)
+        logs = services.ledger.claimed_logs(batch.batch_id)
+        if batch.ranges:
+            _require_same_log(services, batch, snapshot, logs)
+        plan = _landing_plan(services, before, staging, snapshot, logs)
+        text = plan.to_json()
+        services.store.write(staging.plan, text.encode())
     order = LandingOrder(
         feed=services.feed_name,
         batch_id=attempt.batch_id,
@@ -172,6 +174,17 @@ def prepare(services: Services, attempt: Attempt) -> tuple[LandingOrder, Landing
         told=services.progress,
     )
     return order, plan
+
+
+@contextmanager
+def _beside(work: Callable[[], object]) -> Iterator[None]:
+    """The work is done in a thread meanwhile; what it raises comes before what the block raises."""
+    with ThreadPoolExecutor(1, thread_name_prefix="beside") as pool:
+        done = pool.submit(work)
+        try:
+            yield
+        finally:
+            done.result()
 
 
 def _require_same_log(

@@ -45,8 +45,8 @@ from tallystick.errors import (
 )
 from tallystick.ports.progress import Progress
 from tallystick.ports.spark_runner import LandingOrder
-from tallystick.workflows.application_result import result_text
 from tallystick.workflows.asking.offers import may_be_committed
+from tallystick.workflows.landing.application_result import result_text
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.kept_files import kept_files
 from tallystick.workflows.stored.staged_attempts import quarantined_at

@@ -39,7 +39,6 @@ from tallystick.workflows.planning.gone_topic import recorded_if_gone
 from tallystick.workflows.planning.many_values import collector_paused
 from tallystick.workflows.planning.observing import answered, observe_to_plan
 from tallystick.workflows.planning.plan_report import PlanReport, tell
-from tallystick.workflows.rehearsing import RehearsalDue, rehearse, require_rehearsed
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import require_root_outside
 from tallystick.workflows.stored.published_batches import require_ledger_not_behind
@@ -75,7 +74,7 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
     """Freeze a plan for this window, or read it again; its batches are this run's to carry out.
 
     What the storage has refused to show is shown first: else more and more would be read that no
-    reader sees. Raises what `publish` and `rehearse` raise; BrokerUnavailable, TopicUnknown,
+    reader sees. Raises what `publish` raises for that; BrokerUnavailable, TopicUnknown,
     LedgerUnavailable, StorageUnavailable, ClaimConflict, or LedgerBehind: then nothing changed but
     the finding that says so.
     """
@@ -156,16 +155,10 @@ def _performed(
                 plan = _decided(services, known, window, owner, answers)
                 if isinstance(plan, InDanger):
                     return plan
-                resumed = _plans(plan.resumed.batches) if plan.resumed else ()
-                if plan.batches or plan.adopted or resumed:
-                    require_rehearsed(services)
                 report = _carried_out(services, session, plan, window, owner)
                 if earlier:
                     report = replace(report, planned_at=min(earlier, report.planned_at))
                 return report
-        except RehearsalDue:
-            # It takes Spark a while, so nothing is locked meanwhile, and the log is looked at anew.
-            rehearse(services)
         except _Overtaken:
             # Each time one batch less is left that a plan may cut.
             log.info("A batch was committed while the log was looked at: planning anew.")

@@ -37,7 +37,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
-from tallystick.workflows.application_result import result_text
+from tallystick.workflows.landing.application_result import result_text
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.readers_tree import ask_all, asking

@@ -24,7 +24,6 @@ from tallystick.workflows.committing.publishing import finish
 from tallystick.workflows.landing.run import BatchOutcome, carry_out_all, noted
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
-from tallystick.workflows.rehearsing import RehearsalDue, rehearse, require_rehearsed
 from tallystick.workflows.repairing.closing import settle
 from tallystick.workflows.repairing.gathering import decided_repair
 from tallystick.workflows.repairing.left_undone import left_undone
@@ -163,21 +162,8 @@ def begin_repair(
     owner: Owner,
     digests: Collection[str] = (),
 ) -> BegunRepair:
-    """Decide, open generations on the operator's word, claim: in one transaction of the ledger.
-
-    Raises what `rehearse` raises, where anything is to be landed.
-    """
+    """Decide, open generations on the operator's word, claim: in one transaction of the ledger."""
     told_edits(services)
-    while True:
-        try:
-            return _begun(services, finding_ids, owner, digests)
-        except RehearsalDue:
-            rehearse(services)
-
-
-def _begun(
-    services: Services, finding_ids: Collection[int], owner: Owner, digests: Collection[str]
-) -> BegunRepair:
     behind = why_behind(services, is_dry_run=False)
     with (
         at(services, "repair"),
@@ -197,8 +183,6 @@ def _begun(
         plan = decided.plan
         if behind and plan.needs_whole_ledger:
             raise behind
-        if plan.claims:
-            require_rehearsed(services)
         is_changed = bool(plan.new_generations or plan.read_again)
         session.apply(plan.changes, decided.snapshot if is_changed else None)
         begun: list[BatchPlan] = []

@@ -1,4 +1,4 @@
-"""What a rehearsal leaves when its process is killed."""
+"""What the question before a landing leaves when its process is killed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from tests.support.story import Story
 TWO_DAYS = 2 * 24 * 3600
 
 
-def test_what_a_killed_rehearsal_left_is_swept_after_a_day(story: Story) -> None:
-    root, feed = story.directory / "landing", story.services().feed_name
-    names = (f"{feed}/_rehearsal-1", "_staging/_rehearsal-2", "_other", f"{feed}/_rehearsal-3")
-    places = [root / name for name in names]
+def test_what_a_killed_probe_left_is_swept_after_a_day(story: Story) -> None:
+    root = story.directory / "landing"
+    places = [root / name for name in ("_probe-1", "_staging/_probe-2", "_other", "_probe-3")]
     for place in places:
         place.mkdir(parents=True)
         (place / "block").write_text("a block")
