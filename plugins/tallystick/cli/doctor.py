@@ -1,5 +1,5 @@
 """`doctor`: asks everything that a run will ask, and says of each answer if it is as it should be,
-and what mends it. Changes nothing but what a rehearsal leaves: that it went well.
+and what mends it. Changes nothing but the probe of a landing.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from tallystick.cli.documents import Document, Part
 from tallystick.cli.options import JsonOption
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import counted
-from tallystick.errors import FeedFileInvalid, IngestionError
+from tallystick.errors import FeedFileInvalid, IngestionError, SparkUnavailable
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import read_feeds
 from tallystick.settings.kafka_connection import KafkaConnection
-from tallystick.workflows.rehearsing import rehearse
 from tallystick.workflows.services import Services
 
 
@@ -125,13 +124,9 @@ def _topic(services: Services) -> str:
     return f"{services.topic} has {counted('partition', len(starts))}, and may be read."
 
 
-def _rehearsal(services: Services) -> str:
-    said = rehearse(services)
-    return (
-        f"Spark {said.spark} (Scala {said.scala}, Java {said.java}) read from each broker and wrote"
-        f" as {said.user}; a small file was shown in {services.root}/{services.feed_name} and"
-        " deleted."
-    )
+def _root(services: Services) -> str:
+    services.store.require_writable(services.root)
+    return f"below {services.root} a probe was written, renamed and deleted."
 
 
 def _ledger(services: Services) -> str:
@@ -139,7 +134,13 @@ def _ledger(services: Services) -> str:
     return f"answers, its schema is this version's; {counted('finding', len(standing))} on record."
 
 
-_QUESTIONS: Final = {"topic": _topic, "ledger": _ledger, "rehearsal": _rehearsal}
+def _spark(services: Services) -> str:
+    if not services.spark.interrupt(services.new_id()):
+        raise SparkUnavailable(services.feed.spark.connection, "it does not answer")
+    return f"{services.feed.spark.connection} answers, as far as it is asked before a landing."
+
+
+_QUESTIONS: Final = {"topic": _topic, "root": _root, "ledger": _ledger, "Spark": _spark}
 
 
 def _airflow(feed: Feed) -> Iterator[CheckPart]:

@@ -32,6 +32,7 @@ from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection,
 from tallystick.settings.spark_connection import SparkConnection
 from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.hadoop_conf import require_hadoop_conf, require_kubernetes
+from tallystick.spark.installed_spark import require_spark
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
 from tallystick.spark.place import SparkPlace
 from tallystick.workflows.services import Services
@@ -89,7 +90,8 @@ def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
     """Where the feed's Spark applications run, and as whom they write to HDFS.
 
     It is the user of the WebHDFS connection: the attempt's directory is that user's. Raises
-    ConfigurationError for YARN without its configuration, and Kubernetes without its provider.
+    ConfigurationError for YARN without its configuration, Kubernetes without its provider, and
+    another Spark than the connector's.
     """
     found = SparkConnection.of(connection_of(feed.spark.connection))
     named = {"spark.yarn.queue": found.queue, "spark.kubernetes.namespace": found.namespace}
@@ -110,6 +112,7 @@ def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
     where = f"connection {feed.spark.connection}"
     require_hadoop_conf(place, os.environ, where=where)
     require_kubernetes(place, where=where)
+    require_spark(place, os.environ, where=where)
     return place
 
 
