@@ -7,12 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
-from airflow.providers.common.compat.openlineage.utils.spark import (
-    inject_parent_job_information_into_spark_properties,
-    inject_transport_information_into_spark_properties,
-)
 from airflow.sdk import BaseOperator
 
 from tallystick.domain.identities import AttemptId, BatchId
@@ -23,6 +19,12 @@ from tallystick.orchestration.page_link import PageLink
 from tallystick.orchestration.run_context import Context, owner_of
 from tallystick.orchestration.stats import step_told
 from tallystick.settings.feed import Feed
+
+# By setting of Airflow's section `openlineage`, what the provider adds to Spark's properties.
+_INJECTED: Final = {
+    "spark_inject_parent_job_info": "inject_parent_job_information_into_spark_properties",
+    "spark_inject_transport_info": "inject_transport_information_into_spark_properties",
+}
 
 
 class LandOperator(BaseOperator):
@@ -73,16 +75,15 @@ def _as_child_of(feed: Feed, context: Context) -> Feed:
     """
     wanted = [
         inject
-        for setting, inject in (
-            ("spark_inject_parent_job_info", inject_parent_job_information_into_spark_properties),
-            ("spark_inject_transport_info", inject_transport_information_into_spark_properties),
-        )
+        for setting, inject in _INJECTED.items()
         if conf.getboolean("openlineage", setting, fallback=False)
     ]
     if not wanted or airflow_connection(feed.spark.connection).conn_type != "spark":
         return feed
+    from airflow.providers.common.compat.openlineage.utils import spark as lineage
+
     properties = dict(feed.spark.conf)
     for inject in wanted:
-        properties = inject(properties, context)
+        properties = getattr(lineage, inject)(properties, context)
     spark = feed.spark.model_copy(update={"conf": properties})
     return feed.model_copy(update={"spark": spark})

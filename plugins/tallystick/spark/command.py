@@ -47,7 +47,7 @@ FIXED: Final[Mapping[str, str]] = {
     # Spark's own words, and what names secrets in Kafka's options. None is ever passed; this is the
     # second wall.
     "spark.redaction.regex": (
-        "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore[.]key"
+        "(?i)secret|password|passphrase|token|credential|(access|api)[.]?key|jaas|keystore[.]key"
     ),
 }
 # Logs in UTC, and times before 1900 without a shift by local mean time for readers of Spark.

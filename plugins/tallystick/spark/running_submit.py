@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import signal
@@ -14,6 +15,8 @@ from tallystick.spark.submit_log import SubmitLog
 
 if TYPE_CHECKING:
     from tallystick.spark.submit_hook import HeardSubmitHook
+
+logger = logging.getLogger(__name__)
 
 # It is dead by then; what it wrote lies in the pipe.
 _DRAIN_SECONDS: Final = 1.0
@@ -32,8 +35,8 @@ class RunningSubmit:
     def end(self) -> str | None:
         """Kill it, so that it submits nothing more; the id of what it had submitted, if it said so.
 
-        The hook deletes a driver's pod. YARN's it would ask by a program that few workers have, so
-        that is left to the caller.
+        The hook deletes a driver's pod, if it may. YARN it would ask by a program that few workers
+        have, so that is left to the caller.
 
         Called from a signal's handler, too, in the midst of a wait or of a read of its output: so
         it waits for nothing, and reads past Python's buffer.
@@ -43,7 +46,10 @@ class RunningSubmit:
             return self.log.application_id
         if process.poll() is None:  # not reaped yet, so the id is still its
             if self.hook.place.is_on_kubernetes:
-                self.hook.on_kill()
+                try:
+                    self.hook.on_kill()
+                except Exception as error:  # noqa: BLE001 - of whatever client Kubernetes has
+                    logger.warning("The driver's pod is not deleted, and ends itself: %s", error)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         if self.log.application_id is None and process.stdout is not None:

@@ -25,6 +25,8 @@ from tallystick.spark.parent_death import dying_with_parent
 logger = logging.getLogger(__name__)
 
 _STARTER: Final = "start-spark-submit"
+_NO_CODE: Final = "exit code is: None"
+_WHOLE_COMMAND: Final = "Spark-Submit cmd"
 
 
 class HeardSubmitHook(SparkSubmitHook):
@@ -95,8 +97,16 @@ class HeardSubmitHook(SparkSubmitHook):
                 "a program on PATH, or its full path",
                 where="the Spark connection",
             ) from error
-        except AirflowException:  # an exit code; who has heard the lines knows why
-            return self.process.returncode or 1 if self.process else 1
+        except PermissionError as error:
+            accepted = "a folder from which programs may be started (not mounted with noexec)"
+            where = "the environment of spark-submit"
+            raise ConfigurationError(
+                "TMPDIR", str(directory.parent), accepted, where=where
+            ) from error
+        except AirflowException as error:  # an exit code; who has heard the lines knows why
+            code = self.process.returncode if self.process else None
+            # Of a driver in Kubernetes whose log does not say it.
+            return 0 if code == 0 and _NO_CODE in str(error) else code or 1
         return 0
 
     def close(self) -> None:
@@ -113,11 +123,15 @@ class _Lines(logging.LoggerAdapter[logging.Logger]):
         self._heard = heard
 
     def info(self, msg: object, *args: object, **kwargs: Any) -> None:
-        """A line of spark-submit is a message without arguments; the hook's own have some."""
-        if args:
-            super().info(msg, *args, **kwargs)
-        else:
+        """A line of spark-submit is a message without arguments; the hook's own have some.
+
+        The whole command is left out: keys of others may stand in it, under names that the hook
+        does not mask.
+        """
+        if not args:
             self._heard(str(msg))
+        elif not str(msg).startswith(_WHOLE_COMMAND):
+            super().info(msg, *args, **kwargs)
 
 
 def _starter(directory: Path, program: str, path: str | None) -> Path:

@@ -45,6 +45,7 @@ _UNAVAILABLE: Final = frozenset(
 _REFUSED: Final = frozenset(
     {
         "AccessControlException",
+        "AclException",
         "AuthorizationException",
         "AuthenticationException",
         "SecurityException",

@@ -44,12 +44,15 @@ def take_rights(name_nodes: NameNodes, directory: str, within: str) -> None:
         return
     listed = name_nodes.ask(directory, lambda node: node.hdfs.list(directory, status=True))
     entries = [(directory, taker), *((f"{directory}/{name}", each) for name, each in listed)]
-    try:
-        for path, entry in entries:
-            for change in _changes(path, entry, giver, acl):
+    refused: list[StorageRefused] = []
+    for path, entry in entries:
+        for change in _changes(path, entry, giver, acl):
+            try:
                 name_nodes.ask(path, change)
-    except StorageRefused as error:
-        log.warning("%s does not get all rights that %s gives: %s", directory, within, error)
+            except StorageRefused as error:
+                refused.append(error)
+    if refused:
+        log.warning("%s does not get all rights that %s gives: %s", directory, within, refused[0])
 
 
 def _default_acl(name_nodes: NameNodes, path: str) -> list[str]:
