@@ -41,6 +41,7 @@ AIRFLOW_DIFFERENCES: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "PYTHONPATH",
+            "TALLYSTICK_PROGRAM",
             "AIRFLOW_HOME",
             "AIRFLOW__CORE__DAGS_FOLDER",
             "AIRFLOW__CORE__PLUGINS_FOLDER",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import typer
 
 from tallystick.cli.connections import find_connection
 from tallystick.domain.identities import FeedName, Owner
-from tallystick.errors import FeedUnknown
+from tallystick.errors import ConnectionMissing, FeedUnknown
 from tallystick.ports.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feeds_folder, load_feed
@@ -96,7 +96,11 @@ class Stage:
             topic = self.feed(name).source.topic
         except FeedUnknown as error:
             unknown = error
-        with self.ledger() as ledger:
+        with ExitStack() as stack:
+            try:
+                ledger = stack.enter_context(self.ledger())
+            except ConnectionMissing as missing:  # nobody has landed anything here
+                raise unknown or missing from None
             topic = topic or ledger.on_record(FeedName(name), "").topic
             if unknown and topic is None:
                 raise unknown
