@@ -83,7 +83,7 @@ def test_a_finding_is_explained_with_its_evidence_and_the_next_command(
         f"Finding {number} of feed orders: A8 committed file missing, PROVEN_LOSS"
     )
     assert "evidence: file = " in told.out
-    assert told.out.rstrip().endswith("tallystick repair orders")
+    assert told.out.rstrip().endswith("tallystick repair orders NUMBER")
     document = missing("explain", str(number), "--json").json
     assert document["finding"]["number"] == number
     assert document["compares"]

@@ -34,6 +34,8 @@ class TopicUnknown(SourceError):
     """The topic does not exist on this cluster."""
 
     next_step = "Create the topic, or correct source.topic in the feed file, then run again."
+    cluster_id: str | None = None
+    """Of the cluster that has answered, where it said so."""
 
     def __init__(self, topic: str, servers: str) -> None:
         super().__init__(topic, servers)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from kafka import errors as kafka_errors
 from kafka.protocol.metadata import MetadataRequest
 
-from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused
+from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused, TopicUnknown
 from tallystick.sources.broker_answers import NO_ERROR, AskAgain, SecondsLeft, raise_for_code
 from tallystick.sources.bulk_metadata import DescribeTopic
 from tallystick.sources.certificate_errors import is_about_certificates
@@ -104,7 +104,12 @@ class LeaderConnections:
             if leader_id >= 0 and code == NO_ERROR
         }
         self._opened().cluster.update_metadata(answer)  # makes the brokers' addresses known
-        self.check(found.error_code, topic, f"metadata of topic {topic!r}")
+        try:
+            self.check(found.error_code, topic, f"metadata of topic {topic!r}")
+        except AskAgain as denied:
+            if isinstance(denied.becomes, TopicUnknown):
+                denied.becomes.cluster_id = answer.cluster_id
+            raise
         missing = found.missing_rights()
         if missing:
             # Spark would be the first to ask for records, and tell it as a landing that failed.

@@ -219,7 +219,8 @@ def test_a_repair_before_a_deadly_record_lands_its_rows_at_the_first_try(
         file.unlink()
     reconcile(services)
 
-    report = repair_feed(services, story.named(), OWNER)
+    missing = [each for each in story.named() if each not in unreadable(services)]
+    report = repair_feed(services, missing, OWNER)
 
     assert report.errors == ()
     assert story.published_offsets() == {0: all_but(77), 1: all_but()}

@@ -97,7 +97,7 @@ def test_a_repair_without_its_manifest_is_known_by_the_files_that_it_replaced(
     old = directory_with(simple, 0)
     next(old.glob("*.parquet")).unlink()
     reconcile(simple.services())
-    assert not repair_feed(simple.services(), (), OWNER).errors
+    assert not repair_feed(simple.services(), simple.named(), OWNER).errors
     before = account_of(simple)["committed"]
     known = originals(simple)
     [repair] = [each for each in directories(simple) if each.name not in known]
@@ -197,7 +197,7 @@ def test_a_copy_of_committed_rows_is_a_stray_and_stops_nothing(simple: Story) ->
     assert not land_feed(simple.services(), None, OWNER).errors
     found = {each.code for each in reconcile(simple.services()).findings}
     assert found == {FindingCode.STRAY_FILE, FindingCode.LANDED_TWICE}
-    assert not repair_feed(simple.services(), (), OWNER).not_mended
+    assert not repair_feed(simple.services(), simple.named(), OWNER).not_mended
     assert simple.published_offsets() == {0: list(range(25))}
     assert rebuild(simple.services()).is_whole
 
@@ -242,7 +242,7 @@ def test_it_is_moved_aside_beside_a_repair_that_somebody_has_left(simple: Story)
     """The repair waits for the ledger to catch up: it must not hold up what lets it catch up."""
     next(directory_with(simple, 0).glob("*.parquet")).unlink()
     reconcile(simple.services())
-    assert begin_repair(simple.services(), (), OWNER).batches
+    assert begin_repair(simple.services(), simple.named(), OWNER).batches
     source = directory_with(simple, 10)
     foreign = source.with_name(f"batch={'ab' * 8}")
     foreign.mkdir()
@@ -255,7 +255,7 @@ def test_it_is_moved_aside_beside_a_repair_that_somebody_has_left(simple: Story)
     [number] = [key for key, code in standing(simple).items() if code is FindingCode.LEDGER_BEHIND]
     assert not repair_feed(simple.services(), [number], OWNER).errors
     assert not foreign.exists()
-    assert not repair_feed(simple.services(), (), OWNER).errors
+    assert not repair_feed(simple.services(), simple.named(), OWNER).errors
     assert simple.published_offsets() == TWENTY
 
 

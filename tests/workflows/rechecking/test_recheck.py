@@ -89,7 +89,7 @@ def test_an_old_ledger_that_has_forgotten_what_it_may_is_rechecked_as_before(
     sceptic: Sceptic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head = sceptic.recheck().head
-    monkeypatch.setattr(thinning, "_KEPT_FOR", timedelta(days=-2))
+    monkeypatch.setattr(thinning, "KEPT_FOR", timedelta(days=-2))
     services = sceptic.story.services()
     assert not reconcile(services).findings  # sees the manifests beside their files
     services.ledger.fold(FEED)

@@ -80,7 +80,7 @@ def test_a_manifest_that_is_gone_is_told_and_written_anew_byte_for_byte(story: S
 @pytest.fixture
 def old_story(story: Story, monkeypatch: pytest.MonkeyPatch) -> Story:
     """The same, and the ledger has forgotten the hashes of its last records."""
-    monkeypatch.setattr(thinning, "_KEPT_FOR", timedelta(days=-2))
+    monkeypatch.setattr(thinning, "KEPT_FOR", timedelta(days=-2))
     assert look(story) == []
     story.services().ledger.fold(FEED)
     [record] = story.services().ledger.batches(FEED)

@@ -150,6 +150,10 @@ def _snapshot(services: Services, generations: Mapping[int, GenerationAccount]) 
     try:
         snapshot = services.broker.snapshot(services.topic)
     except TopicUnknown as error:
+        clusters = {each.cluster_id for each in generations.values()}
+        answering = error.cluster_id
+        if clusters and answering and answering not in clusters:
+            raise AnotherCluster(services.feed_name, min(clusters), answering) from error
         raise TopicGone(*error.args) if generations else error from error
     return replace(snapshot, unlisted=unlisted_in(snapshot, generations))
 
@@ -190,8 +194,7 @@ def answered(services: Services, decision: Decision) -> Plan:
         while True:
             first: FirstOffsets
             if isinstance(question, FirstBatches):
-                heads = services.broker.batch_heads(services.topic, question.offsets)
-                first = {partition: head.base_offset for partition, head in heads.items()}
+                first = _first_batches_of(services, question.offsets)
             else:
                 first = services.broker.offsets_at(
                     services.topic, question.instant, question.partitions
@@ -200,3 +203,19 @@ def answered(services: Services, decision: Decision) -> Plan:
     except StopIteration as decided:
         plan: Plan = decided.value
         return plan
+
+
+def _first_batches_of(services: Services, offsets: Mapping[int, int]) -> FirstOffsets:
+    """Where the first batch behind each offset begins; a log that can't be read says nothing.
+
+    It is asked to spare runs, and may hold up none: what is wrong with it is told by its landing.
+    """
+    try:
+        heads = services.broker.batch_heads(services.topic, offsets)
+    except SourceRefused as error:
+        if len(offsets) > 1:
+            alone = [_first_batches_of(services, dict([each])) for each in offsets.items()]
+            return {partition: first for each in alone for partition, first in each.items()}
+        log.warning("The first batch of partition %d can't be read: %s", *offsets, error)
+        return {}
+    return {partition: head.base_offset for partition, head in heads.items()}
