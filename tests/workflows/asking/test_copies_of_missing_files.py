@@ -241,7 +241,7 @@ def test_a_sweep_lists_each_directory_once_and_only_beside_rows(twice: Twice) ->
     land_feed(twice.story.services(), None, OWNER)
     store.listed.clear()
     assert sweep(replace(services, store=store)) == 0  # type: ignore[arg-type]
-    assert store.listed == ["/landing/_staging"]
+    assert store.listed == ["/landing", "/landing/_staging"]
 
 
 def test_a_copy_of_a_file_that_has_changed_is_kept(twice: Twice) -> None:
@@ -309,7 +309,7 @@ def test_a_copy_of_rows_that_are_given_up_is_quarantined_and_named(
 def test_a_copy_of_rows_that_are_landed_again_is_deleted(twice: Twice) -> None:
     twice.story.broker.logs[0].log_start_offset = 0
     known_to_be_missing(twice)
-    assert not repair_feed(twice.story.services(), (), OWNER).errors
+    assert not repair_feed(twice.story.services(), twice.story.named(), OWNER).errors
     land_feed(twice.story.services(), None, OWNER)
     assert twice.copies == []
     assert twice.story.published_offsets() == {0: list(range(25))}

@@ -58,7 +58,7 @@ def a_proven_repair(twice: Twice) -> str:
     twice.story.broker.logs[0].log_start_offset = 15
     known_to_be_missing(twice)
     services = twice.story.services()
-    [batch] = begin_repair(services, (), ONE).batches
+    [batch] = begin_repair(services, twice.story.named(), ONE).batches
     attempt = land_batch(services, batch.batch_id, THIRD, ONE)
     assert attempt
     record_proof(services, attempt)

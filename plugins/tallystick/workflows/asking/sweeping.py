@@ -26,6 +26,7 @@ from tallystick.errors import (
     StorageRefused,
     StorageUnavailable,
 )
+from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.asking.committed_copies import CommittedCopies
 from tallystick.workflows.committing.retiring import quarantine_directory
 from tallystick.workflows.place import at
@@ -33,7 +34,7 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.staged_attempts import (
     attempts_in,
-    batches_in_staging,
+    batches_among,
     epochs_of,
     holds_rows,
     is_whole,
@@ -99,9 +100,8 @@ def sweep(services: Services) -> int:
                 swept += 1
     with at(services, "sweep"):
         for root in feed_roots(services):
-            for directory in (root, f"{root}/{STAGING_NAME}"):
-                with _or_left(services, directory):
-                    _sweep_probes(services, directory)
+            with _or_left(services, root):
+                _sweep_probes(services, root)
         return swept + sum(_sweep_again(services, root, known) for root in feed_roots(services))
 
 
@@ -194,18 +194,22 @@ def _put_away(
     return fate is not Fate.KEPT
 
 
-def _sweep_probes(services: Services, directory: str) -> None:
-    """Delete what the question before a landing left there when its process was killed."""
+def _sweep_probes(services: Services, directory: str) -> Sequence[StoredEntry]:
+    """Delete what the question before a landing left there when its process was killed.
+
+    Gives all that was listed.
+    """
     now = services.store.clock_ms()
     try:
         found = services.store.entries(directory)
     except FileMissing:
-        return
+        return ()
     for each in found:
         is_old = now is not None and now - each.changed_ms > _PROBE_ENDED_MS
         if each.name.startswith(PROBE_PREFIX) and is_old:
             services.store.delete(f"{directory}/{each.name}")
             log.info("Swept %s/%s: a probe that was killed.", directory, each.name)
+    return found
 
 
 def _sweep_again(services: Services, root: str, known: _Sweep) -> int:
@@ -217,7 +221,7 @@ def _sweep_again(services: Services, root: str, known: _Sweep) -> int:
     staging = f"{root}/{STAGING_NAME}"
     there: list[BatchId] = []
     with _or_left(services, staging):
-        there = batches_in_staging(services, root)
+        there = batches_among(_sweep_probes(services, staging))
     over = services.ledger.batches_over(services.feed_name, there) if there else ()
     at_risk = services.ledger.offsets_at_risk(over) if over else {}
     swept = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,6 +18,7 @@ from tallystick.domain.batches.paths import (
 )
 from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
 from tallystick.errors import FileMissing, StorageError
+from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_manifests import directory_look
 
@@ -32,6 +33,11 @@ def batches_in_staging(services: Services, root: str) -> list[BatchId]:
         entries = services.store.entries(f"{root}/{STAGING_NAME}")
     except FileMissing:
         return []
+    return batches_among(entries)
+
+
+def batches_among(entries: Iterable[StoredEntry]) -> list[BatchId]:
+    """The batches whose directories these entries of a staging directory are."""
     return [BatchId(each.name) for each in entries if ID_PATTERN.fullmatch(each.name)]
 
 
