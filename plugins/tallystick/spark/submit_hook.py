@@ -1,6 +1,6 @@
 """Airflow's own hook for spark-submit, told what a landing needs and heard line by line.
 
-The hook builds the command, masks it in the log, starts it, follows its output and reads the exit
+The hook builds the command, starts it, follows its output, masks what it quotes, and reads the exit
 code of a driver in Kubernetes. Here is added what it has no parameter for: the death with the
 process that started it, the environment without Airflow's secrets, and who hears the output.
 """
