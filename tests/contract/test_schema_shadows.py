@@ -30,8 +30,8 @@ SELECT 'aaaaaaaaaaaaaaaa', feed, plan_id, root, topic, cluster_id, topic_id, ord
   FROM public.batch LIMIT 1;
 INSERT INTO public.attempt (attempt_id, batch_id, token, owner)
 VALUES ('bbbbbbbbbbbbbbbb', 'aaaaaaaaaaaaaaaa', 1, 'x');
-INSERT INTO public.verification (batch_id, attempt_id, manifest, sha256, file_sha256)
-VALUES ('aaaaaaaaaaaaaaaa', 'bbbbbbbbbbbbbbbb', 'x', sha256('x'), sha256('x'));
+INSERT INTO public.verification (batch_id, attempt_id, isolation, manifest, sha256, file_sha256)
+VALUES ('aaaaaaaaaaaaaaaa', 'bbbbbbbbbbbbbbbb', 'read_committed', 'x', sha256('x'), sha256('x'));
 UPDATE public.batch SET state = 'landing', newest_token = 1 WHERE batch_id = 'aaaaaaaaaaaaaaaa';
 UPDATE public.batch
    SET state = 'verified', verification_id = (SELECT max(verification_id) FROM public.verification)

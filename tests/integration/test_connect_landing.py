@@ -198,7 +198,7 @@ def test_a_batch_has_the_rights_that_the_directory_of_its_feed_gives(
 
     way.landed()
 
-    landed = names_below(hdfs.webhdfs_url, f"{way.root}/{way.name}")
+    landed = names_below(hdfs.webhdfs_url, f"{way.root}/{way.name}", hdfs.user)
     [path] = (each for each in landed if each.endswith(".parquet"))
     file = f"{hdfs.webhdfs_url}/webhdfs/v1{path}"
     told = {

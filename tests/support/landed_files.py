@@ -72,18 +72,18 @@ def names_in(webhdfs_url: str, path: str) -> list[str]:
     return sorted(each["pathSuffix"] for each in _list(webhdfs_url, path))
 
 
-def names_below(webhdfs_url: str, path: str) -> list[str]:
+def names_below(webhdfs_url: str, path: str, user: str | None = None) -> list[str]:
     """Names of all files below a directory, hidden ones too; none where there is no directory."""
     found: list[str] = []
     try:
-        entries = _list(webhdfs_url, path)
+        entries = _list(webhdfs_url, path, user)
     except requests.HTTPError as failure:
         if failure.response.status_code != 404:
             raise
         return []
     for each in entries:
         below = f"{path}/{each['pathSuffix']}"
-        found += [below] if each["type"] == "FILE" else names_below(webhdfs_url, below)
+        found += [below] if each["type"] == "FILE" else names_below(webhdfs_url, below, user)
     return found
 
 
@@ -106,8 +106,9 @@ def rows_in(webhdfs_url: str, path: str) -> list[Record]:
     return sorted(rows, key=lambda each: (each.partition, each.offset))
 
 
-def _list(webhdfs_url: str, path: str) -> list[dict[str, Any]]:
-    answer = requests.get(f"{_url(webhdfs_url, path)}?op=LISTSTATUS", timeout=30)
+def _list(webhdfs_url: str, path: str, user: str | None = None) -> list[dict[str, Any]]:
+    asked = {"op": "LISTSTATUS"} | ({"user.name": user} if user else {})
+    answer = requests.get(_url(webhdfs_url, path), params=asked, timeout=30)
     answer.raise_for_status()
     found: list[dict[str, Any]] = answer.json()["FileStatuses"]["FileStatus"]
     return found
