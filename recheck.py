@@ -122,12 +122,12 @@ class _Recheck:  # one export: what its commits say, in the order of their chain
         later = [key for key, repair in self.replaced.items() if repair not in shown]  # to be moved
         strays -= {top + _path_of(self.commits[batch], name, True) for batch, name in later}
         for m, file, log, run, holes in self.slices:
-            path = top + _path_of(m, file["name"], m["batch"] in shown)
-            strays.discard(path)
+            strays.discard(path := top + _path_of(m, file["name"], m["batch"] in shown))
             try:
                 content = fs.cat_file(path)
                 sums = fs.ukey(path) if "webhdfs" in fs.protocol else {"algorithm": "sha256"}
                 kind, told = sums["algorithm"], sums.get("bytes", sha256(content).hexdigest())
+                kind = f"{coding}/{kind}" if (coding := fs.info(path).get("ecPolicy")) else kind
                 if f"{kind}:{told}" != (was := file["checksum"]) and was.startswith(f"{kind}:"):
                     self.find(LOSS, f"{path} is not as it was committed", "C1", *log, *run)
                     continue

@@ -28,6 +28,12 @@ class StoredEntry:
     its owner, group or mode has changed; empty where the store can't tell. What its blocks have
     become on their disks changes nothing. Of a directory, another one whenever an entry came, went
     or was replaced after `changed_ms`; not where bytes were added to one, or cut off."""
+    coding: str = field(default="", compare=False)
+    """Of a file that is stored by erasure coding, its policy: its checksum depends on it."""
+
+    def checksum(self, told: str) -> str:
+        """What storage tells as the file's checksum, with the coding by which it was made."""
+        return f"{self.coding}/{told}" if self.coding else told
 
 
 class FileStore(Protocol):

@@ -2,8 +2,8 @@
 copied with other chunks, has another checksum of the same bytes.
 
 `MD5-of-<n>MD5-of-<c>CRC32C` is an MD5 of MD5s, one for each block, of the CRCs of each `c` bytes. A
-block has `n` CRCs; where `n` is 0, all bytes are in one. Of a file that is stored by erasure coding
-a block is what one group of DataNodes holds.
+block has `n` CRCs; where `n` is 0, all bytes are in one. That of a file that is stored by erasure
+coding is of striped blocks, and is not made here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ _KIND: Final = re.compile(r"MD5-of-(\d+)MD5-of-(\d+)(CRC32C?)")
 _POLYNOMIALS: Final = {"CRC32": 0xEDB88320, "CRC32C": 0x82F63B78}
 _CRC_BYTES: Final = 4
 _PIECE_BYTES: Final = 16 << 20
-# How many blocks a group holds, of a replicated file and by the policies that HDFS brings.
-_BLOCKS_IN_GROUP: Final = (1, 2, 3, 6, 10)
 # Behind the lengths of chunk and block, as the server tells a checksum.
 _MD5_AT: Final = slice(24, 56)
 
@@ -41,11 +39,7 @@ def checksum_like(fetch: Callable[[int, int], bytes], length_bytes: int, like: s
         _crcs(fetch(at, min(piece, length_bytes - at)), per_crc, match[3])
         for at in range(0, length_bytes, piece)
     )
-    made = [
-        f"{kind}:{told[: _MD5_AT.start]}{_of_blocks(crcs, each * per_block)}{told[_MD5_AT.stop :]}"
-        for each in _BLOCKS_IN_GROUP
-    ]
-    return like if like in made else made[0]
+    return f"{kind}:{told[: _MD5_AT.start]}{_of_blocks(crcs, per_block)}{told[_MD5_AT.stop :]}"
 
 
 def _of_blocks(crcs: bytes, crcs_in_block: int) -> str:

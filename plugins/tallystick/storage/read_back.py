@@ -121,7 +121,7 @@ def _read_file(
 ) -> tuple[LandedFile, _Offsets]:
     path = f"{directory}/{entry.name}"
     # First the checksum: an open file has none, and its length is not yet true.
-    checksum = store.checksum(path)
+    checksum = entry.checksum(store.checksum(path))
     file = LandedParquet(
         path, lambda at, length: store.read_range(path, at, length), entry.length_bytes
     )

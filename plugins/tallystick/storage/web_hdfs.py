@@ -193,4 +193,5 @@ def _entry(name: str, status: Mapping[str, Any]) -> StoredEntry:
     # Without an id, which not every server tells, another file may be in its place.
     told = (str(status.get(each)) for each in _TOLD_BY)
     version = " ".join(told) if status.get("fileId") else ""
-    return StoredEntry(name, is_directory, length, int(status["modificationTime"]), version)
+    changed_ms, coding = int(status["modificationTime"]), status.get("ecPolicy") or ""
+    return StoredEntry(name, is_directory, length, changed_ms, version, coding)

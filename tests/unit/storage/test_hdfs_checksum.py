@@ -45,16 +45,6 @@ def test_a_file_of_several_blocks_the_last_one_short() -> None:
     assert checksum_like(fetch, len(CONTENT), told(kind)) == told(kind, of_blocks(*blocks))
 
 
-@pytest.mark.parametrize("in_group", [2, 3, 6, 10])
-def test_a_block_is_a_group_of_several_where_a_file_is_stored_by_erasure_coding(
-    in_group: int,
-) -> None:
-    kind, parts = "MD5-of-1MD5-of-512CRC32", list(crcs(512))
-    blocks = [b"".join(parts[at : at + in_group]) for at in range(0, len(parts), in_group)]
-    like = told(kind, of_blocks(*blocks))
-    assert checksum_like(fetch, len(CONTENT), like) == like
-
-
 def test_the_polynomial_is_the_one_of_the_kind() -> None:
     """`123456789` has the CRC-32C e3069283, as its definition says."""
     kind = "MD5-of-0MD5-of-9CRC32C"
@@ -62,6 +52,14 @@ def test_the_polynomial_is_the_one_of_the_kind() -> None:
     assert checksum_like(lambda *_: b"123456789", 9, told(kind)) == expected
 
 
-@pytest.mark.parametrize("kind", ["COMPOSITE-CRC32C", "sha256", "MD5-of-0MD5-of-512NULL"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "COMPOSITE-CRC32C",
+        "sha256",
+        "MD5-of-0MD5-of-512NULL",
+        "RS-6-3-1024k/MD5-of-0MD5-of-512CRC32C",
+    ],
+)
 def test_another_kind_is_not_made(kind: str) -> None:
     assert checksum_like(fetch, len(CONTENT), told(kind)) is None

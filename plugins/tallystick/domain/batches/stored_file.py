@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
-
-_OF_SEVERAL_BLOCKS: Final = re.compile(r"MD5-of-[1-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +24,10 @@ class StoredFile:
         """The file of this checksum; with trouble where the committed one says nothing of it.
 
         HDFS makes its checksums over blocks and chunks, and says in their names which: of the same
-        bytes in other ones it has another checksum. Where a file has several blocks, their size is
-        not all that counts: erasure coding joins some.
+        bytes in other ones it has another checksum.
         """
         kind, _, _ = checksum.partition(":")
-        is_of_blocks = _OF_SEVERAL_BLOCKS.match(kind) is not None
-        if checksum == committed or (committed.startswith(f"{kind}:") and not is_of_blocks):
+        if committed.startswith(f"{kind}:"):
             return cls(length_bytes, checksum)
         was, _, _ = committed.partition(":")
         trouble = f"it is stored in another way ({kind}) than it was committed ({was})"

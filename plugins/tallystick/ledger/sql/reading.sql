@@ -199,8 +199,12 @@ UPDATE batch SET root = :to_root
  WHERE batch_id = ANY(:batch_ids::text[]) AND state = 'published' AND root = :from_root;
 
 -- name: roots
--- Every root below which the feed has batches.
-SELECT DISTINCT root FROM batch WHERE feed = :feed ORDER BY root;
+-- Every root below which the feed has batches, or had some until they were moved: what dead attempts
+-- have left lies there still.
+SELECT root FROM batch WHERE feed = :feed
+ UNION
+SELECT m.from_root FROM moved_batch m JOIN batch b USING (batch_id) WHERE b.feed = :feed
+ ORDER BY root;
 
 -- name: on_record
 -- What the feed has landed, from where to where and how; and which others have landed this topic.

@@ -50,7 +50,11 @@ from tallystick.workflows.stored.as_before import Listing, Recorded
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.published_manifests import manifest_at
 from tallystick.workflows.stored.readers_tree import Tree, ask_all, asking, listed_tree
-from tallystick.workflows.stored.stored_files import lost_manifest, stored_file
+from tallystick.workflows.stored.stored_files import (
+    lost_manifest,
+    made_again,
+    stored_file,
+)
 from tallystick.workflows.stored.stray_check import look_at_strays
 
 log = logging.getLogger(__name__)
@@ -277,14 +281,16 @@ def _compared(
     return None if stored == as_committed else _Unlike(directory, place, stored)
 
 
-def _bytes_compared(services: Services, looks: Iterable[_Unlike]) -> Iterator[_Unlike]:
+def _bytes_compared(services: Services, looks: Sequence[_Unlike]) -> Iterator[_Unlike]:
     """The same looks, without the files whose bytes are those that were committed, though their
     checksum is another one: it is on record from now on.
 
     Reads as many bytes as a scrub may, and one file at least; the others wait.
     """
     left = services.feed.reconcile.scrub_budget
-    for look in looks:
+    # One that can't be settled is read each time: each day begins with another one.
+    first = services.present().toordinal() % max(1, len(looks))
+    for look in (*looks[first:], *looks[:first]):
         stored = dict(look.stored)
         for name, found in look.stored.items():
             file, path = look.directory.files[name], f"{look.place}/{name}"
@@ -292,15 +298,14 @@ def _bytes_compared(services: Services, looks: Iterable[_Unlike]) -> Iterator[_U
                 continue
             left -= found.length_bytes
             try:
-                made = services.store.checksum_like(path, found.length_bytes, file.checksum)
-                is_still = services.store.checksum(path) == found.checksum
+                made = made_again(services, path, found, file.checksum)
             except (StorageError, ManifestMismatch):
                 # One that can't be read hides no other: it stays as it was told. Does any answer?
                 services.store.status(look.place)
                 continue
-            if made is not None and is_still:
+            if made is not None:
                 stored[name] = StoredFile(found.length_bytes, made)
-            if made == file.checksum and is_still:
+            if made == file.checksum:
                 batch_id = look.directory.batch_id
                 services.ledger.record_checksum(batch_id, name, str(found.checksum))
                 log.info("%s has the bytes that were committed, stored in another way.", path)

@@ -16,7 +16,7 @@ from tallystick.errors import FileMissing, RepairRefused
 from tallystick.ports.proofs import CommittedDirectory, FileState
 from tallystick.workflows.place import at, counted
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.stored_files import stored_file
+from tallystick.workflows.stored.stored_files import made_again, stored_file
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +77,5 @@ def _why_not(services: Services, directory: CommittedDirectory, there: BatchPath
 def _is(services: Services, path: str, file: FileState) -> bool:
     found = stored_file(services, path, file.length_bytes, file.checksum)
     if found is not None and found.is_stored_anew:
-        made = services.store.checksum_like(path, file.length_bytes, file.checksum)
-        return made == file.checksum
+        return made_again(services, path, found, file.checksum) == file.checksum
     return found is not None and (found.checksum, found.trouble) == (file.checksum, None)

@@ -19,6 +19,7 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.rebuilding.deciding import in_order
 from tallystick.domain.rebuilding.plan import LeftOut, PublishedBatch
 from tallystick.errors import FileMissing, ManifestMismatch
+from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
 
@@ -117,16 +118,17 @@ def directory_look(services: Services, directory: str) -> DirectoryLook:
         found = services.store.read_back(directory)
     except ManifestMismatch as error:
         log.warning("%s", error)
-        names = [each.name for each in entries if not each.is_directory]
-        return DirectoryLook(lengths, _checksums(services, directory, names), None)
+        files = [each for each in entries if not each.is_directory]
+        return DirectoryLook(lengths, _checksums(services, directory, files), None)
     return DirectoryLook(lengths, {each.name: each.checksum for each in found.files}, found)
 
 
-def _checksums(services: Services, directory: str, names: Sequence[str]) -> dict[str, str]:
+def _checksums(services: Services, directory: str, files: Sequence[StoredEntry]) -> dict[str, str]:
     found = {}
-    for name in names:
+    for each in files:
         try:
-            found[name] = services.store.checksum(f"{directory}/{name}")
+            told = services.store.checksum(f"{directory}/{each.name}")
+            found[each.name] = each.checksum(told)
         except (FileMissing, ManifestMismatch) as error:
             log.warning("%s", error)
     return found

@@ -23,11 +23,36 @@ def stored_file(
     file system answers.
     """
     try:
-        return StoredFile.beside(length_bytes, services.store.checksum(path), committed)
+        return StoredFile.beside(length_bytes, checksum_now(services, path, committed), committed)
     except FileMissing:
         return None
     except (StorageError, ManifestMismatch) as error:
         return StoredFile(length_bytes, None, _trouble(services, path, error))
+
+
+def checksum_now(services: Services, path: str, committed: str) -> str:
+    """The file's checksum; how it is coded is asked where this is not the committed one.
+
+    Raises FileMissing, ManifestMismatch for an open file, StorageError.
+    """
+    told = services.store.checksum(path)
+    if told == committed:
+        return told
+    entry = services.store.status(path)
+    if entry is None:
+        raise FileMissing(path)
+    return entry.checksum(told)
+
+
+def made_again(services: Services, path: str, found: StoredFile, committed: str) -> str | None:
+    """The checksum of a file's bytes in the kind of the committed one; None for a kind that is not
+    known, and for a file that was changed while it was read.
+
+    Raises FileMissing, ManifestMismatch for an open file, StorageError.
+    """
+    made = services.store.checksum_like(path, found.length_bytes, committed)
+    is_still = checksum_now(services, path, committed) == found.checksum
+    return made if is_still else None
 
 
 def lost_manifest(services: Services, directory: CommittedDirectory) -> LostManifest | str | None:

@@ -86,7 +86,8 @@ def why_not_file(services: Services, path: str, file: FileState) -> str | None:
         found = services.store.status(path)
         if found is None or found.length_bytes != file.length_bytes:
             return ""
-        there = StoredFile.beside(file.length_bytes, services.store.checksum(path), file.checksum)
+        told = found.checksum(services.store.checksum(path))
+        there = StoredFile.beside(file.length_bytes, told, file.checksum)
         return None if there.checksum == file.checksum else there.trouble or ""
     except FileMissing:
         return ""

@@ -65,8 +65,15 @@ def test_what_is_unlike_the_manifest(stored: Mapping[str, int], expected: Unlike
         ("MD5-of-0MD5-of-2048CRC32C:01", "MD5-of-0MD5-of-512CRC32C:00", False),
         ("MD5-of-2048MD5-of-512CRC32C:01", "MD5-of-0MD5-of-512CRC32C:00", False),
         ("MD5-of-2048MD5-of-512CRC32C:00", "MD5-of-2048MD5-of-512CRC32C:00", True),
-        # Erasure coding makes another checksum of several blocks under the same name.
-        ("MD5-of-2048MD5-of-512CRC32C:01", "MD5-of-2048MD5-of-512CRC32C:00", False),
+        ("MD5-of-2048MD5-of-512CRC32C:01", "MD5-of-2048MD5-of-512CRC32C:00", True),
+        # Erasure coding makes another checksum under the same name.
+        ("RS-6-3-1024k/MD5-of-0MD5-of-512CRC32C:01", "MD5-of-0MD5-of-512CRC32C:00", False),
+        ("MD5-of-0MD5-of-512CRC32C:01", "RS-6-3-1024k/MD5-of-0MD5-of-512CRC32C:00", False),
+        (
+            "RS-6-3-1024k/MD5-of-0MD5-of-512CRC32C:01",
+            "RS-6-3-1024k/MD5-of-0MD5-of-512CRC32C:00",
+            True,
+        ),
         ("COMPOSITE-CRC32C:01", "MD5-of-0MD5-of-512CRC32C:00", False),
         ("COMPOSITE-CRC32C:01", "COMPOSITE-CRC32C:00", True),
     ],
