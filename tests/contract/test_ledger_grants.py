@@ -72,7 +72,7 @@ def live(dsn: str, directory: Path) -> None:
         accept_at_the_second_try(ledger)
         ledger.fold(FEED)
         batch = ledger.directories(FEED)[-1]
-        ledger.record_checksum(batch.batch_id, next(iter(batch.files)), "sha256:of the same bytes")
+        ledger.record_checksum(batch.batch_id, next(iter(batch.files)), "MD5:of the same bytes")
         ledger.record_move([batch.batch_id], batch.path.root, "/moved", Owner("two"))
     look(dsn)
 

@@ -109,6 +109,11 @@ def test_rows_are_folded_with_their_counts(
             " SELECT generation_id, '[0,16)', 'committed', 16, 0 FROM generation",
             "is retracted, and no repair commits",
         ),
+        (
+            "INSERT INTO stored_anew (batch_id, name, checksum)"
+            " SELECT batch_id, name, split_part(checksum, ':', 1) || ':of other bytes' FROM file",
+            "of another kind",
+        ),
         ("UPDATE feed SET topic = 'another'", "feed is evidence"),
         ("UPDATE feed SET first_planned_at = now()", "feed is evidence"),
         ("UPDATE batch SET published_by = 'me' WHERE state = 'published'", "it never changes"),

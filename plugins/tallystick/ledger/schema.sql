@@ -831,6 +831,27 @@ BEGIN
   RETURN NEW;
 END $$;
 
+-- guard_stored_anew(), FUNCTION
+
+CREATE FUNCTION public.guard_stored_anew() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM file_now f JOIN batch b USING (batch_id)
+                  WHERE f.batch_id = NEW.batch_id AND f.name = NEW.name
+                    AND b.committed_by IS NOT NULL
+                    AND split_part(f.checksum, ':', 1) <> split_part(NEW.checksum, ':', 1)) THEN
+    RAISE EXCEPTION 'file % of batch %: a checksum takes another one''s place where it is of another'
+      ' kind, and the file is committed', NEW.name, NEW.batch_id USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- FUNCTION guard_stored_anew(), COMMENT
+
+COMMENT ON FUNCTION public.guard_stored_anew() IS 'Of the same kind, another checksum is one of other bytes.';
+
 -- guard_thinned_reports(), FUNCTION
 
 CREATE FUNCTION public.guard_thinned_reports() RETURNS trigger
@@ -2506,6 +2527,10 @@ CREATE TRIGGER report_thinned AFTER DELETE ON public.report REFERENCING OLD TABL
 -- stored_anew stored_anew_append_only, TRIGGER
 
 CREATE TRIGGER stored_anew_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.stored_anew FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- stored_anew stored_anew_is_of_another_kind, TRIGGER
+
+CREATE TRIGGER stored_anew_is_of_another_kind BEFORE INSERT ON public.stored_anew FOR EACH ROW EXECUTE FUNCTION public.guard_stored_anew();
 
 -- tail_anchor tail_anchor_guard, TRIGGER
 

@@ -955,6 +955,22 @@ SELECT f.batch_id, f.name, f.length_bytes,
   FROM file f;
 COMMENT ON VIEW file_now IS 'Files with the checksums that they have as they are stored by now.';
 
+CREATE FUNCTION guard_stored_anew() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM file_now f JOIN batch b USING (batch_id)
+                  WHERE f.batch_id = NEW.batch_id AND f.name = NEW.name
+                    AND b.committed_by IS NOT NULL
+                    AND split_part(f.checksum, ':', 1) <> split_part(NEW.checksum, ':', 1)) THEN
+    RAISE EXCEPTION 'file % of batch %: a checksum takes another one''s place where it is of another'
+      ' kind, and the file is committed', NEW.name, NEW.batch_id USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NEW;
+END $$;
+COMMENT ON FUNCTION guard_stored_anew() IS
+  'Of the same kind, another checksum is one of other bytes.';
+CREATE TRIGGER stored_anew_is_of_another_kind BEFORE INSERT ON stored_anew
+  FOR EACH ROW EXECUTE FUNCTION guard_stored_anew();
+
 CREATE FUNCTION checksums_now(batch text) RETURNS jsonb LANGUAGE sql STABLE AS $$
   SELECT jsonb_object_agg(s.name, s.checksum ORDER BY s.proven_at)
     FROM stored_anew s WHERE s.batch_id = batch
