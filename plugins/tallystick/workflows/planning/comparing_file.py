@@ -11,6 +11,7 @@ from tallystick.domain.planning.feed_edits import FeedEdit, FeedInFile, feed_edi
 from tallystick.errors import ConfigurationError
 from tallystick.ports.ledger import Ledger
 from tallystick.settings.feed import Feed
+from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)
@@ -23,13 +24,17 @@ def edits_of(ledger: Ledger, feed: Feed, declared: Collection[str] | None) -> li
     return feed_edits(file, ledger.on_record(name, source.topic), declared)
 
 
-def told_edits(services: Services) -> list[str]:
-    """What differs, as sentences, logged too; raises ConfigurationError for what must not."""
-    edits = edits_of(services.ledger, services.feed, services.declared())
-    for each in edits:
-        if each.is_refused:
-            raise ConfigurationError(
-                ".".join(each.key), each.value, each.words, where=f"feed {services.feed_name}"
-            )
-        log.warning("%s", each.words)
+def told_edits(services: Services, step: str) -> list[str]:
+    """What differs, as sentences, logged too; raises ConfigurationError for what must not.
+
+    `step` is the one that rests on it.
+    """
+    with at(services, step):
+        edits = edits_of(services.ledger, services.feed, services.declared())
+        for each in edits:
+            if each.is_refused:
+                raise ConfigurationError(
+                    ".".join(each.key), each.value, each.words, where=f"feed {services.feed_name}"
+                )
+            log.warning("%s", each.words)
     return [each.words for each in edits]

@@ -79,8 +79,10 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
     the finding that says so.
     """
     _require_window(services, window)
-    edits = told_edits(services)
-    for batch_id in refused_publishes(services):
+    edits = told_edits(services, "plan")
+    with at(services, "plan"):
+        refused = refused_publishes(services)
+    for batch_id in refused:
         publish(services, batch_id, owner)
     require_root_outside(services)
     require_ledger_not_behind(services)
@@ -101,7 +103,7 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
     `owner` is the run that it is shown for; None when it is shown for none.
     """
     _require_window(services, window)
-    edits = told_edits(services)
+    edits = told_edits(services, "plan")
     require_root_outside(services)
     require_ledger_not_behind(services, is_dry_run=True)
     ledger, feed = services.ledger, services.feed_name

@@ -60,7 +60,7 @@ def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
     for a file of another feed than the ledger's.
     """
     with at(services, "reconcile"):
-        edits = told_edits(services)
+        edits = told_edits(services, "reconcile")
         report = replace(_compared(services, level), warnings=edits)
     _tell(report)
     return report

@@ -86,7 +86,7 @@ def dry_repair(
     Raises RepairRefused for an unknown number; EvidenceChanged and LedgerBehind where the repair
     would.
     """
-    told_edits(services)
+    told_edits(services, "repair")
     behind = why_behind(services, is_dry_run=True)
     with at(services, "repair"):
         ledger = services.ledger
@@ -163,7 +163,7 @@ def begin_repair(
     digests: Collection[str] = (),
 ) -> BegunRepair:
     """Decide, open generations on the operator's word, claim: in one transaction of the ledger."""
-    told_edits(services)
+    told_edits(services, "repair")
     behind = why_behind(services, is_dry_run=False)
     with (
         at(services, "repair"),
