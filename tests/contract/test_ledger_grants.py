@@ -14,7 +14,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from tallystick.domain.identities import Owner
+from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.errors import (
     ConfigurationError,
@@ -73,6 +73,10 @@ def live(dsn: str, directory: Path) -> None:
         ledger.fold(FEED)
         batch = ledger.directories(FEED)[-1]
         ledger.record_checksum(batch.batch_id, next(iter(batch.files)), "MD5:of the same bytes")
+        ended = FeedName("ended")
+        with ledger.planning(ended, "orders"):
+            pass
+        ledger.retire(ended, reason="sold", by="ada")
         ledger.record_move([batch.batch_id], batch.path.root, "/moved", Owner("two"))
     look(dsn)
 

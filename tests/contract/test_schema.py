@@ -396,6 +396,7 @@ def test_the_schema_refuses(
 
 APPEND_ONLY = (
     "feed",
+    "feed_retirement",
     "broker_snapshot",
     "plan",
     "plan_batch",

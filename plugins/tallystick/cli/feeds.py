@@ -1,13 +1,13 @@
-"""`feed list|check|show`, `kafka-secrets`: what feed files and connections say.
+"""`feed list|check|show|retire`, `kafka-secrets`: what feed files and connections say.
 
-Only `feed check` asks a service: the ledger, for what the feeds have landed so far.
+Only `feed check` and `feed retire` ask a service: the ledger, for what the feeds have landed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 import yaml
@@ -17,6 +17,7 @@ from tallystick.cli.documents import Document, Part
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.cli.text import Block, Table, counted
+from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.feed_edits import FeedEdit
 from tallystick.errors import ConfigurationError, ConnectionMissing, LedgerError
 from tallystick.settings.connections import connection_in
@@ -86,6 +87,16 @@ class FeedShowDocument(Document):
     feed: Mapping[str, Any]
 
 
+class FeedRetireDocument(Document):
+    """`feed retire`: with what the feed has ended."""
+
+    format: Literal["tallystick-feed-retire-1"] = "tallystick-feed-retire-1"
+    feed: str
+    commits: int
+    digest: str | None
+    """Of the last link of its chain."""
+
+
 @app.command("list")
 def list_feeds(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the feeds. Exit 2 if a file of the folder is wrong."""
@@ -102,6 +113,18 @@ def check_feeds(context: typer.Context, as_json: JsonOption = False) -> None:
 def show_feed(context: typer.Context, feed: FeedArgument, as_json: JsonOption = False) -> None:
     """Show one feed with every default written out, as a feed file."""
     deliver(lambda: _shown(stage_of(context), feed), as_json=as_json)
+
+
+@app.command("retire")
+def retire_feed(
+    context: typer.Context,
+    feed: FeedArgument,
+    reason: Annotated[str, typer.Option(help="Why it has ended.")],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who says so.")],
+    as_json: JsonOption = False,
+) -> None:
+    """End a feed whose file is gone: it is never planned again, and listed no more."""
+    deliver(lambda: _retired(stage_of(context), feed, reason, by), as_json=as_json)
 
 
 def kafka_secrets(context: typer.Context, feed: FeedArgument) -> None:
@@ -203,6 +226,25 @@ def _shown(stage: Stage, name: str) -> Answer:
     text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
     document = FeedShowDocument(file=file, feed=written)
     return Answer(document, [f"# {file}", text.rstrip()])
+
+
+def _retired(stage: Stage, name: str, reason: str, by: str) -> Answer:
+    if name in feed_names(stage.folder):
+        told = "a feed without a file: take its file away first, or its DAGs would go on"
+        raise ConfigurationError("FEED", name, told)
+    for option, text in (("--reason", reason), ("--by", by)):
+        if not text.strip():
+            raise ConfigurationError(option, text, "some words")
+    with stage.ledger_of_feed(name) as (ledger, _):
+        found = ledger.retire(FeedName(name), reason=reason, by=by)
+    digest = found.digest.hex() if found.digest else None
+    document = FeedRetireDocument(feed=name, commits=found.commits, digest=digest)
+    proof = f", the last one's digest is {digest}" if digest else ""
+    lines = [
+        f"Feed {name} is retired after {counted('commit', found.commits)}{proof}.",
+        f"Its reports and findings stay: tallystick report {name}",
+    ]
+    return Answer(document, lines)
 
 
 def _secrets(stage: Stage, name: str) -> WrittenAnswer:

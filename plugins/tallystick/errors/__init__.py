@@ -34,7 +34,7 @@ from tallystick.errors.ledger import (
     SchemaOutOfDate,
     WaiverRefused,
 )
-from tallystick.errors.run import CheckFailed, RepairRefused, VerificationFailed
+from tallystick.errors.run import CheckFailed, RepairRefused, RetirementRefused, VerificationFailed
 from tallystick.errors.source import (
     AnotherCluster,
     BrokerUnavailable,
@@ -107,6 +107,7 @@ __all__ = [
     "RenameOutcomeUnknown",
     "RepairRefused",
     "ReportMissing",
+    "RetirementRefused",
     "RightMissing",
     "RunParameterUnknown",
     "SchemaOutOfDate",

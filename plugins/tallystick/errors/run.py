@@ -28,6 +28,23 @@ class RepairRefused(IngestionError):
     next_step = "See what is open, and what a repair would do: tallystick repair FEED --dry-run"
 
 
+class RetirementRefused(IngestionError):
+    """A feed can't be retired as things stand; nothing has changed."""
+
+    next_step = (
+        "See what is open, and what two people may accept: tallystick findings FEED; what is not"
+        " over: tallystick batches FEED"
+    )
+
+    def __init__(self, feed: str, reason: str) -> None:
+        super().__init__(feed, reason)
+
+    def sentence(self) -> str:
+        """The feed, and what is left of it."""
+        feed, reason = self.args
+        return f"feed {feed} is not retired: {reason}."
+
+
 class CheckFailed(IngestionError):
     """A run found something wrong, after it has landed everything that could be landed."""
 

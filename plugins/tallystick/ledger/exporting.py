@@ -26,6 +26,7 @@ FORMAT: Final = "tallystick-ledger-lines-1"
 TABLES: Final = (
     "schema_version",
     "feed",
+    "feed_retirement",
     "generation",
     "broker_snapshot",
     "plan",

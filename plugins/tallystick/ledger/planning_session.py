@@ -15,15 +15,16 @@ from tallystick.domain.identities import BatchId, FeedName, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.feed_edits import ONLY_TOPIC
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.window import Window
-from tallystick.errors import ConfigurationError
+from tallystick.errors import ConfigurationError, RetirementRefused
 from tallystick.ledger.change_rows import apply_changes, begun_look, record_snapshot
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
 from tallystick.ledger.plan_rows import frozen_plan, made_plan
 from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
-from tallystick.ports.planning import Applied
+from tallystick.ledger.texts import storable
+from tallystick.ports.planning import Applied, Retirement
 from tallystick.ports.reports import LookBegun
 
 
@@ -39,6 +40,20 @@ def read_accounts(transaction: Transaction, feed: FeedName) -> Accounts:
             row.topic_id for row in transaction.rows("retired_topic_ids", feed=feed)
         ),
     )
+
+
+def retire(transaction: Transaction, feed: FeedName, reason: str, by: str) -> Retirement:
+    """End the feed under its planning lock; raises RetirementRefused."""
+    transaction.rows("lock_feed", feed=feed)
+    if ended := transaction.one("on_record", feed=feed, topic="").retired:
+        raise RetirementRefused(feed, f"it was retired by {ended}")
+    verdicts = [each.value for each in FAILING_VERDICTS]
+    left = transaction.one("left_of_feed", feed=feed, verdicts=verdicts)
+    if left.batches or left.findings:
+        told = f"{left.batches} of its batches are not over, {left.findings} findings are open"
+        raise RetirementRefused(feed, told)
+    row = transaction.one("retire_feed", feed=feed, reason=storable(reason), by=storable(by))
+    return Retirement(row.commits, row.digest)
 
 
 def read_newest_plan(

@@ -32,6 +32,7 @@ from tallystick.ledger.planning_session import (
     PostgresPlanningSession,
     read_accounts,
     read_newest_plan,
+    retire,
 )
 from tallystick.ledger.proofs_record import PostgresProofs
 from tallystick.ledger.report_rows import PostgresReports
@@ -40,7 +41,7 @@ from tallystick.ledger.thinning import thin
 from tallystick.ledger.waivers_record import PostgresWaivers
 from tallystick.ports.attempts import DeadAttempt
 from tallystick.ports.batches import BatchRecord, CommittedBatch, FileRecord
-from tallystick.ports.planning import PlanningSession
+from tallystick.ports.planning import PlanningSession, Retirement
 
 
 class PostgresLedger(
@@ -80,6 +81,11 @@ class PostgresLedger(
         """The same as in planning, without the lock."""
         with self._connection.reading() as transaction:
             return read_newest_plan(transaction, feed, window)
+
+    def retire(self, feed: FeedName, *, reason: str, by: str) -> Retirement:
+        """End a feed."""
+        with self._connection.writing() as transaction:
+            return retire(transaction, feed, reason, by)
 
     def batch(self, batch_id: BatchId) -> BatchStatus:
         """The batch as it stands now."""

@@ -58,7 +58,7 @@ def on_record(transaction: Transaction, feed: FeedName, topic: str) -> FeedOnRec
     """What the feed has landed, and which others have landed this topic."""
     row = transaction.one("on_record", feed=feed, topic=topic)
     isolations = frozenset(map(Isolation, row.isolations))
-    return FeedOnRecord(row.topic, row.roots, isolations, row.others)
+    return FeedOnRecord(row.topic, row.roots, isolations, row.others, row.retired)
 
 
 def batches(transaction: Transaction, feed: FeedName) -> list[BatchRecord]:

@@ -687,6 +687,24 @@ END $$;
 
 COMMENT ON FUNCTION public.guard_new_range() IS 'A range begins as a claim or as a loss; only what stands for others is entered as committed.';
 
+-- guard_plan(), FUNCTION
+
+CREATE FUNCTION public.guard_plan() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+BEGIN
+  IF EXISTS (SELECT FROM feed_retirement WHERE feed = NEW.feed) THEN
+    RAISE EXCEPTION 'feed % is retired: it is never planned again', NEW.feed
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- FUNCTION guard_plan(), COMMENT
+
+COMMENT ON FUNCTION public.guard_plan() IS 'A retired feed lands nothing more.';
+
 -- guard_range_step(), FUNCTION
 
 CREATE FUNCTION public.guard_range_step() RETURNS trigger
@@ -747,6 +765,28 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
+
+-- guard_retirement(), FUNCTION
+
+CREATE FUNCTION public.guard_retirement() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+BEGIN
+  IF EXISTS (SELECT FROM batch WHERE feed = NEW.feed AND state NOT IN ('published', 'abandoned'))
+     OR NOT EXISTS (
+        SELECT FROM (SELECT count(*) AS commits, (array_agg(digest ORDER BY position DESC))[1] AS last
+                       FROM commit_link WHERE feed = NEW.feed) chain
+         WHERE chain.commits = NEW.commits AND chain.last IS NOT DISTINCT FROM NEW.digest) THEN
+    RAISE EXCEPTION 'feed % has batches that are not over, or another last link', NEW.feed
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- FUNCTION guard_retirement(), COMMENT
+
+COMMENT ON FUNCTION public.guard_retirement() IS 'A feed ends whole.';
 
 -- guard_retracted_holes(), FUNCTION
 
@@ -1391,6 +1431,31 @@ CREATE TABLE public.feed (
 -- TABLE feed, COMMENT
 
 COMMENT ON TABLE public.feed IS 'One row per feed that was ever planned; its row lock is the planning lock.';
+
+-- feed_retirement, TABLE
+
+CREATE TABLE public.feed_retirement (
+    feed text NOT NULL,
+    commits bigint NOT NULL,
+    digest bytea,
+    reason text NOT NULL,
+    retired_by text NOT NULL,
+    retired_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT feed_retirement_reason_check CHECK ((btrim(reason) <> ''::text)),
+    CONSTRAINT feed_retirement_retired_by_check CHECK ((btrim(retired_by) <> ''::text))
+);
+
+-- TABLE feed_retirement, COMMENT
+
+COMMENT ON TABLE public.feed_retirement IS 'Feeds that have ended, who had them ended, and why.';
+
+-- COLUMN feed_retirement.commits, COMMENT
+
+COMMENT ON COLUMN public.feed_retirement.commits IS 'How many links its chain has.';
+
+-- COLUMN feed_retirement.digest, COMMENT
+
+COMMENT ON COLUMN public.feed_retirement.digest IS 'Of the last link; null without one.';
 
 -- file, TABLE
 
@@ -2119,6 +2184,11 @@ ALTER TABLE ONLY public.directory_look
 ALTER TABLE ONLY public.feed
     ADD CONSTRAINT feed_pkey PRIMARY KEY (feed);
 
+-- feed_retirement feed_retirement_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.feed_retirement
+    ADD CONSTRAINT feed_retirement_pkey PRIMARY KEY (feed);
+
 -- file_fingerprint file_fingerprint_pkey, CONSTRAINT
 
 ALTER TABLE ONLY public.file_fingerprint
@@ -2408,6 +2478,14 @@ CREATE TRIGGER commit_link_guard BEFORE INSERT ON public.commit_link FOR EACH RO
 
 CREATE TRIGGER feed_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.feed FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
+-- feed_retirement feed_retirement_append_only, TRIGGER
+
+CREATE TRIGGER feed_retirement_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.feed_retirement FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- feed_retirement feed_retirement_is_whole, TRIGGER
+
+CREATE TRIGGER feed_retirement_is_whole BEFORE INSERT ON public.feed_retirement FOR EACH ROW EXECUTE FUNCTION public.guard_retirement();
+
 -- file file_append_only, TRIGGER
 
 CREATE TRIGGER file_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
@@ -2512,6 +2590,10 @@ CREATE TRIGGER plan_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.pl
 
 CREATE TRIGGER plan_batch_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.plan_batch FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
+-- plan plan_of_a_feed_that_lives, TRIGGER
+
+CREATE TRIGGER plan_of_a_feed_that_lives BEFORE INSERT ON public.plan FOR EACH ROW EXECUTE FUNCTION public.guard_plan();
+
 -- replaced_file replaced_file_append_only, TRIGGER
 
 CREATE TRIGGER replaced_file_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.replaced_file FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
@@ -2613,6 +2695,11 @@ ALTER TABLE ONLY public.commit_link
 
 ALTER TABLE ONLY public.directory_look
     ADD CONSTRAINT directory_look_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES public.batch(batch_id);
+
+-- feed_retirement feed_retirement_feed_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.feed_retirement
+    ADD CONSTRAINT feed_retirement_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
 
 -- file file_batch_id_fkey, FK CONSTRAINT
 

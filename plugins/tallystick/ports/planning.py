@@ -27,6 +27,15 @@ class Applied:
     """By partition: the ids that opened generations were given."""
 
 
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """With what a feed has ended."""
+
+    commits: int
+    digest: bytes | None
+    """Of the last link of its chain; None without a commit."""
+
+
 class PlanningSession(Protocol):
     """The one transaction of a plan; the feed's planning lock is held until it ends."""
 
@@ -91,4 +100,12 @@ class PlanningRecord(Protocol):
 
     def newest_plan(self, feed: FeedName, window: Window | None) -> FrozenPlan | None:
         """The same as in planning, without the lock: for a dry run."""
+        ...
+
+    def retire(self, feed: FeedName, *, reason: str, by: str) -> Retirement:
+        """End a feed: nobody plans it again. What is on record of it stays.
+
+        Raises RetirementRefused while a batch is not over, or a finding is open, or when it has
+        ended before.
+        """
         ...

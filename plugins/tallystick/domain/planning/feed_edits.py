@@ -37,7 +37,9 @@ class FeedOnRecord:
     isolations: Collection[Isolation] = ()
     """Of its committed batches."""
     others: Collection[str] = ()
-    """Feeds that have landed a topic of the file's name."""
+    """Feeds that have landed a topic of the file's name, and are not retired."""
+    retired: str | None = None
+    """By whom, when and why; None for a feed that lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,9 @@ def feed_edits(
     `declared` are the feeds that have a file; None where nobody knows.
     """
     source, root = ("source", "topic"), ("target", "root")
+    if record.retired:
+        words = f"another name, for a feed of this one was retired by {record.retired}"
+        return [FeedEdit(("feed",), file.feed, words, is_refused=True)]
     if record.topic not in (None, file.topic):
         return [FeedEdit(source, file.topic, ONLY_TOPIC.format(record.topic), is_refused=True)]
     edits = []
@@ -82,7 +87,8 @@ def feed_edits(
                 file.feed,
                 f"Feed {other} has landed a topic named {file.topic}, and has no file any more. If"
                 f" it was renamed to {file.feed}, all will be landed once more beside its old"
-                f" directory: give the file its old name back.",
+                f" directory: give the file its old name back. If it has ended:"
+                f" tallystick feed retire {other}",
             )
             for other in sorted(record.others)
             if other not in declared

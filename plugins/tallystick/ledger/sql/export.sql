@@ -32,6 +32,12 @@ SELECT row_to_json(t)::text AS line FROM batch t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY batch_number;
 
+-- name: export_feed_retirement
+-- Which feeds have ended.
+SELECT row_to_json(t)::text AS line FROM feed_retirement t
+ WHERE :feed::text IS NULL OR feed = :feed
+ ORDER BY feed;
+
 -- name: export_moved_batch
 -- Which batches lie below another root by now, in the order in which that was entered.
 SELECT row_to_json(t)::text AS line FROM moved_batch t JOIN batch b USING (batch_id)

@@ -12,6 +12,7 @@ WITH rights (kind, name, to_run) AS (VALUES
        ('TABLE',    'commit_link',        '{SELECT,INSERT}'),
        ('TABLE',    'directory_look',     '{SELECT,INSERT,UPDATE,DELETE}'),
        ('TABLE',    'feed',               '{SELECT,INSERT,UPDATE}'),
+       ('TABLE',    'feed_retirement',    '{SELECT,INSERT}'),
        ('TABLE',    'file',               '{SELECT,INSERT}'),
        ('TABLE',    'file_fingerprint',   '{SELECT,INSERT}'),
        ('TABLE',    'file_now',           '{SELECT}'),

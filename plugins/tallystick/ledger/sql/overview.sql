@@ -1,5 +1,6 @@
 -- name: feed_heads
--- Each feed, or one, with its newest report and its newest look; nothing here is packed.
+-- Each feed that is not retired, or the named one, with its newest report and its newest look; nothing
+-- here is packed.
 SELECT f.feed, f.topic,
        r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by,
        s.looked_at, s.retention_ms, s.high_watermark_sum, s.leaderless_count,
@@ -17,7 +18,9 @@ SELECT f.feed, f.topic,
               count(*) FILTER (WHERE g.topic_id = s.topic_id) AS of_this_topic
          FROM (SELECT DISTINCT ON (partition) frontier, topic_id FROM generation
                 WHERE generation.feed = f.feed ORDER BY partition, ordinal DESC) g) logs
- WHERE :feed::text IS NULL OR f.feed = :feed::text
+ WHERE CASE WHEN :feed::text IS NULL
+            THEN NOT EXISTS (SELECT FROM feed_retirement ended WHERE ended.feed = f.feed)
+            ELSE f.feed = :feed::text END
  ORDER BY f.feed;
 
 -- name: findings_ended

@@ -325,3 +325,17 @@ RETURNING b.batch_id;
 INSERT INTO plan_batch (plan_id, batch_id, is_adopted, position)
 SELECT :plan_id, batch_id, :is_adopted, place - 1
   FROM unnest(:batch_ids::text[]) WITH ORDINALITY AS joined(batch_id, place);
+
+-- name: left_of_feed
+-- What keeps a feed from being retired: batches that are not over, and findings that stand.
+SELECT (SELECT count(*) FROM batch
+         WHERE feed = :feed AND state NOT IN ('published', 'abandoned')) AS batches,
+       (SELECT count(*) FROM finding WHERE feed = :feed AND state = 'open'
+           AND verdict::text = ANY (:verdicts::text[])) AS findings;
+
+-- name: retire_feed
+-- The feed ends with the last link of its chain.
+INSERT INTO feed_retirement (feed, commits, digest, reason, retired_by)
+SELECT :feed, count(*), (array_agg(digest ORDER BY position DESC))[1], :reason, :by
+  FROM commit_link WHERE feed = :feed
+RETURNING commits, digest;

@@ -212,7 +212,11 @@ SELECT (SELECT topic FROM feed WHERE feed = :feed) AS topic,
        ARRAY(SELECT DISTINCT root FROM batch WHERE feed = :feed ORDER BY root) AS roots,
        ARRAY(SELECT DISTINCT v.isolation FROM batch b JOIN verification v USING (verification_id)
               WHERE b.feed = :feed AND b.committed_by IS NOT NULL) AS isolations,
-       ARRAY(SELECT feed FROM feed WHERE topic = :topic AND feed <> :feed) AS others;
+       ARRAY(SELECT f.feed FROM feed f LEFT JOIN feed_retirement ended USING (feed)
+              WHERE f.topic = :topic AND f.feed <> :feed AND ended.feed IS NULL) AS others,
+       (SELECT format('%s on %s: %s', retired_by,
+                      to_char(retired_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), reason)
+          FROM feed_retirement WHERE feed = :feed) AS retired;
 
 -- name: waiting_batches
 -- Unfinished batches that nobody holds, and since when: a lease that was given back leaves no date,

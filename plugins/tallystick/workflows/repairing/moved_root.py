@@ -43,9 +43,9 @@ def enter_moved(
     feed = services.feed_name
     old, new = from_root.rstrip("/"), to_root.rstrip("/")
     with at(services, "repair"):
-        if old == new or old not in services.ledger.roots(feed):
-            raise RepairRefused(f"feed {feed} has no batch below {old} that could lie below {new}.")
         found = [each for each in services.ledger.directories(feed) if each.path.root == old]
+        if old == new or not found:
+            raise RepairRefused(f"feed {feed} has no batch below {old} that could lie below {new}.")
         why_not = {
             each.path: _why_not(services, each, replace(each.path, root=new))
             for each in counted(services, "compare files", "directories", found)

@@ -37,6 +37,13 @@ def test_what_is_said(record: FeedOnRecord, declared: set[str] | None, said: str
     assert not any(each.is_refused for each in found)
 
 
+def test_the_name_of_a_retired_feed_is_refused() -> None:
+    record = FeedOnRecord("old", ("/other",), retired="ada on 2026-11-28: moved to sales")
+    [found] = feed_edits(FILE, record, ALL)
+    assert (found.is_refused, found.key, found.value) == (True, ("feed",), "orders")
+    assert "was retired by ada on 2026-11-28: moved to sales" in found.words
+
+
 def test_another_topic_is_refused_and_nothing_else_is_said() -> None:
     record = FeedOnRecord("old", ("/other",), {UNCOMMITTED})
     [found] = feed_edits(FILE, record, ALL)

@@ -552,6 +552,51 @@ COMMENT ON COLUMN commit_link.previous IS
 CREATE TRIGGER commit_link_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON commit_link
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+-- A feed that has ended ----------------------------------------------------------------------------
+-- Nobody plans it again: what it has landed is all that there will be, and its last link names it.
+
+CREATE TABLE feed_retirement (
+  feed       text PRIMARY KEY REFERENCES feed,
+  commits    bigint NOT NULL,
+  digest     bytea,
+  reason     text NOT NULL CHECK (btrim(reason) <> ''),
+  retired_by text NOT NULL CHECK (btrim(retired_by) <> ''),
+  retired_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE feed_retirement IS 'Feeds that have ended, who had them ended, and why.';
+COMMENT ON COLUMN feed_retirement.commits IS 'How many links its chain has.';
+COMMENT ON COLUMN feed_retirement.digest IS 'Of the last link; null without one.';
+CREATE TRIGGER feed_retirement_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON feed_retirement
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE FUNCTION guard_retirement() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM batch WHERE feed = NEW.feed AND state NOT IN ('published', 'abandoned'))
+     OR NOT EXISTS (
+        SELECT FROM (SELECT count(*) AS commits, (array_agg(digest ORDER BY position DESC))[1] AS last
+                       FROM commit_link WHERE feed = NEW.feed) chain
+         WHERE chain.commits = NEW.commits AND chain.last IS NOT DISTINCT FROM NEW.digest) THEN
+    RAISE EXCEPTION 'feed % has batches that are not over, or another last link', NEW.feed
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NEW;
+END $$;
+COMMENT ON FUNCTION guard_retirement() IS 'A feed ends whole.';
+CREATE TRIGGER feed_retirement_is_whole BEFORE INSERT ON feed_retirement
+  FOR EACH ROW EXECUTE FUNCTION guard_retirement();
+
+CREATE FUNCTION guard_plan() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM feed_retirement WHERE feed = NEW.feed) THEN
+    RAISE EXCEPTION 'feed % is retired: it is never planned again', NEW.feed
+      USING ERRCODE = 'TS003';
+  END IF;
+  RETURN NEW;
+END $$;
+COMMENT ON FUNCTION guard_plan() IS 'A retired feed lands nothing more.';
+CREATE TRIGGER plan_of_a_feed_that_lives BEFORE INSERT ON plan
+  FOR EACH ROW EXECUTE FUNCTION guard_plan();
+
 CREATE FUNCTION guard_commit_link() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   head commit_link%ROWTYPE;
