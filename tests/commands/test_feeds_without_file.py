@@ -68,10 +68,11 @@ def test_a_feed_that_has_ended_is_retired_with_its_proof(
 
     told = retire(retired)
 
-    assert (told.code, told.json["commits"]) == (0, 1)
+    assert told.code == 0
     with psycopg.connect(story.dsn) as hand:
-        links = hand.execute("SELECT encode(digest, 'hex') FROM commit_link").fetchall()
-    assert links == [(told.json["digest"],)]
+        links = hand.execute("SELECT encode(digest, 'hex') FROM commit_link ORDER BY position")
+        digests = [digest for (digest,) in links]
+    assert (told.json["commits"], told.json["digest"]) == (len(digests), digests[-1])
     assert "it was retired by ada" in retire(retired).err
     assert retired("files", "orders").code == 0, "what is on record stays"
     with closing(PostgresLedger(story.dsn)) as ledger:

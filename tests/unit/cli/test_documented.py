@@ -43,7 +43,8 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 
 def test_the_commands_are_those_that_were_promised() -> None:
     assert {name for name, _ in commands()} == {
-        "feed list", "feed check", "feed show", "feed retire", "doctor", "plan", "land", "batches", "files",
+        "feed list", "feed check", "feed show", "feed retire", "doctor", "plan", "land", "batches",
+        "files",
         "reconcile", "report", "complete", "findings", "explain", "repair", "waive",
         "kafka-secrets", "jars", "ledger migrate", "ledger status", "ledger rebuild",
         "ledger export",
