@@ -42,7 +42,7 @@ def test_each_trouble_has_its_line_and_its_mend_and_the_others_are_still_asked(
     examined: CommandLine, story: Story
 ) -> None:
     class Full:
-        def require_writable(self, root: str) -> NoReturn:
+        def require_writable(self, root: str, shown_in: str) -> NoReturn:
             raise StorageRefused(root, "the quota is used up")
 
     class Nowhere:

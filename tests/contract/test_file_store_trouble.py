@@ -112,6 +112,18 @@ def test_a_root_that_only_lets_into_staging_is_refused(
     assert [each.name for each in store.entries(f"{limited}/_staging")] == []
 
 
+def test_a_quota_where_batches_are_shown_is_said_before_anything_is_read(
+    store: WebHdfsFileStore, superuser: Superuser, limited: str
+) -> None:
+    shown_in = f"{limited}/orders"
+    superuser.make(shown_in)
+    store.require_writable(limited, shown_in)
+    superuser.limit_names(shown_in, 1)
+    with pytest.raises(StorageRefused, match="name quota is used up"):
+        store.require_writable(limited, shown_in)
+    assert [each.name for each in store.entries(f"{limited}/_staging")] == []
+
+
 def landed_by_a_writer_with_umask_077(
     store: WebHdfsFileStore, superuser: Superuser, limited: str
 ) -> None:

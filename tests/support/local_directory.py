@@ -44,9 +44,10 @@ class LocalFileStore(RowAnswers):
         """The machine's time."""
         return time.time_ns() // 1_000_000
 
-    def require_writable(self, root: str) -> None:
+    def require_writable(self, root: str, shown_in: str | None = None) -> None:
         """Return if a small landing went well under the root."""
-        prove_writable(self, checked(root).rstrip("/"), f"{PROBE_PREFIX}{uuid4().hex}")
+        name, root = f"{PROBE_PREFIX}{uuid4().hex}", checked(root).rstrip("/")
+        prove_writable(self, root, checked(shown_in or root).rstrip("/"), name)
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file at once."""

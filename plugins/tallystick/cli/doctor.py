@@ -125,7 +125,8 @@ def _topic(services: Services) -> str:
 
 
 def _root(services: Services) -> str:
-    services.store.require_writable(services.root)
+    shown_in = f"{services.root}/{services.feed_name}"
+    services.store.require_writable(services.root, shown_in)
     return f"below {services.root} a probe was written, renamed and deleted."
 
 

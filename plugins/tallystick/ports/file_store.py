@@ -50,10 +50,11 @@ class FileStore(Protocol):
         """The file system's own time, which it gives to what is changed; None if it tells none."""
         ...
 
-    def require_writable(self, root: str) -> None:
+    def require_writable(self, root: str, shown_in: str | None = None) -> None:
         """Return if a landing can succeed: reachable, out of safe mode, directory writable, quota
         left.
 
+        `shown_in` is where batches are to be shown, of the feed; the root where it is not said.
         Asked before anything is read from Kafka, so a full disk costs nothing.
         """
         ...

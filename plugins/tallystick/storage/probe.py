@@ -27,15 +27,16 @@ class Writable(Protocol):
         ...
 
 
-def prove_writable(store: Writable, root: str, name: str) -> None:
+def prove_writable(store: Writable, root: str, shown_in: str, name: str) -> None:
     """Return if a small landing under another name went well: staged, renamed, deleted again.
 
     Writing a block shows what no figure does: permission, safe mode, both quotas of every directory
-    above, a DataNode that takes it. The rename onto a directory that is there must be refused: a
-    gateway that ignores the option would put later batches inside each other.
+    above, a DataNode that takes it. It is shown where batches will be, for a directory may have a
+    quota, an owner and a zone of encryption of its own. The rename onto a directory that is there
+    must be refused: a gateway that ignores the option would put later batches inside each other.
     """
     staging = f"{root}/{STAGING_NAME}"
-    staged, shown = f"{staging}/{name}", f"{root}/{name}"
+    staged, shown = f"{staging}/{name}", f"{shown_in}/{name}"
     try:
         store.write(f"{staged}/block", _CONTENT)
         try:

@@ -6,14 +6,15 @@ import os
 import time
 
 from tallystick.workflows.asking.sweeping import sweep
-from tests.support.story import Story
+from tests.support.story import FEED, Story
 
 TWO_DAYS = 2 * 24 * 3600
 
 
 def test_what_a_killed_probe_left_is_swept_after_a_day(story: Story) -> None:
     root = story.directory / "landing"
-    places = [root / name for name in ("_probe-1", "_staging/_probe-2", "_other", "_probe-3")]
+    names = (f"{FEED}/_probe-1", "_staging/_probe-2", f"{FEED}/_other", f"{FEED}/_probe-3")
+    places = [root / name for name in names]
     for place in places:
         place.mkdir(parents=True)
         (place / "block").write_text("a block")

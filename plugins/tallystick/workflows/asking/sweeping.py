@@ -100,8 +100,9 @@ def sweep(services: Services) -> int:
                 swept += 1
     with at(services, "sweep"):
         for root in feed_roots(services):
-            with _or_left(services, root):
-                _sweep_probes(services, root)
+            shown_in = f"{root}/{services.feed_name}"
+            with _or_left(services, shown_in):
+                _sweep_probes(services, shown_in)
         return swept + sum(_sweep_again(services, root, known) for root in feed_roots(services))
 
 

@@ -157,7 +157,8 @@ def prepare(services: Services, attempt: Attempt) -> tuple[LandingOrder, Landing
     before = services.ledger.batch(attempt.batch_id)
     batch = before.plan
     staging = StagingPath.of(batch, attempt.attempt_id)
-    with _beside(partial(services.store.require_writable, batch.root)):
+    shown_in = f"{batch.root}/{services.feed_name}"
+    with _beside(partial(services.store.require_writable, batch.root, shown_in)):
         snapshot = services.broker.snapshot(batch.topic)
         logs = services.ledger.claimed_logs(batch.batch_id)
         if batch.ranges:
