@@ -92,6 +92,7 @@ def test_a_batch_lands_and_its_application_is_known_before_the_end(
         f"tallystick: application {started[0]}",
         f"tallystick: landing batch {plan.batch_id}: 1 ranges of {topic},"
         f" {len(AWKWARD)} offsets, into {plan.output}",
+        "tallystick: reading",
         f"tallystick: landed batch {plan.batch_id}",
     ]
 
