@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 def landed(spark: SparkSession, text: str) -> str:
     """Land the plan; the line that says so."""
     from tallystick.domain.batches.landing import LandingPlan
-    from tallystick.spark.begun import tasks_watched
+    from tallystick.spark.begun import READING, tasks_watched
     from tallystick.spark.landing import land
-    from tallystick.spark.submit_log import READING
 
     plan = LandingPlan.from_json(text)
     ranges = [each for scan in plan.scans for each in scan.ranges]

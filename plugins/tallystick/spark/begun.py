@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pyspark import StatusTracker
     from pyspark.sql import SparkSession
 
+READING: Final = "reading"
+"""What an application says once it has begun."""
 _OF_TASK: Final = re.compile(r"\bTask \d+ in stage [\d.]+ failed")
 _GROUP: Final = "tallystick"
 _EVERY_SECONDS: Final = 0.2

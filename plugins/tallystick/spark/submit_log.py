@@ -7,6 +7,7 @@ import re
 from collections import deque
 from typing import Final
 
+from tallystick.spark.begun import READING
 from tallystick.spark.causes import LIMIT
 from tallystick.spark.unreached import unreached_in
 
@@ -34,7 +35,6 @@ _APPLICATION: Final = re.compile(
 # Of YARN's client, about an application whose driver ran elsewhere.
 _DIAGNOSED: Final = re.compile(r"Client: Application diagnostics message: (.+)")
 _OURS: Final = "tallystick: "
-READING: Final = "reading"
 _NOTE: Final = f"{_OURS}note "
 _FAILED: Final = re.compile(f"^{_OURS}(?:landing|scrub|search) failed: (.*)", re.DOTALL)
 _ERROR_LINE: Final = re.compile(
