@@ -51,18 +51,6 @@ class BrokersUnreached(ApplicationFailed):
         " starts anew."
     )
 
-    def __init__(self, batch: str, application: str, reason: str, brokers: str) -> None:
-        super().__init__(batch, application, reason)
-        self.brokers = brokers
-
-    def sentence(self) -> str:
-        """The batch, the application, the brokers, its last words."""
-        what, application, reason = self.args
-        return (
-            f"{self.work} {what}: Spark application {application} can't reach Kafka at"
-            f" {self.brokers}: {reason}."
-        )
-
 
 class ApplicationOverdue(SparkError):
     """A Spark application ran for longer than the feed allows, and was ended."""

@@ -38,5 +38,8 @@ def failure(
     if not _NO_BROKER.search(reason):
         return ApplicationFailed(order.batch_id, application, reason)
     servers = _SERVERS.search(order.plan_text)
-    told = f"{servers[1] if servers else 'its servers'}, or at a broker that is named there"
-    return BrokersUnreached(order.batch_id, application, reason, ", ".join(unreached) or told)
+    named = ", ".join(unreached) or (
+        f"{servers[1] if servers else 'its servers'}, or at a broker that is named there"
+    )
+    told = f"it can't reach Kafka at {named}: {reason}"
+    return BrokersUnreached(order.batch_id, application, told)

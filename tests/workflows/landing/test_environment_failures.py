@@ -24,7 +24,7 @@ from tallystick.workflows.landing import watching
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
-from tests.support.story import FEED, Story
+from tests.support.story import Story
 
 OWNER = Owner("one")
 NO_CLASS = "ClassNotFoundException: org.apache.spark.internal.LogKey"
@@ -136,11 +136,11 @@ def test_a_topic_that_is_gone_ends_what_reads_it(story: Story, held: tuple[Servi
     spark.meanwhile = lambda: setattr(story.broker, "topic", "another")
     begun = time.monotonic()
 
-    error = error_of(land_feed(services, None, OWNER))
+    report = land_feed(services, None, OWNER)
 
-    assert isinstance(error, TopicGone)
+    assert isinstance(error_of(report), TopicGone)
     assert time.monotonic() - begun < 5
-    [batch] = services.ledger.tried(FEED)
+    [batch] = report.batches
     assert services.ledger.batch(batch.batch_id).applications == 0
 
 

@@ -9,9 +9,9 @@
 4. A read does what a landing does with the same records, writing included: what kills a landing
    kills its read. It polls no record from behind its own, if its last offset has one: a hole just
    before a record that can't be read is named with it.
-5. Where none of a few single offsets all over the topic can be read, it is no record's fault, and
+5. `from_plain(T, to_plain(x)) == x` for the plan, the notes and the result.
+6. Where none of a few single offsets all over the topic can be read, it is no record's fault, and
    the search is over. Each attempt tries others.
-6. `from_plain(T, to_plain(x)) == x` for the plan, the notes and the result.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
@@ -20,65 +20,45 @@ from tallystick.workflows.services import Services
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS: Final = 10.0
+# A broker that has just started may deny once what is there.
 _SURE: Final = 2
-"""A broker that has just started may deny once what is there."""
 
 
 @contextmanager
 def topic_watched(services: Services, batch: BatchPlan, attempt_id: AttemptId) -> Iterator[None]:
     """End what the attempt does in Spark once the batch's topic is gone, or another of its name.
 
-    Raises TopicGone, AnotherCluster or SourceChanged then, if Spark has failed. The block may not
-    ask the broker.
+    Raises TopicGone, AnotherCluster or SourceChanged then, where Spark fails. The block may not ask
+    the broker.
     """
-    watch = _Watch(services, batch, attempt_id)
-    thread = threading.Thread(target=watch.look, name=f"topic of {batch.batch_id}", daemon=True)
-    thread.start()
-    try:
-        yield
-    except SparkError:
-        watch.end(thread)
-        if watch.denials:
-            _raise_if_gone(services, batch)
-        raise
-    finally:
-        watch.end(thread)
+    denials, ended = 0, threading.Event()
 
-
-def _raise_if_gone(services: Services, batch: BatchPlan) -> None:
-    generations = services.ledger.accounts(services.feed_name).generations
-    if not snapshot_of(services, generations).is_of(batch):
-        reason = f"topic {batch.topic} was re-created while Spark read it"
-        raise SourceChanged(batch.batch_id, reason)
-
-
-@dataclass
-class _Watch:
-    services: Services
-    batch: BatchPlan
-    attempt_id: AttemptId
-    denials: int = 0
-    """In how many answers running the topic was not there."""
-    ended: threading.Event = field(default_factory=threading.Event)
-
-    def look(self) -> None:
-        while not self.ended.wait(_EVERY_SECONDS):
+    def look() -> None:
+        nonlocal denials
+        while not ended.wait(_EVERY_SECONDS):
             try:
-                is_there = self._is_there()
+                is_there = services.broker.identity(batch.topic) == batch.topic_id
+            except TopicUnknown:
+                is_there = False
             except SourceError as error:
-                log.info("Nothing is known of topic %s now: %s", self.batch.topic, error)
+                log.info("Nothing is known of topic %s now: %s", batch.topic, error)
                 continue
-            self.denials = 0 if is_there else self.denials + 1
-            if self.denials >= _SURE:
-                log.error("Topic %s is gone: what reads it is ended.", self.batch.topic)
-                self.services.spark.interrupt(self.attempt_id)
+            denials = 0 if is_there else denials + 1
+            if denials >= _SURE:
+                log.error("Topic %s is gone: what reads it is ended.", batch.topic)
+                services.spark.interrupt(attempt_id)
 
-    def _is_there(self) -> bool:
-        try:
-            return self.services.broker.identity(self.batch.topic) == self.batch.topic_id
-        except TopicUnknown:
-            return False
-
-    def end(self, thread: threading.Thread) -> None:
-        self.ended.set()
-        thread.join()
+    try:
+        with ThreadPoolExecutor(1, thread_name_prefix="topic") as pool:
+            pool.submit(look)
+            try:
+                yield
+            finally:
+                ended.set()
+    except SparkError:
+        if denials:
+            generations = services.ledger.accounts(services.feed_name).generations
+            if not snapshot_of(services, generations).is_of(batch):
+                reason = f"topic {batch.topic} was re-created while Spark read it"
+                raise SourceChanged(batch.batch_id, reason) from None
+        raise
