@@ -24,6 +24,7 @@ from tallystick.domain.verdicts import Verdict
 from tallystick.errors import (
     ApplicationFailed,
     ApplicationOverdue,
+    BrokersUnreached,
     ConfigurationError,
     RecordsUnreadable,
     SecretsExposed,
@@ -101,6 +102,26 @@ def test_one_record_that_the_server_cannot_read_is_set_aside_alone(
     [found] = told[1].findings
     assert (found.from_offset, found.until_offset) == (50, 51)
     assert [each.offset for each in way.rows()] == [each for each in range(61) if each != 50]
+
+
+def test_brokers_that_the_server_alone_cannot_reach_are_named_and_blame_no_batch(
+    new_way: Callable[..., Way],
+) -> None:
+    way = new_way(partitions=2)
+    for each in range(2):
+        produce(way.environ["KAFKA_BOOTSTRAP_SERVERS"], way.topic, messages(5), partition=each)
+    nowhere = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.default.api.timeout.ms": "3000"}
+
+    reports = [
+        way.land(kafka_options={**nowhere, "kafka.request.timeout.ms": "2000"}) for _ in range(3)
+    ]
+
+    for each in reports:
+        [error] = each.errors
+        assert isinstance(error, BrokersUnreached)
+        assert "can't reach Kafka at 127.0.0.1:1, or at a broker that is named there" in str(error)
+    [batch] = way.landed().batches
+    assert {each.batch_id for report in reports for each in report.batches} == {batch.batch_id}
 
 
 def test_what_a_killed_task_left_writing_is_gone_and_cannot_begin_again(

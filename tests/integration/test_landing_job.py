@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tallystick.domain.batches.landing import LandingPlan
-from tallystick.errors import ApplicationFailed, ConfigurationError
+from tallystick.errors import ApplicationFailed, BrokersUnreached, ConfigurationError
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.spark.kafka_access import SECRETS_FILE, kafka_access
 from tallystick.spark.place import SparkPlace
@@ -92,6 +93,7 @@ def test_a_batch_lands_and_its_application_is_known_before_the_end(
         f"tallystick: application {started[0]}",
         f"tallystick: landing batch {plan.batch_id}: 1 ranges of {topic},"
         f" {len(AWKWARD)} offsets, into {plan.output}",
+        "tallystick: reading",
         f"tallystick: landed batch {plan.batch_id}",
     ]
 
@@ -175,6 +177,39 @@ def test_a_submit_that_never_starts_says_why(planner: Planner, kafka: str) -> No
         runner(replace(PLACE, spark_submit="/nowhere/spark-submit")).run(
             order, started=lambda _: None
         )
+
+
+def test_the_broker_that_spark_cannot_reach_is_named_soon_and_nothing_has_begun(
+    planner: Planner, kafka: str
+) -> None:
+    topic = create_topic(kafka)
+    produce(kafka, topic, messages(1))
+    nowhere = {"kafka.bootstrap.servers": "localhost:1"}
+    plan = planner.plan(topic, [packed(topic, {0: (0, 1)})], kafka_options=nowhere)
+
+    with pytest.raises(BrokersUnreached, match=r"can't reach Kafka at localhost/127\.0\.0\.1:1: "):
+        runner().run(written(planner, plan), started=lambda _: pytest.fail("it reads"))
+
+
+def test_another_thread_ends_an_application_of_its_own(planner: Planner, kafka: str) -> None:
+    topic = create_topic(kafka)
+    produce(kafka, topic, messages(1))
+    nowhere = {"kafka.bootstrap.servers": "localhost:1", "kafka.default.api.timeout.ms": "600000"}
+    plan = planner.plan(topic, [packed(topic, {0: (0, 1)})], kafka_options=nowhere)
+    order, one = written(planner, plan), runner()
+
+    def interrupt() -> None:
+        wait_until(lambda: len(processes_of(order)) >= 2, "it works", seconds=120)
+        assert one.interrupt("another's")
+        assert processes_of(order)
+        assert one.interrupt(order.attempt_id)
+
+    with ThreadPoolExecutor(1) as pool:
+        interrupted = pool.submit(interrupt)
+        with pytest.raises(ApplicationFailed, match="killed by signal 9"):
+            one.run(order, started=lambda _: None)
+        interrupted.result()
+    wait_until(lambda: not processes_of(order), "JVM and driver are gone", seconds=15)
 
 
 def test_leaving_early_ends_the_whole_application(

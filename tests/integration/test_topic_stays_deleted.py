@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,14 @@ import pytest
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
-from tallystick.errors import SourceRefused, TopicUnknown
+from tallystick.errors import SourceRefused, TopicGone, TopicUnknown
 from tallystick.ports.progress import Progress
 from tallystick.sources.broker_view import KafkaBrokerView
 from tallystick.sources.frontier_group import KafkaFrontierGroup
 from tallystick.sources.second_reader import LibrdkafkaReader
 from tallystick.spark.connect_runner import ConnectRunner
-from tests.support.connect_servers import server_at, server_of_its_own
+from tests.support.busy import BUSY_SECONDS
+from tests.support.connect_servers import LONG, server_at, server_of_its_own
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import admin, create_topic, delete_topic, wait_until
 from tests.support.own_kafka import kafka_of_its_own
@@ -84,7 +85,7 @@ def test_questions_about_a_topic_never_make_it(eager: str) -> None:
     assert GONE not in topics(eager)
 
 
-def test_a_topic_that_is_deleted_while_spark_reads_it_stays_deleted(
+def test_a_topic_that_is_deleted_while_spark_reads_it_stays_deleted_and_holds_up_nobody(
     eager: str, hdfs: Any, ledger_dsn: str, tmp_path: Path
 ) -> None:
     quick = {"spark.connect.progress.reportInterval": "50ms"}
@@ -95,10 +96,16 @@ def test_a_topic_that_is_deleted_while_spark_reads_it_stays_deleted(
             produce(eager, way.topic, messages(20_000), partition=each)
         deleting = Deleting(eager, way.topic)
         target = {"root": way.root, "replication": 1, "target_file_bytes": 1 << 20}
-        runner = ConnectRunner(server_at(server.address), {}, timedelta(seconds=20))
+        runner = ConnectRunner(server_at(server.address), {}, LONG)
 
         report = way.land(runner, feed=way.feed(target=target), progress=deleting)
 
-    assert deleting.deleted_at is not None
-    assert report.errors
+        assert deleting.deleted_at is not None
+        assert time.monotonic() - deleting.deleted_at < 60 + BUSY_SECONDS
+        assert isinstance(report.errors[0], TopicGone)
+        other = Way(create_topic(eager), environ)
+        produce(eager, other.topic, messages(30))
+        assert other.landed(runner).batches
+        assert time.monotonic() - deleting.deleted_at < 120 + BUSY_SECONDS
+
     assert way.topic not in topics(eager)

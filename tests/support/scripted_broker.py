@@ -183,6 +183,10 @@ class ScriptedBroker:
             retention_bytes=self.retention_bytes,
         )
 
+    def identity(self, topic: str) -> str:
+        self._require(topic)
+        return self.topic_id
+
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
     ) -> Mapping[int, int | None]:

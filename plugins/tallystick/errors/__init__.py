@@ -51,6 +51,7 @@ from tallystick.errors.source import (
 from tallystick.errors.spark import (
     ApplicationFailed,
     ApplicationOverdue,
+    BrokersUnreached,
     JarNotFetched,
     RecordsUnreadable,
     ScrubFailed,
@@ -82,6 +83,7 @@ __all__ = [
     "BatchBusy",
     "BatchUnknown",
     "BrokerUnavailable",
+    "BrokersUnreached",
     "CheckFailed",
     "ClaimConflict",
     "CommitOutcomeUnknown",

@@ -10,6 +10,8 @@ class IngestionError(Exception):
 
     next_step: ClassVar[str] = "Read the log above this line."
     retry: ClassVar[bool] = False
+    blames_batch: bool = True
+    """False: the attempt counts as none, since no batch can be the cause."""
     place: tuple[str, ...] = ()
     """What the story knew and the adapter could not know: feed, step, batch, ranges."""
 

@@ -34,6 +34,7 @@ class TopicUnknown(SourceError):
     """The topic does not exist on this cluster."""
 
     next_step = "Create the topic, or correct source.topic in the feed file, then run again."
+    blames_batch = False
     cluster_id: str | None = None
     """Of the cluster that has answered, where it said so."""
 
@@ -134,6 +135,7 @@ class SourceChanged(SourceError):
     """The log is not the one that was planned: re-created, or expired in the meantime."""
 
     next_step = "Nothing was committed. The next plan records what is lost and lands the rest."
+    blames_batch = False
 
     def __init__(self, batch: str, reason: str) -> None:
         super().__init__(batch, reason)

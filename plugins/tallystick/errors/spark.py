@@ -8,10 +8,19 @@ from typing import Final
 from tallystick.errors.ingestion import IngestionError
 
 _NAMED: Final = 5
+_READS_NOTHING: Final = (
+    "It reads no other offset of the topic either, so the cause lies with Spark, or with what it"
+    " reaches, and with no record."
+)
 
 
 class SparkError(IngestionError):
     """Spark could not do its part."""
+
+    def describe(self) -> str:
+        """Says it, too, where Spark can read nothing at all."""
+        said = super().describe()
+        return said if self.blames_batch else f"{said} {_READS_NOTHING}"
 
 
 class ApplicationFailed(SparkError):
@@ -31,6 +40,16 @@ class ApplicationFailed(SparkError):
         """The batch, the application, its last words."""
         what, application, reason = self.args
         return f"{self.work} {what}: Spark application {application} failed: {reason}."
+
+
+class BrokersUnreached(ApplicationFailed):
+    """A Spark application ended because it could not reach Kafka's brokers, which we can reach."""
+
+    next_step = (
+        "Let Spark's driver and executors reach the brokers by the names that these advertise:"
+        " look at DNS, firewalls and advertised.listeners. Nothing was committed; the next attempt"
+        " starts anew."
+    )
 
 
 class ApplicationOverdue(SparkError):

@@ -111,7 +111,9 @@ def record_application(transaction: Transaction, attempt: Attempt, application_i
         raise fenced(transaction, attempt)
 
 
-def record_failure(transaction: Transaction, attempt: Attempt, reason: str) -> None:
+def record_failure(
+    transaction: Transaction, attempt: Attempt, reason: str, *, blames_batch: bool
+) -> None:
     """Keep why the attempt ended, and give the lease back if it is still this attempt's."""
     transaction.row("lock_batch", batch_id=attempt.batch_id)  # batches are locked before attempts
     transaction.change(
@@ -119,6 +121,7 @@ def record_failure(transaction: Transaction, attempt: Attempt, reason: str) -> N
         attempt_id=attempt.attempt_id,
         token=attempt.token,
         reason=storable(reason),
+        blames_batch=blames_batch,
     )
     transaction.change("give_lease_back", **_named(attempt))
 

@@ -126,10 +126,10 @@ class PostgresLedger(
         with self._connection.writing() as transaction:
             attempts.record_application(transaction, attempt, application_id)
 
-    def record_failure(self, attempt: Attempt, reason: str) -> None:
+    def record_failure(self, attempt: Attempt, reason: str, *, blames_batch: bool = True) -> None:
         """Keep why an attempt ended without a commit."""
         with self._connection.writing() as transaction:
-            attempts.record_failure(transaction, attempt, reason)
+            attempts.record_failure(transaction, attempt, reason, blames_batch=blames_batch)
 
     def set_aside(
         self, attempt: Attempt, cuts: Sequence[CutClaim], findings: Sequence[Finding]

@@ -68,11 +68,14 @@ class AttemptsRecord(Protocol):
         ...
 
     def record_application(self, attempt: Attempt, application_id: str) -> None:
-        """Keep the Spark application's id, before anybody waits for it; raises AttemptFenced."""
+        """Keep the Spark application's id, once it reads records; raises AttemptFenced."""
         ...
 
-    def record_failure(self, attempt: Attempt, reason: str) -> None:
-        """Keep why an attempt ended without a commit, give the lease back; never raises fenced."""
+    def record_failure(self, attempt: Attempt, reason: str, *, blames_batch: bool = True) -> None:
+        """Keep why an attempt ended without a commit, give the lease back; never raises fenced.
+
+        Where the batch is not to blame its application is forgotten: it counts as none.
+        """
         ...
 
     def set_aside(

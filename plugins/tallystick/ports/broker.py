@@ -28,6 +28,10 @@ class BrokerView(Protocol):
         """
         ...
 
+    def identity(self, topic: str) -> str:
+        """Its identity, as one broker tells it: no leader is asked, and no partition looked at."""
+        ...
+
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
     ) -> Mapping[int, int | None]:

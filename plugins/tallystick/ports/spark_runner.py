@@ -64,16 +64,16 @@ class SparkRunner(Protocol):
         """End whatever an attempt still does, whoever started it; nothing where nothing runs.
 
         False: a server that is shared does not answer, and may take as long for the next attempt.
-        Of spark-submit's applications, YARN kills those of cluster mode. In client mode one has
-        died with the process that started it; in Kubernetes' cluster mode `longest_orphan` alone
-        says when it has ended, whatever is answered here. Raises nothing: an attempt that can't be
-        interrupted can commit nothing.
+        Of spark-submit's applications, YARN kills those of cluster mode. In client mode our own is
+        killed, and another has died with the process that started it; in Kubernetes' cluster mode
+        `longest_orphan` alone says when another has ended, whatever is answered here. Raises
+        nothing: an attempt that can't be interrupted can commit nothing.
         """
         ...
 
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
-        """Return when the application has ended well; `started` hears its id as soon as it is
-        known.
+        """Return when the application has ended well; `started` hears its id once it has begun to
+        read records: what fails before is no record's fault.
 
         Raises ApplicationFailed, or ApplicationOverdue when it ran for longer than the feed allows.
         """

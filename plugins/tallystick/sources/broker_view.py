@@ -95,6 +95,10 @@ class KafkaBrokerView:
             retention_bytes=policy.retention_bytes,
         )
 
+    def identity(self, topic: str) -> str:
+        """The topic's identity alone."""
+        return self._topics.identity(topic)
+
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
     ) -> Mapping[int, int | None]:

@@ -78,6 +78,13 @@ class TopicBounds:
                 seconds=min(_SECOND_PATIENCE_SECONDS, self._patience_seconds),
             )
 
+    def identity(self, topic: str) -> str:
+        """The topic's identity, as one broker tells it."""
+        described = self._connections.described
+        return patiently(
+            lambda left: described(topic, left).topic_id, seconds=self._patience_seconds
+        )
+
     def policy(self, topic: str) -> TopicPolicy:
         """The topic's cleanup policy and retention as they are now."""
         return patiently(lambda left: self._policy(topic, left), seconds=self._patience_seconds)

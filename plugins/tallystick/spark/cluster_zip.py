@@ -20,6 +20,7 @@ TRAVELS: Final = (
     "errors",
     "spark/__init__.py",
     "spark/application.py",
+    "spark/begun.py",
     "spark/causes.py",
     "spark/damage.py",
     "spark/functions.py",

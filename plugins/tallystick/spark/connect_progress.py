@@ -25,6 +25,8 @@ class Tasks:
     done: int
     total: int
     bytes_read: int
+    has_begun: bool = False
+    """True once one of them was seen at work."""
 
 
 @contextmanager
@@ -63,6 +65,7 @@ class _Requests:
             sum(each.num_completed_tasks for each in known),
             sum(each.num_tasks for each in known),
             sum(each.num_bytes_read for each in known),
+            inflight_tasks > 0,
         )
         return self._sum()
 
@@ -76,4 +79,5 @@ class _Requests:
             sum(each.done for each in told),
             sum(each.total for each in told),
             sum(each.bytes_read for each in told),
+            any(each.has_begun for each in told),
         )

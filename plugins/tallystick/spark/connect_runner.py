@@ -25,6 +25,7 @@ from tallystick.errors import (
 from tallystick.ports.progress import Progress, Told
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark import scrubbing, searching
+from tallystick.spark.begun import reading
 from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
 from tallystick.spark.connect_progress import Tasks, tasks_counted
@@ -33,6 +34,7 @@ from tallystick.spark.known_row import require_own_functions
 from tallystick.spark.landing import land
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 from tallystick.spark.session_settings import session_settings
+from tallystick.spark.unreached import failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,16 +69,16 @@ class ConnectRunner:
     def run(self, order: LandingOrder, *, started: Callable[[str], None]) -> None:
         """Return when the plan is landed; raises ApplicationFailed, -Overdue, SparkUnavailable."""
         session_id = session_of(order.attempt_id, LANDING)
+        plan = LandingPlan.from_json(order.plan_text)
+        offsets = sum(each.span for each in plan.ranges)
         with (
-            _failing(ApplicationFailed, order.batch_id, session_id),
+            _failing(partial(failure, order), session_id),
             self._working(session_id, f"batch {order.batch_id}", order.plan_uri) as (spark, _),
+            reading(partial(started, f"connect:{session_id}")) as found,
+            tasks_counted(spark, lambda tasks: found.hear(tasks.has_begun or tasks.done)),
+            tasks_counted(spark, partial(_tell_landed, order.told, offsets)),
         ):
-            plan = LandingPlan.from_json(order.plan_text)
-            offsets = sum(each.span for each in plan.ranges)
-            # From here on a failure counts against the batch: nothing that the server lacks does.
-            started(f"connect:{session_id}")
-            with tasks_counted(spark, partial(_tell_landed, order.told, offsets)):
-                land(spark, plan)
+            land(spark, plan)
 
     def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         """Return when the unreadable offsets were looked for; raises as `run` does.
@@ -86,7 +88,7 @@ class ConnectRunner:
         """
         session_id, work = session_of(order.attempt_id, SEARCH), f"batch {order.batch_id}"
         with (
-            _failing(ApplicationFailed, order.batch_id, session_id),
+            _failing(partial(failure, order), session_id),
             self._working(session_id, work, order.plan_uri, is_opened_again=True) as working,
         ):
             spark, deadline = working
@@ -108,7 +110,7 @@ class ConnectRunner:
         """What the files hold, which nobody has to write; raises ScrubFailed, else as `run`."""
         session_id, work = session_of(order.scrub_id, SCRUB), f"scrub {order.scrub_id}"
         with (
-            _failing(ScrubFailed, order.scrub_id, session_id),
+            _failing(partial(ScrubFailed, order.scrub_id), session_id),
             self._working(session_id, work, order.plan_uri, reads_kafka=False) as (spark, _),
         ):
             plan = order.plan
@@ -181,11 +183,11 @@ def _overdue(work: str, session_id: str, deadline: Deadline) -> ApplicationOverd
 
 
 @contextmanager
-def _failing(kind: type[ApplicationFailed], what: str, session_id: str) -> Iterator[None]:
+def _failing(kind: Callable[[str, str], ApplicationFailed], session_id: str) -> Iterator[None]:
     """Whatever Spark says as our error; our own pass."""
     try:
         yield
     except IngestionError:
         raise
     except Exception as error:
-        raise kind(what, f"connect:{session_id}", failure_of(error)) from error
+        raise kind(f"connect:{session_id}", failure_of(error)) from error

@@ -47,7 +47,10 @@ CONSUMER_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "kafka.max.partition.fetch.bytes": str(16 << 20),
         "kafka.fetch.max.bytes": str(64 << 20),
         "kafka.fetch.max.wait.ms": "10",
-        "kafkaConsumer.pollTimeoutMs": "60000",
+        # A broker that starts anew is waited for, by each of a task's tries. One that can't be
+        # reached, or a topic that is gone, holds a core for both of these at most.
+        "kafkaConsumer.pollTimeoutMs": "30000",
+        "kafka.default.api.timeout.ms": "30000",
     }
 )
 

@@ -71,6 +71,7 @@ def search(
         plan.landing.ranges,
         plan.logs,
         after_known(plan.known, read),
+        seed=plan.landing.attempt_id,
         has_time=lambda: time.monotonic() < ends_at,
     )
     note(is_end=True)

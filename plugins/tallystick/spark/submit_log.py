@@ -7,7 +7,9 @@ import re
 from collections import deque
 from typing import Final
 
+from tallystick.spark.begun import READING
 from tallystick.spark.causes import LIMIT
+from tallystick.spark.unreached import unreached_in
 
 _KEPT_LINES: Final = 400
 # Spark's own patterns begin with a time, with or without a date: "26/11/21 08:55:00 WARN Utils:
@@ -50,6 +52,9 @@ class SubmitLog:
 
     def __init__(self) -> None:
         self.application_id: str | None = None
+        self.is_reading = False
+        self.unreached: dict[str, None] = {}
+        """The brokers that Kafka's client could not reach, as it names them, in that order."""
         self._level = logging.INFO
         self._told: str | None = None
         self._diagnosed: str | None = None
@@ -64,6 +69,9 @@ class SubmitLog:
             self._told, self._level = failed[1], logging.ERROR
         elif line.startswith(_OURS):
             self._level = logging.INFO
+        self.is_reading |= line == f"{_OURS}{READING}"
+        if broker := unreached_in(line):
+            self.unreached[broker] = None
         diagnosed = _DIAGNOSED.search(line)
         if diagnosed:
             self._diagnosed = diagnosed[1].strip()

@@ -18,11 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from tallystick.domain.rows.scrub import ScrubResult
-from tallystick.errors import (
-    ApplicationFailed,
-    ApplicationOverdue,
-    ScrubFailed,
-)
+from tallystick.errors import ApplicationOverdue, ScrubFailed
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark.command import SubmitCommand, Work, submit_command
 from tallystick.spark.connector_jars import require_jars
@@ -30,6 +26,7 @@ from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.running_submit import RunningSubmit
 from tallystick.spark.submit_log import SubmitLog, note_in
+from tallystick.spark.unreached import failure
 from tallystick.spark.work_directory import work_directory
 from tallystick.spark.yarn_applications import end_application, end_tagged
 
@@ -60,7 +57,7 @@ class _Heard:
     """Who hears what an application says."""
 
     started: Callable[[str], None] = _ignored
-    """Its id."""
+    """Its id, once it reads; of a driver that runs elsewhere, which does not say so, at once."""
     noted: Callable[[str], None] = _ignored
     """Each of its notes."""
 
@@ -93,13 +90,13 @@ class SubmitRunner:
         """Kill what the attempt has left on YARN, in cluster mode; False if YARN does not answer.
 
         Our own spark-submit goes first: what it submits after the question nobody would find.
-        In client mode an application has died with the process that started it; in Kubernetes'
+        In client mode another one has died with the process that started it; in Kubernetes'
         cluster mode it ends itself.
         """
-        if not self._place.is_yarn_cluster:
-            return True
         ours = self._running
         application_id = ours.end() if ours and ours.work_id == attempt_id else None
+        if not self._place.is_yarn_cluster:
+            return True
         if application_id:
             return end_application(self._place, application_id)
         return end_tagged(self._place, attempt_id)
@@ -130,9 +127,8 @@ class SubmitRunner:
         )
         log, exit_code = self._ended(command, self._kafka_secrets, heard, f"batch {order.batch_id}")
         if exit_code != 0:
-            raise ApplicationFailed(
-                order.batch_id, log.application_id or NO_APPLICATION, self._reason(log, exit_code)
-            )
+            found = log.application_id or NO_APPLICATION
+            raise failure(order, found, self._reason(log, exit_code), log.unreached)
 
     def scrub(self, order: ScrubOrder) -> ScrubResult:
         """What the application has written; raises ScrubFailed with its cause."""
@@ -173,7 +169,8 @@ class SubmitRunner:
         # Airflow takes seconds to import, for those alone who land by spark-submit.
         from tallystick.spark.submit_hook import HeardSubmitHook
 
-        listener, place = _Listener(heard), command.place
+        place = command.place
+        listener = _Listener(heard, says_reading=place.deploy_mode == "client")
         with work_directory(secrets) as directory:
             command = replace(command, place=place.with_keytab_in(directory))
             hook = HeardSubmitHook(command, listener.hear)
@@ -196,17 +193,19 @@ class SubmitRunner:
 class _Listener:
     """Takes in the whole log, and passes it on line by line."""
 
-    def __init__(self, heard: _Heard) -> None:
+    def __init__(self, heard: _Heard, *, says_reading: bool) -> None:
         self.log = SubmitLog()
         self.deadline: Deadline | None = None
         self._heard = heard
-        self._is_known = False
+        self._says_reading = says_reading
+        self._is_told = False
 
     def hear(self, line: str) -> None:
         """A note says that a read begins: it may not take as long as an application."""
         logger.log(self.log.add(line), "%s", line)
-        if self.log.application_id and not self._is_known:
-            self._is_known = True
+        has_begun = self.log.is_reading or not self._says_reading
+        if self.log.application_id and has_begun and not self._is_told:
+            self._is_told = True
             self._heard.started(self.log.application_id)
         note = note_in(line)
         if note is not None:

@@ -41,8 +41,8 @@ def test_tasks_and_bytes_are_added_up_over_stages_and_requests() -> None:
         session.request("b", stage(2, 2, 5))
         session.request("c")
 
-    assert told[0] == Tasks(1, 5, 10)
-    assert told[-2] == Tasks(3, 7, 15)
+    assert told[0] == Tasks(1, 5, 10, has_begun=True)
+    assert told[-2] == Tasks(3, 7, 15, has_begun=True)
     assert session.handlers == []
 
 
@@ -51,7 +51,7 @@ def test_all_tasks_are_told_as_done_once_the_work_is_though_the_server_counts_la
     with tasks_counted(session, told.append):  # type: ignore[arg-type]
         session.request("a", stage(5, 6, 10))
 
-    assert told[-2:] == [Tasks(5, 6, 10), Tasks(6, 6, 10)]
+    assert told[-2:] == [Tasks(done, 6, 10, has_begun=True) for done in (5, 6)]
 
 
 def test_who_hears_it_and_fails_is_told_of_once_and_asked_no_more(
@@ -86,4 +86,4 @@ def test_work_that_fails_leaves_no_handler_and_is_not_told_as_done() -> None:
     with pytest.raises(RuntimeError), tasks_counted(session, told.append):  # type: ignore[arg-type]
         fail()
     assert session.handlers == []
-    assert told[-1] == Tasks(1, 2, 0)
+    assert told[-1] == Tasks(1, 2, 0, has_begun=True)

@@ -98,7 +98,7 @@ class BatchStatus:
     newest_token: FencingToken
     """0 before the first attempt."""
     applications: int
-    """Attempts that came as far as a Spark application."""
+    """Attempts whose Spark application had begun to read, and could be the batch's fault."""
     committed_by: AttemptId | None
     lease_seconds_left: float
     """By the ledger's clock; zero or less when nobody holds the batch."""

@@ -7,8 +7,8 @@ to hundreds of healthy ones from landing, until retention takes their records.
 1. A batch that was tried twice and is held by nobody is halved, until the sick partition has a
    batch of its own.
 2. A repair is given up instead: it lands nothing that is not committed already.
-3. A try that did not come as far as Spark does not count: HDFS or the ledger was away, and no
-   partition is to blame.
+3. A try that failed before Spark had begun to read does not count, nor one whose Spark read nothing
+   anywhere: it is no partition's fault.
 4. A partition that can't be read now, for want of a leader or behind a high watermark that lags,
    keeps its claim: an attempt may hold it. The others of its batch are released, and landed without
    it.

@@ -10,12 +10,15 @@
    kills its read. It polls no record from behind its own, if its last offset has one: a hole just
    before a record that can't be read is named with it.
 5. `from_plain(T, to_plain(x)) == x` for the plan, the notes and the result.
+6. Where none of a few single offsets all over the topic can be read, it is no record's fault, and
+   the search is over. Each attempt tries others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Final
 
 from tallystick.domain.batches.landing import LandingPlan, Scan
@@ -31,6 +34,7 @@ _DEATHS_BESIDE: Final = 5
 _DIED: Final = "its application ended: {}"
 _HUNG: Final = "its application hung, and was ended after {}"
 _DEATHS: Final = tuple(each.partition("{")[0] for each in (_DIED, _HUNG))
+_PLACES: Final = 3
 # One may have hung by chance.
 _ENOUGH_SLOW: Final = 2
 # A big piece is read by several tasks at once.
@@ -120,6 +124,8 @@ class SearchResult:
     unreadable: tuple[UnreadableOffset, ...] = ()
     probes: int = 0
     """Reads that it took."""
+    reads_nothing: bool = False
+    """True when no single offset could be read anywhere: it is not the records."""
 
 
 @dataclass
@@ -161,6 +167,16 @@ class _Search:
         ]
         needs_longer = len(slow) >= _ENOUGH_SLOW and _span(pieces) > 1
         return "it needs longer" if needs_longer else self.fails(pieces)
+
+    def reads_nothing(self, seed: str) -> bool:
+        """True when none of a few single offsets, of different partitions, can be read."""
+        chosen = Random(seed)
+        for log in (chosen.sample(self.logs, len(self.logs)) * _PLACES)[:_PLACES]:
+            offset = chosen.randrange(log.from_offset, log.until_offset)
+            one = OffsetRange(log.partition, offset, offset + 1)
+            if self.is_over or self.fails((one,)) is None:
+                return False
+        return bool(self.logs)
 
     @property
     def has_suspects_enough(self) -> bool:
@@ -215,10 +231,13 @@ def searched(
     logs: Pieces,
     read: Read,
     *,
+    seed: str = "",
     has_time: Callable[[], bool] = lambda: True,
 ) -> SearchResult:
     """The offsets that can't be read, lowest first; `ranges` have failed as a whole."""
     search = _Search(read, logs, has_time)
+    if search.reads_nothing(seed):
+        return SearchResult(probes=search.probes, reads_nothing=True)
     suspects: dict[TopicPartition, list[OffsetRange]] = {}
     for each in search.suspects(ranges):
         suspects.setdefault(each.partition, []).append(each)

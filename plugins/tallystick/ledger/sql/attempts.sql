@@ -47,8 +47,10 @@ UPDATE attempt a SET application_id = :application_id
    AND b.batch_id = a.batch_id AND b.newest_token = a.token AND b.state IN ('landing', 'verified');
 
 -- name: record_failure
--- Keep why an attempt ended; one that committed has not failed.
-UPDATE attempt SET ended_at = clock_timestamp(), outcome = 'failed: ' || :reason
+-- Keep why an attempt ended, and its application only where the batch may be to blame; one that
+-- committed has not failed.
+UPDATE attempt SET ended_at = clock_timestamp(), outcome = 'failed: ' || :reason,
+       application_id = CASE WHEN :blames_batch THEN application_id END
  WHERE attempt_id = :attempt_id AND token = :token AND outcome IS DISTINCT FROM 'committed';
 
 -- name: give_lease_back

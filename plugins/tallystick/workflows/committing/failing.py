@@ -25,9 +25,11 @@ def failing(services: Services, attempt: Attempt) -> Iterator[None]:
     except (AttemptFenced, CommitOutcomeUnknown):
         raise
     except BaseException as error:
-        reason = error.describe() if isinstance(error, IngestionError) else repr(error)
+        reason, blames_batch = repr(error), True
+        if isinstance(error, IngestionError):
+            reason, blames_batch = error.describe(), error.blames_batch
         try:
-            services.ledger.record_failure(attempt, reason)
+            services.ledger.record_failure(attempt, reason, blames_batch=blames_batch)
         except IngestionError as second:
             log.warning("The failure could not be recorded; the lease will run out: %s", second)
         raise

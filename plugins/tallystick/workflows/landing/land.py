@@ -34,6 +34,7 @@ from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.committing.log_as_read import JustRead, answer_after_read, keep_answer
 from tallystick.workflows.landing.searching import set_unreadable_aside
+from tallystick.workflows.landing.watching import topic_watched
 from tallystick.workflows.place import at
 from tallystick.workflows.same_log import bounds_of, checked_logs
 from tallystick.workflows.services import Services
@@ -116,15 +117,26 @@ def _interrupt_older(services: Services, attempt: Attempt) -> None:
 def _carry_out(
     services: Services, attempt: Attempt, order: LandingOrder, before: BatchStatus
 ) -> None:
-    """Let Spark write the batch; raises ApplicationFailed or -Overdue, or RecordsUnreadable."""
+    """Let Spark write the batch; raises ApplicationFailed or -Overdue, or RecordsUnreadable.
+
+    Where it fails before it reads, it is no batch's fault: the ledger hears of no application.
+    """
+    reading: list[str] = []
+
+    def started(application_id: str) -> None:
+        reading.append(application_id)
+        _note_application(services, attempt, application_id)
+
     try:
-        services.spark.run(order, started=partial(_note_application, services, attempt))
+        with topic_watched(services, before.plan, attempt.attempt_id):
+            services.spark.run(order, started=started)
         return
     except (ApplicationFailed, ApplicationOverdue) as error:
         failed = error
     # Not while the error is handled: Python would chain it to every error of the search.
-    with lease_renewed(services, attempt):  # the search has a time of its own
-        set_unreadable_aside(services, attempt, before)
+    if reading:
+        with lease_renewed(services, attempt):  # the search has a time of its own
+            failed.blames_batch = set_unreadable_aside(services, attempt, before)
     raise failed
 
 

@@ -39,14 +39,17 @@ from tallystick.errors import (
     ApplicationOverdue,
     ManifestMismatch,
     RecordsUnreadable,
+    SourceChanged,
     SourceError,
     SparkError,
     StorageError,
+    TopicUnknown,
 )
 from tallystick.ports.progress import Progress
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.asking.offers import may_be_committed
 from tallystick.workflows.landing.application_result import result_text
+from tallystick.workflows.landing.watching import topic_watched
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.kept_files import kept_files
 from tallystick.workflows.stored.staged_attempts import quarantined_at
@@ -57,8 +60,9 @@ log = logging.getLogger(__name__)
 _SEARCH: Final = "search for unreadable records"
 
 
-def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStatus) -> None:
-    """Return when no record is to blame for the failed landing, or it is too early to ask.
+def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStatus) -> bool:
+    """Return when no record is to blame for the failed landing, or it is too early to ask; False
+    where Spark can read nothing at all, so that the batch is not to blame either.
 
     Nothing is set aside of a batch that has begun to expire, or of which an earlier attempt may be
     committed: the next plan asks its attempts first.
@@ -67,26 +71,28 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
     are set aside: then the batch is over, and all its other offsets are due again.
     """
     if not is_search_due(before):
-        return
+        return True
     try:
         with _probes_deleted(services, StagingPath.of(before.plan, attempt.attempt_id)):
             result = _searched(services, attempt)
         snapshot = services.broker.snapshot(services.topic)
+    except (TopicUnknown, SourceChanged):
+        raise
     except (SparkError, SourceError, StorageError) as error:
         log.warning("Unreadable offsets could not be looked for: %s", error)
-        return
+        return True
     if not result.unreadable:
         log.info("No offset is unreadable by itself, by %d reads.", result.probes)
-        return
+        return not result.reads_nothing
     status = services.ledger.batch(attempt.batch_id)
     plan = status.plan
     is_just_asked = is_asked_when_planned(before)
     if may_be_committed(services, status, snapshot, is_just_asked=is_just_asked):
         log.warning("Batch %s: an earlier attempt may have read it all.", plan.batch_id)
-        return
+        return True
     if _has_expired(plan, snapshot):
         log.warning("Batch %s: the log start has passed some of it meanwhile.", plan.batch_id)
-        return
+        return True
     found = {
         OffsetRange(TopicPartition(plan.topic, each.partition), each.offset, each.offset + 1): each
         for each in result.unreadable
@@ -163,7 +169,8 @@ def _searched(services: Services, attempt: Attempt) -> SearchResult:
             longest_seconds=(ends_at - now).total_seconds() / 2,
         )
         try:
-            return _found(services, attempt, plan, place, notes)
+            with topic_watched(services, batch, attempt.attempt_id):
+                return _found(services, attempt, plan, place, notes)
         except (ApplicationFailed, ApplicationOverdue) as error:
             has_hung = isinstance(error, ApplicationOverdue)
             known = known_after(plan.known, notes, death(error.args[2], has_hung=has_hung))

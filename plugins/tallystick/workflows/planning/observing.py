@@ -86,7 +86,7 @@ def _looked(
     """
     looks = 0
     while True:
-        accounts, snapshot = chosen(known, _snapshot(services, known.generations))
+        accounts, snapshot = chosen(known, snapshot_of(services, known.generations))
         _require_present_log(services, accounts, snapshot)
         comparable = _comparable(snapshot, accounts.generations)
         logs = checked_logs(services, snapshot, comparable)
@@ -145,8 +145,11 @@ def _require_present_log(services: Services, accounts: Accounts, snapshot: Broke
         )
 
 
-def _snapshot(services: Services, generations: Mapping[int, GenerationAccount]) -> BrokerSnapshot:
-    """A snapshot that names the partitions which the broker should have listed, and did not."""
+def snapshot_of(services: Services, generations: Mapping[int, GenerationAccount]) -> BrokerSnapshot:
+    """A snapshot that names the partitions which the broker should have listed, and did not.
+
+    Raises TopicGone for a topic that has generations, TopicUnknown for another, AnotherCluster.
+    """
     try:
         snapshot = services.broker.snapshot(services.topic)
     except TopicUnknown as error:

@@ -88,6 +88,19 @@ def test_nothing_is_named_where_nothing_of_the_partition_is_read() -> None:
     assert found(searched(LOG, LOG, failing_at(*away, (1, 5)))) == [(1, 5)]
 
 
+@pytest.mark.parametrize("seed", ["one", "two"])
+def test_where_nothing_is_read_anywhere_the_search_ends_at_once(seed: str) -> None:
+    # Invariant 6 of `unreadable`.
+    tries: list[Pieces] = []
+
+    def read(pieces: Pieces) -> str | None:
+        tries.append(pieces)
+        return "no broker"
+
+    assert searched(LOG, LOG, read, seed=seed) == SearchResult((), 3, reads_nothing=True)
+    assert {each.partition.partition for [each] in tries} == {0, 1}
+
+
 def test_what_is_read_at_the_second_try_is_not_named() -> None:
     # Invariant 1 of `unreadable`.
     tries: list[Pieces] = []

@@ -1,0 +1,74 @@
+"""When an application has begun to read records: before that, its failure is no record's fault."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+    from pyspark.sql import SparkSession
+
+READING: Final = "reading"
+"""What an application says once it has begun."""
+_OF_TASK: Final = re.compile(r"\bTask \d+ in stage [\d.]+ failed")
+_GROUP: Final = "tallystick"
+_EVERY_SECONDS: Final = 0.2
+_MOMENT_SECONDS: Final = 5.0
+
+
+@dataclass
+class Reading:
+    """Tells once that a task has begun."""
+
+    told: Callable[[], object]
+    is_told: bool = False
+
+    def hear(self, has_begun: object) -> None:
+        """Whether a task is known to have begun by now."""
+        if has_begun and not self.is_told:
+            self.told()
+            self.is_told = True
+
+
+@contextmanager
+def reading(told: Callable[[], object]) -> Iterator[Reading]:
+    """`told` is called at the end, if not before; not where the block fails without a task."""
+    found = Reading(told)
+    try:
+        yield found
+    except Exception as error:
+        found.hear(_OF_TASK.search(str(error)))
+        raise
+    found.hear(has_begun=True)
+
+
+@contextmanager
+def tasks_watched(spark: SparkSession, told: Callable[[], object]) -> Iterator[None]:
+    """`told` is called as soon as a task of the block's has begun: one may end its application."""
+    spark.sparkContext.setJobGroup(_GROUP, "")
+    tracker, ended = spark.sparkContext.statusTracker(), threading.Event()
+
+    def watch() -> None:
+        with suppress(Exception):  # the JVM is gone: whoever works with it says so
+            while not found.is_told and not ended.wait(_EVERY_SECONDS):
+                found.hear(_has_task(tracker))
+
+    with reading(told) as found:
+        thread = threading.Thread(target=watch, name="tasks", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(_MOMENT_SECONDS)
+
+
+def _has_task(tracker: StatusTracker) -> bool:
+    jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(_GROUP)))
+    stages = filter(None, (tracker.getStageInfo(each) for job in jobs for each in job.stageIds))
+    return any(each.numActiveTasks or each.numCompletedTasks for each in stages)
