@@ -29,6 +29,7 @@ from tallystick.errors import (
     RecordsUnreadable,
     SecretsExposed,
     SparkUnavailable,
+    StorageRefused,
 )
 from tallystick.spark.connect_runner import LANDING, ConnectRunner
 from tallystick.spark.connect_server import ConnectServer, session_of
@@ -36,7 +37,7 @@ from tests.support.connect_servers import server_at, server_of_its_own
 from tests.support.connect_works import frozen
 from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
-from tests.support.landed_files import names_below
+from tests.support.landed_files import names_below, names_in
 from tests.support.whole_way import Way, environ_of
 
 ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
@@ -102,6 +103,42 @@ def test_one_record_that_the_server_cannot_read_is_set_aside_alone(
     [found] = told[1].findings
     assert (found.from_offset, found.until_offset) == (50, 51)
     assert [each.offset for each in way.rows()] == [each for each in range(61) if each != 50]
+
+
+def test_a_server_that_is_another_user_of_hdfs_reads_nothing_before_that_is_told(
+    new_way: Callable[..., Way], kafka: str, hdfs: Any
+) -> None:
+    """It may write, for it is HDFS's own user; what it writes is not ours."""
+    way = new_way()
+    url = f"{hdfs.webhdfs_url}/webhdfs/v1{way.root}"
+    for op in ({"op": "MKDIRS"}, {"op": "SETOWNER", "owner": "airflow"}):
+        told = requests.put(url, params={**op, "user.name": hdfs.user}, timeout=30)
+        told.raise_for_status()
+    ours = {"conn_type": "webhdfs", "host": hdfs.webhdfs_url, "login": "airflow"}
+    ours["extra"] = json.dumps({"fs": hdfs.hdfs_url})
+    way.environ["AIRFLOW_CONN_WEBHDFS_DEFAULT"] = json.dumps(ours)
+    produce(kafka, way.topic, messages(5), partition=0)
+
+    [error] = way.land().errors
+
+    assert isinstance(error, StorageRefused)
+    assert "writes there as another user" in str(error)
+    assert "user=airflow" in str(error)
+    with way.services() as services:
+        [batch] = services.ledger.batches(services.feed_name)
+        assert batch.attempts[0].application_id is None, "it counts against no batch"
+
+
+def test_a_server_is_rehearsed_with_once_a_day(
+    new_way: Callable[..., Way], kafka: str, hdfs: Any
+) -> None:
+    way = new_way()
+    for number in range(2):
+        produce(kafka, way.topic, messages(5), partition=0)
+        way.landed()
+        staging = f"{way.root}/_staging"
+        probes = [each for each in names_in(hdfs.webhdfs_url, staging) if "_probe-" in each]
+        assert len(probes) == 1, number
 
 
 def test_brokers_that_the_server_alone_cannot_reach_are_named_and_blame_no_batch(

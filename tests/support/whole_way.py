@@ -12,7 +12,7 @@ from uuid import uuid4
 import requests
 
 from tallystick.domain.batches.landing import LandingPlan
-from tallystick.domain.batches.paths import BatchPath
+from tallystick.domain.batches.paths import PROBE_PREFIX, BatchPath
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import Owner
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
@@ -200,7 +200,8 @@ class Way:
 
     def staged(self) -> list[str]:
         """Batches that have something left in staging."""
-        return self._names(f"{self.root}/_staging")
+        names = self._names(f"{self.root}/_staging")
+        return [each for each in names if not each.startswith(PROBE_PREFIX)]
 
     def _batches(self, generation: str) -> list[str]:
         return [

@@ -10,6 +10,13 @@ from typing import Protocol
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.ports.progress import Told, unheard
 
+Rehearse = Callable[[str, Callable[[str], object]], None]
+"""Takes the server's name, and what lets it write a small Parquet directory at a URI."""
+
+
+def _not_rehearsed(server: str, write: Callable[[str], object]) -> None:
+    return None
+
 
 @dataclass(frozen=True, slots=True)
 class LandingOrder:
@@ -24,6 +31,8 @@ class LandingOrder:
     """What is written there."""
     told: Told = field(default=unheard, compare=False, repr=False)
     """Hears how far the landing has come, as far as the engine says."""
+    rehearse: Rehearse = field(default=_not_rehearsed, compare=False, repr=False)
+    """Called by a server that is shared before it reads; raises StorageError."""
 
 
 @dataclass(frozen=True, slots=True)

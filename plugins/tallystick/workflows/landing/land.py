@@ -33,6 +33,7 @@ from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.committing.log_as_read import JustRead, answer_after_read, keep_answer
+from tallystick.workflows.landing.rehearsing import rehearse
 from tallystick.workflows.landing.searching import set_unreadable_aside
 from tallystick.workflows.landing.watching import topic_watched
 from tallystick.workflows.place import at
@@ -185,6 +186,7 @@ def prepare(services: Services, attempt: Attempt) -> tuple[LandingOrder, Landing
         plan_uri=services.store.uri(staging.plan),
         plan_text=text,
         told=services.progress,
+        rehearse=partial(rehearse, services, batch.root),
     )
     return order, plan
 
