@@ -71,11 +71,16 @@ class Run:
         return str(until(f"{self.dag_id} {self.run_id} has ended", ended, seconds))
 
     def succeeds(self, seconds: float = RUN_SECONDS) -> Run:
-        """Itself, once it has ended well; what failed is said with the end of its log."""
-        if self.end(seconds) != "success":
-            failed = [name for name, task in self.tasks().items() if task.state == "failed"]
-            logs = [f"{name}:\n{self.log(name)[-LOG_END:]}" for name in failed]
-            raise AssertionError("\n".join([f"{self.dag_id}: {self.states()}", *logs]))
+        """Itself, once it has ended well; what has not is said with the end of its log."""
+        try:
+            state = self.end(seconds)
+        except AssertionError as late:
+            state = str(late)
+        if state != "success":
+            tried = {name: task for name, task in self.tasks().items() if task.try_number > 0}
+            unwell = [name for name, task in tried.items() if task.state != "success"]
+            logs = [f"{name}:\n{self.log(name)[-LOG_END:]}" for name in unwell]
+            raise AssertionError("\n".join([f"{self.dag_id}, {state}: {self.states()}", *logs]))
         return self
 
     def tasks(self) -> Mapping[str, Task]:
