@@ -91,7 +91,7 @@ def test_records_of_8_megabytes_are_landed_at_the_first_try(
 
         assert megabytes_of_landing(way) < 1_000
 
-        assert server.is_running()
+        assert server.is_running
 
 
 def test_batches_that_unpack_to_more_than_the_heap_are_landed_at_the_first_try(
@@ -106,7 +106,7 @@ def test_batches_that_unpack_to_more_than_the_heap_are_landed_at_the_first_try(
 
         assert megabytes_of_landing(way) < 1_000
 
-        assert server.is_running()
+        assert server.is_running
 
 
 def test_a_session_runs_the_code_that_was_compiled_for_an_earlier_one(

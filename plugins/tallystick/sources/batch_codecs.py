@@ -7,7 +7,7 @@ Some kilobytes may unpack to gigabytes: what comes out is read piece by piece, o
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Final, Protocol
+from typing import BinaryIO, Final
 
 import pyarrow
 
@@ -26,17 +26,12 @@ class CodecUnknown(ValueError):
     """The batch is compressed in a way that this code doesn't know."""
 
 
-class Plain(Protocol):
-    """The plain bytes, from the first on; OSError where the payload is damaged."""
+def opened(codec: int, payload: memoryview) -> BinaryIO:
+    """The plain bytes, to be read; raises CodecUnknown.
 
-    def read(self, size: int, /) -> bytes:
-        """The next ones: fewer only at the end."""
-        ...
-
-
-def opened(codec: int, payload: memoryview) -> Plain:
-    """The plain bytes, to be read; raises CodecUnknown, or ValueError for a damaged payload."""
-    plain: Plain
+    This and its reads raise OSError or ValueError where the payload is damaged.
+    """
+    plain: BinaryIO
     if codec == NONE:
         plain = pyarrow.BufferReader(payload)
     elif codec == SNAPPY:
@@ -81,11 +76,7 @@ def _snappy_block(block: memoryview) -> bytes:
     if length > _SNAPPY_MOST * max(1, len(block)):
         raise ValueError(f"snappy block of {len(block)} bytes claims {length} plain ones")
     _require_bounded(length)
-    try:
-        plain = pyarrow.decompress(block, decompressed_size=length, codec="snappy", asbytes=True)
-    except OSError as failure:
-        raise ValueError(f"snappy block is damaged: {failure}") from failure
-    return bytes(plain)
+    return bytes(pyarrow.decompress(block, decompressed_size=length, codec="snappy", asbytes=True))
 
 
 def _require_bounded(count: int) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
-from tallystick.sources.batch_codecs import NONE, Plain, opened
+from tallystick.sources.batch_codecs import NONE, opened
 from tallystick.sources.message_sets import SHORTEST, messages_in
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
@@ -264,7 +264,7 @@ def _stored(batch: RecordBatch) -> Iterator[tuple[int, memoryview]]:
         raise BatchUnreadable(f"record batch at {batch.base_offset}: {failure}") from failure
 
 
-def _more(left: memoryview, plain: Plain, count: int) -> memoryview:
+def _more(left: memoryview, plain: BinaryIO, count: int) -> memoryview:
     return memoryview(b"".join((left, plain.read(count))))
 
 

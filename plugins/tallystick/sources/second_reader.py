@@ -93,7 +93,7 @@ _HEADERS_OF: Final = methodcaller("headers")
 _WHO: Final = "the second reader (librdkafka)"
 _POLL_SECONDS: Final = 0.5
 # Unpacked: what one slice of many that are read together may take, and a single batch.
-_LIGHT_BYTES: Final = 4 << 20
+_LIGHT_BYTES: Final = 1 << 20
 _MOST_BYTES: Final = 64 << 20
 # Whatever trickles in: the reader may not hold its caller for long.
 _LONGEST_READ_OVER_PATIENCE: Final = 4
