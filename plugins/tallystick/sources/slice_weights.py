@@ -21,7 +21,7 @@ class Weight(NamedTuple):
     fetch: int = 0
     """The heaviest answer of this size in which records of the slice come."""
     batch: int = 0
-    """The heaviest single batch."""
+    """The heaviest single batch that comes where each answer holds one."""
 
 
 Weigh = Callable[[OffsetRange, Isolation, int], Weight]
@@ -50,7 +50,8 @@ def weight_of(
                 for batch in batches_in(answer.records):
                     size = unpacked_bytes(batch, most)
                     fetched, offset = fetched + size, batch.until_offset
-                    found = Weight(max(found.fetch, fetched), max(found.batch, size))
+                    alone = size if batch.base_offset <= asked.until_offset else 0
+                    found = Weight(max(found.fetch, fetched), max(found.batch, alone))
                     if size > most:
                         break
         if offset == before:
