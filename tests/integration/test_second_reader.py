@@ -58,7 +58,7 @@ def view(kafka: str) -> Iterator[KafkaBrokerView]:
 @pytest.fixture
 def careful(kafka: str, view: KafkaBrokerView) -> Iterator[LibrdkafkaReader]:
     """As a landing has it: it knows what a slice unpacks to."""
-    reader = LibrdkafkaReader({"bootstrap.servers": kafka}, weigh=view.weight)
+    reader = LibrdkafkaReader({"bootstrap.servers": kafka}, weigh=view.weights)
     yield reader
     reader.close()
 

@@ -7,7 +7,7 @@ only where the topic's policy says compact.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
@@ -25,7 +25,7 @@ from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads
 from tallystick.sources.record_batches import BatchUnreadable
 from tallystick.sources.record_evidence import RecordSearch
-from tallystick.sources.slice_weights import Weight, weight_of
+from tallystick.sources.slice_weights import Weight, weights_of
 from tallystick.sources.time_search import TimeSearch
 from tallystick.sources.topic_bounds import TopicBounds
 
@@ -154,9 +154,9 @@ class KafkaBrokerView:
         """What a record takes, by the batches at or after these offsets."""
         return HeadSearch(self._leaders, topic, offsets).bytes_per_record()
 
-    def weight(self, asked: OffsetRange, isolation: Isolation, most: int) -> Weight:
-        """What a slice unpacks to, for who reads it by another library."""
-        return weight_of(self._leaders, self._topics.log_start_offset, asked, isolation, most)
+    def weights(self, slices: Sequence[OffsetRange], most: int) -> Mapping[OffsetRange, Weight]:
+        """What each slice unpacks to, for who reads it by another library."""
+        return weights_of(self._leaders, self._topics.log_start_offset, slices, most)
 
     def longest_transaction(self) -> timedelta | None:
         """What the brokers allow at most."""

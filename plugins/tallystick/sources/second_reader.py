@@ -132,6 +132,13 @@ class _Reading:
         self.until_offset = min(until_offset, self.asked.until_offset)
         self.reason = reason
 
+    def weigh(self, weight: Weight) -> None:
+        """By what it unpacks to it is read together with others, or alone, or not at all."""
+        self.is_light = weight.fetch <= _LIGHT_BYTES
+        if weight.batch > _MOST_BYTES:
+            size = f"{_MOST_BYTES >> 20} MB"
+            self.end(self.from_offset, f"a batch there unpacks to more than {size}: not read")
+
     def answer(self) -> SliceRead:
         until = self.reached if self.until_offset is None else self.until_offset
         return SliceRead(
@@ -156,12 +163,12 @@ class LibrdkafkaReader:
         *,
         patience_seconds: float = PATIENCE_SECONDS,
         connection: str | None = None,
-        weigh: Weigh = lambda *_: Weight(),
+        weigh: Weigh = lambda *_: {},
     ) -> None:
         """Properties bear librdkafka's names; raises ConfigurationError for one that can't be used.
 
         A question is given up after `patience_seconds` without any answer. Errors name the
-        connection. `weigh` tells what a slice unpacks to.
+        connection. `weigh` tells what slices unpack to.
         """
         known = client_properties(properties, connection)
         self._servers = known.servers
@@ -187,8 +194,9 @@ class LibrdkafkaReader:
             return ()
         self._last_trouble = self._token_trouble = ""
         readings = [_Reading.of(each) for each in slices]
+        weights = self._weigh(slices, _MOST_BYTES)
         for each in readings:
-            self._set_apart(each, isolation)
+            each.weigh(weights.get(each.asked, Weight()))
         left = [each for each in readings if each.until_offset is None]
         light = [each for each in left if each.is_light]
         consumer: Any = None
@@ -236,14 +244,6 @@ class LibrdkafkaReader:
             raise SourceRefused(f"{_WHO} at {self._servers}", error.str())
         if error.code() in _UNKNOWN:
             raise TopicUnknown(topic, self._servers)
-
-    def _set_apart(self, reading: _Reading, isolation: Isolation) -> None:
-        """Say how the slice may be read, or why it can't be."""
-        weight = self._weigh(reading.asked, isolation, _MOST_BYTES)
-        reading.is_light = weight.fetch <= _LIGHT_BYTES
-        if weight.batch > _MOST_BYTES:
-            size = f"{_MOST_BYTES >> 20} MB"
-            reading.end(reading.reached, f"a batch there unpacks to more than {size}: not read")
 
     def _consumer(self, isolation: Isolation, *, is_light: bool) -> Any:
         if (isolation, is_light) not in self._consumers:

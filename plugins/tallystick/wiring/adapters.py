@@ -228,7 +228,7 @@ def open_services(
         second_reader = None
         if feed.reconcile.second_reader is not None:
             second_reader = LibrdkafkaReader(
-                kafka.properties, connection=feed.source.connection, weigh=broker.weight
+                kafka.properties, connection=feed.source.connection, weigh=broker.weights
             )
             stack.callback(second_reader.close)
         frontier_group = None
