@@ -19,6 +19,7 @@ from tallystick.sources.second_reader import LibrdkafkaReader
 from tests.support.kafka_guarded import GUEST, READER, GuardedKafka, guarded_kafka
 from tests.support.kafka_producers import (
     AWKWARD,
+    Message,
     TransactionalProducer,
     empty_transaction,
     messages,
@@ -34,6 +35,8 @@ from tests.support.kafka_topics import (
     wait_until,
 )
 
+# A producer's: all that waits goes into one batch.
+WIDE = {"message.max.bytes": 200_000_000, "batch.size": 100_000_000, "linger.ms": 500}
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
 
 
@@ -50,6 +53,14 @@ def view(kafka: str) -> Iterator[KafkaBrokerView]:
         {"bootstrap.servers": kafka}, now=lambda: datetime(2026, 11, 1, tzinfo=UTC)
     ) as view:
         yield view
+
+
+@pytest.fixture
+def careful(kafka: str, view: KafkaBrokerView) -> Iterator[LibrdkafkaReader]:
+    """As a landing has it: it knows what a slice unpacks to."""
+    reader = LibrdkafkaReader({"bootstrap.servers": kafka}, weigh=view.weights)
+    yield reader
+    reader.close()
 
 
 def read(
@@ -146,6 +157,51 @@ def test_cleaned_records_are_passed_over(kafka: str, reader: LibrdkafkaReader) -
         return len(found.records) < 27
 
     wait_until(is_cleaned, "something is cleaned")
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_a_batch_that_unpacks_to_too_much_is_not_read_and_holds_up_no_other(
+    kafka: str, careful: LibrdkafkaReader, codec: str
+) -> None:
+    topic = create_topic(kafka, config=LARGE)
+    batches = WIDE | {"compression.type": codec}
+    produce(kafka, topic, messages(3))
+    produce(kafka, topic, [Message(b"a" * 500_000)] * 140, config=batches)
+    produce(kafka, topic, messages(3))
+    # Small ones that are fetched together, if nobody minds.
+    for _ in range(10):
+        produce(kafka, topic, [Message(b"a" * 500_000)] * 20, config=batches)
+
+    found = read(careful, topic, (0, 2), (1, 5), (50, 60), (143, 145), (150, 155), (330, 346))
+
+    reason = "a batch there unpacks to more than 64 MB: not read"
+    assert [each.reason for each in found] == [None, reason, reason, None, None, None]
+    assert [each.answered_count for each in found] == [2, 0, 0, 2, 5, 16]
+    assert [offsets(each) for each in (found[0], *found[3:])] == [
+        [0, 1],
+        [143, 144],
+        list(range(150, 155)),
+        list(range(330, 346)),
+    ]
+
+
+def test_what_has_expired_is_weighed_from_the_log_start_on(
+    kafka: str, careful: LibrdkafkaReader
+) -> None:
+    topic = create_topic(kafka, config=LARGE)
+    produce(kafka, topic, messages(10))
+    batches = WIDE | {"compression.type": "lz4"}
+    produce(kafka, topic, [Message(b"a" * 500_000)] * 140, config=batches)
+    purge(kafka, topic, {0: 5})
+
+    [large, small, gone] = read(careful, topic, (2, 20), (3, 8), (0, 4))
+
+    assert (large.answered_count, large.reason) == (
+        0,
+        "a batch there unpacks to more than 64 MB: not read",
+    )
+    assert gone.reason == "expired: the log begins at 5"
+    assert (answered(small), offsets(small)) == ((5, 8, None), [5, 6, 7])
 
 
 def test_time_by_the_broker_has_its_own_type(

@@ -153,6 +153,7 @@ class ScriptedBroker:
         self.is_compacted = False
         self.leaderless: set[int] = set()
         self.batch_bases: dict[tuple[int, int], int] = {}
+        self.record_bytes = 100.0
         self.retention_ms: int | None = None
         self.retention_bytes: int | None = None
         self.logs = {number: Log() for number in range(partitions)}
@@ -248,6 +249,11 @@ class ScriptedBroker:
                     base, offset + 1, entry.timestamp_ms, 100, entry.producer_id
                 )
         return found
+
+    def bytes_per_record(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, float]:
+        """All records are small, unless `record_bytes` says otherwise."""
+        self._require(topic)
+        return dict.fromkeys(offsets, self.record_bytes)
 
     def longest_transaction(self) -> timedelta | None:
         return timedelta(minutes=15)

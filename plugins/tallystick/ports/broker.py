@@ -69,6 +69,13 @@ class BrokerView(Protocol):
         """
         ...
 
+    def bytes_per_record(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, float]:
+        """What a record takes unpacked, by the first ones of the batch that `batch_heads` shows.
+
+        A partition is absent from the answer where there is none.
+        """
+        ...
+
     def longest_transaction(self) -> timedelta | None:
         """How long a transaction may stay open on this cluster; None where the user may not ask."""
         ...

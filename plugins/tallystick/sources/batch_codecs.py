@@ -1,17 +1,20 @@
-"""A record batch's payload, decompressed: Kafka's four codecs, by pyarrow and the standard library.
+"""A record batch's payload, decompressed: Kafka's four codecs, by pyarrow.
 
 https://kafka.apache.org/documentation/#recordbatch names the codecs; nothing here reads records.
+Some kilobytes may unpack to gigabytes: what comes out is read piece by piece, or bounded.
 """
 
 from __future__ import annotations
 
-import zlib
-from typing import Final
+from io import BytesIO
+from typing import BinaryIO, Final
 
 import pyarrow
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
-_FRAMED: Final = {LZ4: "lz4", ZSTD: "zstd"}
+MOST_BYTES: Final = 128 << 20
+"""What is unpacked as a whole holds no more: snappy, and batches of the old format."""
+_FRAMED: Final = {GZIP: "gzip", LZ4: "lz4", ZSTD: "zstd"}
 # Java's client writes snappy in the framing of org.xerial.snappy, librdkafka writes one bare block.
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
@@ -23,25 +26,31 @@ class CodecUnknown(ValueError):
     """The batch is compressed in a way that this code doesn't know."""
 
 
-def decompressed(codec: int, payload: memoryview) -> memoryview:
-    """The plain bytes; raises CodecUnknown, or ValueError where the payload is damaged."""
+def opened(codec: int, payload: memoryview) -> BinaryIO:
+    """The plain bytes, to be read; raises CodecUnknown.
+
+    This and its reads raise OSError or ValueError where the payload is damaged.
+    """
+    plain: BinaryIO
     if codec == NONE:
-        return payload
+        plain = pyarrow.BufferReader(payload)
+    elif codec == SNAPPY:
+        plain = BytesIO(_snappy(payload))
+    elif codec in _FRAMED:
+        plain = pyarrow.CompressedInputStream(pyarrow.BufferReader(payload), _FRAMED[codec])
+    else:
+        raise CodecUnknown(f"compression codec {codec}")
+    return plain
+
+
+def decompressed(codec: int, payload: memoryview) -> memoryview:
+    """All plain bytes; raises CodecUnknown, or ValueError for a damaged payload or too many."""
     try:
-        return memoryview(_decompressed(codec, payload))
-    except (OSError, zlib.error, EOFError) as failure:
+        plain = opened(codec, payload).read(MOST_BYTES + 1)
+    except OSError as failure:
         raise ValueError(f"payload of codec {codec} is damaged: {failure}") from failure
-
-
-def _decompressed(codec: int, payload: memoryview) -> bytes:
-    if codec == GZIP:
-        return zlib.decompress(payload, wbits=zlib.MAX_WBITS | 16)
-    if codec == SNAPPY:
-        return _snappy(payload)
-    if codec in _FRAMED:
-        with pyarrow.CompressedInputStream(pyarrow.BufferReader(payload), _FRAMED[codec]) as stream:
-            return bytes(stream.read())
-    raise CodecUnknown(f"compression codec {codec}")
+    _require_bounded(len(plain))
+    return memoryview(plain)
 
 
 def _snappy(payload: memoryview) -> bytes:
@@ -52,6 +61,7 @@ def _snappy(payload: memoryview) -> bytes:
         start = position + 4
         position = start + int.from_bytes(payload[position:start], "big")
         plain += _snappy_block(payload[start:position])
+        _require_bounded(len(plain))
     return bytes(plain)
 
 
@@ -65,4 +75,10 @@ def _snappy_block(block: memoryview) -> bytes:
             break
     if length > _SNAPPY_MOST * max(1, len(block)):
         raise ValueError(f"snappy block of {len(block)} bytes claims {length} plain ones")
+    _require_bounded(length)
     return bytes(pyarrow.decompress(block, decompressed_size=length, codec="snappy", asbytes=True))
+
+
+def _require_bounded(count: int) -> None:
+    if count > MOST_BYTES:
+        raise ValueError(f"it unpacks to more than {MOST_BYTES >> 20} MB")

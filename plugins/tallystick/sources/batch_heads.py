@@ -1,11 +1,11 @@
-"""Headers of single record batches of many partitions, in few requests.
+"""Single record batches of many partitions, in few requests: their headers, or their records' size.
 
-What they say of retention, purges and open transactions is decided elsewhere.
+What headers say of retention, purges and open transactions is decided elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -15,7 +15,12 @@ from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import LogUnreadable
 from tallystick.sources.hole_walk import FetchAnswer
 from tallystick.sources.leader_reads import LeaderReads, Place
-from tallystick.sources.record_batches import BatchUnreadable, RecordBatch, batch_reaching
+from tallystick.sources.record_batches import (
+    BatchUnreadable,
+    RecordBatch,
+    batch_reaching,
+    bytes_per_record,
+)
 
 # A broker leaves out a batch that does not fit, but for the first partition of a request. Most
 # batches of a quiet topic fit; the others are asked for one by one.
@@ -35,16 +40,24 @@ class HeadSearch:
 
     def found(self) -> dict[int, BatchHead]:
         """The heads by partition; a partition without a batch there is absent."""
-        found: dict[int, BatchHead] = {}
+        return {partition: _head(batch) for partition, batch in self._batches()}
+
+    def bytes_per_record(self) -> dict[int, float]:
+        """What a record takes unpacked, likewise."""
+        try:
+            return {each: bytes_per_record(batch) for each, batch in self._batches()}
+        except BatchUnreadable as failure:
+            raise LogUnreadable(f"a batch of {self._topic}", str(failure)) from failure
+
+    def _batches(self) -> Iterator[tuple[int, RecordBatch]]:
         while self._wanted:
             places = list(islice(self._wanted.values(), _PLACES_PER_REQUEST))
             for partition, answer in self._reads.fetch_some(self._topic, places).items():
-                head = self._head(self._wanted.pop(partition), answer)
-                if head is not None:
-                    found[partition] = head
-        return found
+                batch = self._batch(self._wanted.pop(partition), answer)
+                if batch is not None:
+                    yield partition, batch
 
-    def _head(self, place: Place, answer: FetchAnswer | None) -> BatchHead | None:
+    def _batch(self, place: Place, answer: FetchAnswer | None) -> RecordBatch | None:
         if answer is None or place.offset >= answer.readable_until:
             return None
         batch = self._first_of(place, answer)
@@ -56,15 +69,7 @@ class HeadSearch:
                 max_bytes=1,
             )
             batch = self._first_of(place, alone) if alone else None
-        if batch is None:
-            return None
-        return BatchHead(
-            base_offset=batch.base_offset,
-            until_offset=batch.until_offset,
-            max_timestamp_ms=batch.max_timestamp if batch.max_timestamp >= 0 else None,
-            byte_count=batch.length + _LENGTH_IS_AFTER,
-            producer_id=batch.producer_id if batch.producer_id >= 0 else None,
-        )
+        return batch
 
     def _first_of(self, place: Place, answer: FetchAnswer) -> RecordBatch | None:
         """The first whole batch that reaches past the place."""
@@ -73,3 +78,13 @@ class HeadSearch:
         except BatchUnreadable as failure:
             what = f"the batch of {self._topic}-{place.partition} at {place.offset}"
             raise LogUnreadable(what, str(failure)) from failure
+
+
+def _head(batch: RecordBatch) -> BatchHead:
+    return BatchHead(
+        base_offset=batch.base_offset,
+        until_offset=batch.until_offset,
+        max_timestamp_ms=batch.max_timestamp if batch.max_timestamp >= 0 else None,
+        byte_count=batch.length + _LENGTH_IS_AFTER,
+        producer_id=batch.producer_id if batch.producer_id >= 0 else None,
+    )

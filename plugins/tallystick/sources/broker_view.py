@@ -7,7 +7,7 @@ only where the topic's policy says compact.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
@@ -25,6 +25,7 @@ from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads
 from tallystick.sources.record_batches import BatchUnreadable
 from tallystick.sources.record_evidence import RecordSearch
+from tallystick.sources.slice_weights import Weight, weights_of
 from tallystick.sources.time_search import TimeSearch
 from tallystick.sources.topic_bounds import TopicBounds
 
@@ -152,6 +153,14 @@ class KafkaBrokerView:
     def batch_heads(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, BatchHead]:
         """The headers at or after these offsets, of aborted and open transactions too."""
         return HeadSearch(self._leaders, topic, offsets).found()
+
+    def bytes_per_record(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, float]:
+        """What a record takes, by the batches at or after these offsets."""
+        return HeadSearch(self._leaders, topic, offsets).bytes_per_record()
+
+    def weights(self, slices: Sequence[OffsetRange], most: int) -> Mapping[OffsetRange, Weight]:
+        """What each slice unpacks to, for who reads it by another library."""
+        return weights_of(self._leaders, self._topics.log_start_offset, slices, most)
 
     def longest_transaction(self) -> timedelta | None:
         """What the brokers allow at most."""

@@ -8,10 +8,11 @@ given as a batch of no producer and no epoch, from its first offset to its last.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
-from tallystick.sources.batch_codecs import decompressed
+from tallystick.sources.batch_codecs import NONE, opened
 from tallystick.sources.message_sets import SHORTEST, messages_in
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
@@ -26,6 +27,12 @@ MAGIC: Final = 2
 # Bytes that a batch of each version has at least, of those that its length counts.
 _SHORTEST: Final = {**SHORTEST, MAGIC: HEADER.size - _UNCOUNTED_BYTES}
 _UNKNOWN: Final = -1
+
+# What is unpacked at once, beside the record that is read.
+_PIECE_BYTES: Final = 256 << 10
+_VARINT_BYTES: Final = 5
+_MOST_RECORD_BYTES: Final = 2**31 - 1
+_SAMPLED_RECORDS: Final = 100
 
 _CODEC_BITS: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
@@ -172,6 +179,40 @@ def records_in(batch: RecordBatch) -> Iterator[StoredRecord]:
     return (_readable(batch, record) for _, record in _stored(batch))
 
 
+def unpacked_bytes(batch: RecordBatch, most: int) -> int:
+    """How many bytes the records take unpacked, counted a little beyond `most` at most.
+
+    Of a damaged batch those before the damage.
+    """
+    if batch.magic < MAGIC:
+        return sum(len(each.key or b"") + len(each.value or b"") for each in records_in(batch))
+    codec, count = batch.attributes & _CODEC_BITS, 0
+    if codec == NONE:
+        return len(batch.payload)
+    try:
+        plain = opened(codec, batch.payload)
+        while count <= most and (piece := plain.read(_PIECE_BYTES)):
+            count += len(piece)
+    except (ValueError, OSError):
+        pass
+    return count
+
+
+def bytes_per_record(batch: RecordBatch) -> float:
+    """What the records with which the batch begins take unpacked, on the average.
+
+    Raises BatchUnreadable.
+    """
+    if batch.magic < MAGIC:
+        return unpacked_bytes(batch, 0) / batch.record_count
+    count = total = 0
+    for _, record in islice(_stored(batch), _SAMPLED_RECORDS):
+        count, total = count + 1, total + len(record)
+        if total > _PIECE_BYTES:
+            break
+    return total / max(1, count)
+
+
 def _older(entry: memoryview) -> RecordBatch:
     """An entry of version 0 or 1; a compressed one has to be opened, or nobody knows its start."""
     last_offset, length = _PLACE.unpack_from(entry)
@@ -200,22 +241,31 @@ def _older(entry: memoryview) -> RecordBatch:
 
 
 def _stored(batch: RecordBatch) -> Iterator[tuple[int, memoryview]]:
-    """The offset of each record, and its bytes from its attributes on."""
+    """The offset of each record, and its bytes from its attributes on; unpacked as it is read."""
     try:
-        view = decompressed(batch.attributes & _CODEC_BITS, batch.payload)
-        position = 0
+        plain = opened(batch.attributes & _CODEC_BITS, batch.payload)
+        view, position = memoryview(b""), 0
         for _ in range(batch.record_count):
+            if len(view) - position < _VARINT_BYTES:
+                view, position = _more(view[position:], plain, _PIECE_BYTES), 0
             length, position = _varint(view, position)
-            following = position + length
-            if not position < following <= len(view):
-                raise ValueError(f"a record reaches from {position} to {following}")
-            record = view[position:following]
+            if not 0 < length <= _MOST_RECORD_BYTES:
+                raise ValueError(f"a record of {length} bytes")
+            if position + length > len(view):
+                view, position = _more(view[position:], plain, max(length, _PIECE_BYTES)), 0
+            record = view[position : position + length]
+            if len(record) < length:
+                raise ValueError(f"a record of {length} bytes has {len(record)}")
+            position += length
             _, after_timestamp = _varint(record, 1)
             delta, _ = _varint(record, after_timestamp)
             yield batch.base_offset + delta, record
-            position = following
-    except (ValueError, IndexError) as failure:
+    except (ValueError, IndexError, OSError) as failure:
         raise BatchUnreadable(f"record batch at {batch.base_offset}: {failure}") from failure
+
+
+def _more(left: memoryview, plain: BinaryIO, count: int) -> memoryview:
+    return memoryview(b"".join((left, plain.read(count))))
 
 
 def _readable(batch: RecordBatch, view: memoryview) -> StoredRecord:

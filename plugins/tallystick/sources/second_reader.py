@@ -6,6 +6,8 @@
    records show as nothing, so having seen the last record proves nothing. Either a record at or
    behind the end was seen, or the client says that it stands at or behind it.
 3. It is asked for little at a time, and fetches nothing ahead: one batch is what a slice costs.
+4. The library unpacks whole what it has fetched, so what a slice unpacks to is asked before. Large
+   slices are read one by one and batch by batch; one with a batch beyond any bound is not read.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from tallystick.domain.rows.second_read import NO_TIMESTAMP, SeenRecord, SliceRe
 from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused, TopicUnknown
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
+from tallystick.sources.slice_weights import FETCH_BYTES, Weigh, Weight
 from tallystick.sources.token_words import is_refused_token, token_trouble
 
 _SETTINGS: Final[Mapping[str, object]] = {
@@ -42,7 +45,7 @@ _SETTINGS: Final[Mapping[str, object]] = {
     "log_level": 0,
     "log.connection.close": False,
     # One batch at least comes with each answer, however large it is.
-    "fetch.message.max.bytes": 64 * 1024,
+    "fetch.message.max.bytes": FETCH_BYTES,
     "fetch.max.bytes": 8 * 1024 * 1024,
     "receive.message.max.bytes": 2**31 - 1,
     "queued.min.messages": 1,
@@ -89,6 +92,9 @@ _UNREADABLE: Final = frozenset(
 _HEADERS_OF: Final = methodcaller("headers")
 _WHO: Final = "the second reader (librdkafka)"
 _POLL_SECONDS: Final = 0.5
+# Unpacked: what one slice of many that are read together may take, and a single batch.
+_LIGHT_BYTES: Final = 1 << 20
+_MOST_BYTES: Final = 64 << 20
 # Whatever trickles in: the reader may not hold its caller for long.
 _LONGEST_READ_OVER_PATIENCE: Final = 4
 
@@ -104,6 +110,8 @@ class _Reading:
     until_offset: int | None = None
     """None until the end of the slice, or what keeps from it, was seen."""
     reason: str | None = None
+    is_light: bool = True
+    """It may be read together with others."""
 
     @classmethod
     def of(cls, asked: OffsetRange) -> _Reading:
@@ -123,6 +131,13 @@ class _Reading:
         """Nothing more comes of this slice."""
         self.until_offset = min(until_offset, self.asked.until_offset)
         self.reason = reason
+
+    def weigh(self, weight: Weight) -> None:
+        """By what it unpacks to it is read together with others, or alone, or not at all."""
+        self.is_light = weight.fetch <= _LIGHT_BYTES
+        if weight.batch > _MOST_BYTES:
+            size = f"{_MOST_BYTES >> 20} MB"
+            self.end(self.from_offset, f"a batch there unpacks to more than {size}: not read")
 
     def answer(self) -> SliceRead:
         until = self.reached if self.until_offset is None else self.until_offset
@@ -148,17 +163,19 @@ class LibrdkafkaReader:
         *,
         patience_seconds: float = PATIENCE_SECONDS,
         connection: str | None = None,
+        weigh: Weigh = lambda *_: {},
     ) -> None:
         """Properties bear librdkafka's names; raises ConfigurationError for one that can't be used.
 
         A question is given up after `patience_seconds` without any answer. Errors name the
-        connection.
+        connection. `weigh` tells what slices unpack to.
         """
         known = client_properties(properties, connection)
         self._servers = known.servers
         self._properties = known.librdkafka
         self._patience = patience_seconds
-        self._consumers: dict[Isolation, Any] = {}
+        self._weigh = weigh
+        self._consumers: dict[tuple[Isolation, bool], Any] = {}
         self._last_trouble = self._token_trouble = ""
         self._refusal: Any = None
 
@@ -177,12 +194,22 @@ class LibrdkafkaReader:
             return ()
         self._last_trouble = self._token_trouble = ""
         readings = [_Reading.of(each) for each in slices]
+        weights = self._weigh(slices, _MOST_BYTES)
+        for each in readings:
+            each.weigh(weights.get(each.asked, Weight()))
+        left = [each for each in readings if each.until_offset is None]
+        light = [each for each in left if each.is_light]
+        consumer: Any = None
         try:
-            consumer = self._consumer(isolation)
-            try:
-                self._read_all(consumer, readings)
-            finally:
-                consumer.unassign()
+            for together in (light, *([each] for each in left if not each.is_light)):
+                if together:
+                    consumer = self._consumer(isolation, is_light=together[0].is_light)
+                    try:
+                        self._read_all(consumer, together)
+                    finally:
+                        consumer.unassign()
+                    if any(each.until_offset is None for each in together):
+                        break
         except KafkaException as failure:
             asked = f"{slices[0].partition.topic} by librdkafka at {self._servers}"
             raise SourceRefused(asked, _words(failure)) from failure
@@ -218,8 +245,8 @@ class LibrdkafkaReader:
         if error.code() in _UNKNOWN:
             raise TopicUnknown(topic, self._servers)
 
-    def _consumer(self, isolation: Isolation) -> Any:
-        if isolation not in self._consumers:
+    def _consumer(self, isolation: Isolation, *, is_light: bool) -> Any:
+        if (isolation, is_light) not in self._consumers:
             settings = {
                 **self._properties,
                 **_SETTINGS,
@@ -228,8 +255,10 @@ class LibrdkafkaReader:
                 # Without this the library keeps a refused log-in for its own log.
                 "error_cb": self._hear,
             }
-            self._consumers[isolation] = Consumer(settings)
-        return self._consumers[isolation]
+            if not is_light:
+                settings["fetch.message.max.bytes"] = 1  # each answer holds one batch then
+            self._consumers[isolation, is_light] = Consumer(settings)
+        return self._consumers[isolation, is_light]
 
     def _hear(self, error: Any) -> None:
         """What the library says of its connections, while it is polled."""

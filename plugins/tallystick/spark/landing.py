@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.batches.landing import LandingPlan, Scan
-from tallystick.domain.batches.polling import MAX_POLL_RECORDS
+from tallystick.domain.batches.polling import MAX_POLL_RECORDS, POLL_OPTION
 from tallystick.spark.session_settings import DEFAULTS, session_settings
 
 if TYPE_CHECKING:
@@ -38,12 +38,11 @@ COLUMNS: Final = (
     "headers",
 )
 
-_POLL_OPTION: Final = "kafka.max.poll.records"
 # The client fetches ahead; at the end of a log that fetch waits at the broker, for half a second by
 # default, and the next request waits behind it: once for every partition.
 CONSUMER_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        _POLL_OPTION: str(MAX_POLL_RECORDS),
+        POLL_OPTION: str(MAX_POLL_RECORDS),
         "kafka.max.partition.fetch.bytes": str(16 << 20),
         "kafka.fetch.max.bytes": str(64 << 20),
         "kafka.fetch.max.wait.ms": "10",
@@ -117,8 +116,8 @@ def source_options(plan: LandingPlan, scan: Scan) -> dict[str, str]:
     # Spark takes option names in any case; of two spellings, Connect would let chance decide.
     options = {name.lower(): (name, value) for layer in layers for name, value in layer.items()}
     if scan.max_poll_records is not None:
-        name, most = options[_POLL_OPTION]
-        options[_POLL_OPTION] = name, str(min(int(most), scan.max_poll_records))
+        name, most = options[POLL_OPTION]
+        options[POLL_OPTION] = name, str(min(int(most), scan.max_poll_records))
     return dict(options.values())
 
 

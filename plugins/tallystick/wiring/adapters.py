@@ -227,7 +227,9 @@ def open_services(
         stack.callback(store.close)
         second_reader = None
         if feed.reconcile.second_reader is not None:
-            second_reader = LibrdkafkaReader(kafka.properties, connection=feed.source.connection)
+            second_reader = LibrdkafkaReader(
+                kafka.properties, connection=feed.source.connection, weigh=broker.weights
+            )
             stack.callback(second_reader.close)
         frontier_group = None
         if feed.source.export_group is not None:

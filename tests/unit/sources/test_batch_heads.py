@@ -19,20 +19,26 @@ from tests.support.kafka_scripted import ScriptedClient, fetched, metadata, part
 OUT_OF_RANGE = 1
 
 
+Heads = Callable[[ScriptedClient, dict[int, int]], dict[int, BatchHead]]
+Search = Callable[[ScriptedClient, dict[int, int]], HeadSearch]
+
+
 @pytest.fixture
-def heads_of(
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[ScriptedClient, dict[int, int]], dict[int, BatchHead]]:
-    def heads_of(client: ScriptedClient, offsets: dict[int, int]) -> dict[int, BatchHead]:
+def search(monkeypatch: pytest.MonkeyPatch) -> Search:
+    def search(client: ScriptedClient, offsets: dict[int, int]) -> HeadSearch:
         monkeypatch.setattr(leader_connections, "open_client", lambda config: client)
         given = client_properties({"bootstrap.servers": "one:9092"})
         connections = LeaderConnections(given, request_seconds=0.3)
-        return HeadSearch(LeaderReads(connections, patience_seconds=60), "orders", offsets).found()
+        return HeadSearch(LeaderReads(connections, patience_seconds=60), "orders", offsets)
 
-    return heads_of
+    return search
 
 
-Heads = Callable[[ScriptedClient, dict[int, int]], dict[int, BatchHead]]
+@pytest.fixture
+def heads_of(search: Search) -> Heads:
+    return lambda client, offsets: search(client, offsets).found()
+
+
 LED = metadata({0: (1, 5)})
 
 
@@ -84,3 +90,18 @@ def test_an_unknown_format_is_told_with_its_place(heads_of: Heads) -> None:
     client = ScriptedClient(metadata=[LED], fetch=[fetched(part(records=a_batch(0, 1, magic=3)))])
     with pytest.raises(LogUnreadable, match="the batch of orders-0 at 0"):
         heads_of(client, {0: 0})
+
+
+def test_the_size_of_records_is_that_of_the_batches_at_the_offsets(search: Search) -> None:
+    large = a_batch(0, 3, codec="zstd", values=[b"a" * 50_000] * 3)
+    answer = fetched(part(records=large), part(partition=1, records=a_batch(0, 9)))
+    client = ScriptedClient(metadata=[metadata({0: (1, 5), 1: (1, 5)})], fetch=[answer])
+    found = search(client, {0: 1, 1: 2}).bytes_per_record()
+    assert found == {0: pytest.approx(50_000, rel=0.01), 1: pytest.approx(8, abs=3)}
+
+
+def test_records_that_cannot_be_unpacked_are_told_as_such(search: Search) -> None:
+    damaged = a_batch(0, 3, codec="zstd")[:-9] + b"unreadable"[:9]
+    client = ScriptedClient(metadata=[LED], fetch=[fetched(part(records=damaged))])
+    with pytest.raises(LogUnreadable, match="orders"):
+        search(client, {0: 0}).bytes_per_record()

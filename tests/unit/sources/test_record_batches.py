@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from tallystick.sources import batch_codecs
+from tallystick.sources.batch_codecs import decompressed
 from tallystick.sources.record_batches import (
     BatchUnreadable,
     StoredRecord,
     batches_in,
     bytes_of_first_batch,
+    bytes_per_record,
     is_abort_marker,
     offsets_in,
     record_in,
+    unpacked_bytes,
 )
 from tests.support.kafka_batches import ABORT, COMMIT, a_batch, a_marker
 
@@ -63,6 +69,50 @@ def test_a_large_payload_is_decompressed_whole() -> None:
         found = record_in(batch, 299)
         assert found is not None
         assert found.value == values[299]
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_a_batch_that_unpacks_to_much_takes_little_memory(codec: str) -> None:
+    megabyte = 1_000_000
+    (batch,) = batches_in(a_batch(0, 40, codec=codec, values=[b"a" * megabyte] * 40))
+    tracemalloc.start()
+    try:
+        assert record_in(batch, 39) is not None
+        assert bytes_per_record(batch) == pytest.approx(megabyte, rel=0.01)
+        assert 5 * megabyte < unpacked_bytes(batch, 5 * megabyte) < 6 * megabyte
+        assert unpacked_bytes(batch, 50 * megabyte) == pytest.approx(40 * megabyte, rel=0.01)
+        assert tracemalloc.get_traced_memory()[1] < 8 * megabyte
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_batch_is_weighed_without_reading_its_records(codec: str) -> None:
+    (batch,) = batches_in(a_batch(0, 3, codec=codec, values=[b"a" * 300, b"b" * 600, None]))
+    assert unpacked_bytes(batch, 10_000) == pytest.approx(920, abs=20)
+    assert bytes_per_record(batch) == pytest.approx(307, abs=7)
+    (emptied,) = batches_in(a_batch(0, 3, codec=codec, offsets=[]))
+    assert bytes_per_record(emptied) == 0
+
+
+def test_a_damaged_batch_weighs_what_is_before_the_damage() -> None:
+    raw = a_batch(0, 40, codec="gzip", values=[b"a" * 100_000] * 40)
+    (batch,) = batches_in(raw)
+    cut = batch._replace(payload=batch.payload[: len(batch.payload) // 2])
+    assert 0 < unpacked_bytes(cut, 10_000_000) < 4_000_000
+    with pytest.raises(BatchUnreadable, match="record batch at 0"):
+        record_in(cut, 39)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "xerial", "lz4"])
+def test_what_is_unpacked_as_a_whole_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, codec: str
+) -> None:
+    (batch,) = batches_in(a_batch(0, 1, codec=codec, values=[b"a" * 5_000]))
+    assert len(decompressed(batch.attributes, batch.payload)) > 5_000
+    monkeypatch.setattr(batch_codecs, "MOST_BYTES", 5_000)
+    with pytest.raises(ValueError, match="unpacks to more than"):
+        decompressed(batch.attributes, batch.payload)
 
 
 def test_under_log_append_time_the_batch_has_the_time() -> None:

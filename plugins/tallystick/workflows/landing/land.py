@@ -15,11 +15,13 @@ from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.log_answer import LogAnswer
 from tallystick.domain.batches.packing import pack
 from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.batches.polling import looked_at, poll_option
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import UNKNOWN
 from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.failing_batches import stops_at_ends
 from tallystick.errors import (
     ApplicationFailed,
@@ -27,6 +29,7 @@ from tallystick.errors import (
     BrokerUnavailable,
     LedgerUnavailable,
     SourceChanged,
+    SourceRefused,
 )
 from tallystick.ports.progress import Progress
 from tallystick.ports.spark_runner import LandingOrder
@@ -44,6 +47,8 @@ log = logging.getLogger(__name__)
 
 # Before a feed has landed anything, a row is taken to fill this much of a file.
 _FIRST_GUESS_BYTES_PER_RECORD: Final = 100.0
+# Where nobody can tell how large records are, they are taken to be large.
+_UNKNOWN_BYTES_PER_RECORD: Final = 100_000.0
 _LEASES_UNTIL_VERIFIED: Final = 10
 
 
@@ -256,7 +261,7 @@ def _landing_plan(
             stops_at_ends=stops_at_ends(before, logs),
         ),
         output=services.store.uri(staging.data),
-        kafka_options=services.kafka_options,
+        kafka_options={**services.kafka_options, **_poll_option(services, ranges)},
         compression=target.compression,
         compression_level=target.compression_level,
         replication=target.replication,
@@ -265,6 +270,18 @@ def _landing_plan(
             for each in ranges
         },
     )
+
+
+def _poll_option(services: Services, ranges: Sequence[OffsetRange]) -> dict[str, str]:
+    """What keeps a poll within the memory, by the records at both ends of the longest ranges."""
+    sizes: list[float] = []
+    try:
+        for offsets in looked_at(ranges) if ranges else ():
+            sizes += services.broker.bytes_per_record(services.topic, offsets).values()
+    except SourceRefused as error:
+        log.warning("How large the records are can't be told: %s", error)
+        sizes.append(_UNKNOWN_BYTES_PER_RECORD)
+    return poll_option(max(sizes, default=0.0))
 
 
 def _note_application(services: Services, attempt: Attempt, application_id: str) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 
-from tallystick.domain.batches.polling import MAX_POLL_RECORDS, stretches
+from tallystick.domain.batches.polling import MAX_POLL_RECORDS, looked_at, stretches
 from tallystick.domain.offsets.ranges import OffsetRange, union_of
 from tests.support.builders import a_range
 from tests.support.strategies import range_lists
@@ -57,3 +57,10 @@ def test_a_range_takes_a_few_hundred_polls_more(span: int) -> None:
     # Invariant 3 of `polling`.
     polls = sum(-(-part.span // most) for most, [part] in stretches([a_range(0, span)]))
     assert polls <= span // MAX_POLL_RECORDS + 600
+
+
+def test_records_are_looked_at_in_the_longest_ranges_only() -> None:
+    ranges = [a_range(5, 5 + span, partition=span) for span in range(1, 101)]
+    first, last = looked_at(ranges)
+    assert first == dict.fromkeys(range(69, 101), 5)
+    assert last == {span: 4 + span for span in range(69, 101)}
