@@ -46,6 +46,8 @@ class Stack:
     secrets: Mapping[str, str]
     airflow_port: int = field(default_factory=free_port)
     kafka_port: int = field(default_factory=free_port)
+    sessions: dict[str, AirflowRest] = field(default_factory=dict)
+    """By user, as they are opened."""
 
     @property
     def airflow_url(self) -> str:
@@ -92,8 +94,10 @@ class Stack:
 
     def rest(self, user: str = "admin") -> AirflowRest:
         """Airflow, as one of its users."""
-        password = self.secrets[f"AIRFLOW_{user.upper()}_PASSWORD"]
-        return AirflowRest(self.airflow_url, user, password)
+        if user not in self.sessions:
+            password = self.secrets[f"AIRFLOW_{user.upper()}_PASSWORD"]
+            self.sessions[user] = AirflowRest(self.airflow_url, user, password)
+        return self.sessions[user]
 
     def page(self, user: str, verb: str, path: str, **body: str) -> Any:
         """The JSON of the page in Airflow, for a user."""
@@ -140,6 +144,8 @@ def stack(folder: Path) -> Iterator[Stack]:
         try:
             yield made
         finally:
+            for each in made.sessions.values():
+                each.close()
             made.compose("down", "--volumes", "--timeout", "5")
 
 
