@@ -122,7 +122,7 @@ def test_a_server_that_is_another_user_of_hdfs_reads_nothing_before_that_is_told
     [error] = way.land().errors
 
     assert isinstance(error, StorageRefused)
-    assert "writes there as another user" in str(error)
+    assert "is it another user?" in str(error)
     assert "user=airflow" in str(error)
     with way.services() as services:
         [batch] = services.ledger.batches(services.feed_name)

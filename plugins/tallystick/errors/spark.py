@@ -9,18 +9,21 @@ from tallystick.errors.ingestion import IngestionError
 
 _NAMED: Final = 5
 _READS_NOTHING: Final = (
-    "It reads no other offset of the topic either, so the cause lies with Spark, or with what it"
-    " reaches, and with no record."
+    "It reads none of a few single offsets of the topic either, so it seems to be Spark, or what it"
+    " reaches, and no record."
 )
 
 
 class SparkError(IngestionError):
     """Spark could not do its part."""
 
+    reads_nothing: bool = False
+    """True where Spark can read no single offset either."""
+
     def describe(self) -> str:
         """Says it, too, where Spark can read nothing at all."""
         said = super().describe()
-        return said if self.blames_batch else f"{said} {_READS_NOTHING}"
+        return f"{said} {_READS_NOTHING}" if self.reads_nothing else said
 
 
 class ApplicationFailed(SparkError):
@@ -43,12 +46,12 @@ class ApplicationFailed(SparkError):
 
 
 class BrokersUnreached(ApplicationFailed):
-    """A Spark application ended because it could not reach Kafka's brokers, which we can reach."""
+    """A Spark application ended because it could not reach Kafka's brokers."""
 
     next_step = (
-        "Let Spark's driver and executors reach the brokers by the names that these advertise:"
-        " look at DNS, firewalls and advertised.listeners. Nothing was committed; the next attempt"
-        " starts anew."
+        "Where the brokers run, let Spark's driver and executors reach them by the names that they"
+        " advertise: look at DNS, firewalls and advertised.listeners. Nothing was committed; the"
+        " next attempt starts anew."
     )
 
 

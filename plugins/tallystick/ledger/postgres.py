@@ -214,10 +214,10 @@ class PostgresLedger(
         with self._connection.reading() as transaction:
             return publishing.committed_among(transaction, feed, batch_ids)
 
-    def roots(self, feed: FeedName) -> Sequence[str]:
+    def roots(self, feed: FeedName, *, with_former: bool = False) -> Sequence[str]:
         """Every root below which the feed has batches."""
         with self._connection.reading() as transaction:
-            return publishing.roots(transaction, feed)
+            return publishing.roots(transaction, feed, with_former=with_former)
 
     def on_record(self, feed: FeedName, topic: str) -> FeedOnRecord:
         """What the feed's file is compared with."""

@@ -134,9 +134,9 @@ def committed_among(
     return [BatchId(row.batch_id) for row in rows]
 
 
-def roots(transaction: Transaction, feed: FeedName) -> list[str]:
+def roots(transaction: Transaction, feed: FeedName, *, with_former: bool) -> list[str]:
     """Every root below which the feed has batches."""
-    return [row.root for row in transaction.rows("roots", feed=feed)]
+    return [row.root for row in transaction.rows("roots", feed=feed, with_former=with_former)]
 
 
 def record_move(

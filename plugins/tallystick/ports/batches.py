@@ -118,8 +118,11 @@ class BatchesRecord(Protocol):
         """
         ...
 
-    def roots(self, feed: FeedName) -> Sequence[str]:
-        """Every root below which the feed has batches: it may have been moved."""
+    def roots(self, feed: FeedName, *, with_former: bool = False) -> Sequence[str]:
+        """Every root below which the feed has batches: it may have been moved.
+
+        With the former ones, from which whole batches were moved: dead attempts lie there still.
+        """
         ...
 
     def on_record(self, feed: FeedName, topic: str) -> FeedOnRecord:

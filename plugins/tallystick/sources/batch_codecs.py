@@ -26,6 +26,10 @@ class CodecUnknown(ValueError):
     """The batch is compressed in a way that this code doesn't know."""
 
 
+class TooLarge(ValueError):
+    """It unpacks to more than may be held as a whole."""
+
+
 def opened(codec: int, payload: memoryview) -> BinaryIO:
     """The plain bytes, to be read; raises CodecUnknown.
 
@@ -81,4 +85,4 @@ def _snappy_block(block: memoryview) -> bytes:
 
 def _require_bounded(count: int) -> None:
     if count > MOST_BYTES:
-        raise ValueError(f"it unpacks to more than {MOST_BYTES >> 20} MB")
+        raise TooLarge(f"it unpacks to more than {MOST_BYTES >> 20} MB")

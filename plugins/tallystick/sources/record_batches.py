@@ -12,7 +12,7 @@ from itertools import islice
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
 
-from tallystick.sources.batch_codecs import NONE, opened
+from tallystick.sources.batch_codecs import MOST_BYTES, NONE, TooLarge, opened
 from tallystick.sources.message_sets import SHORTEST, messages_in
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
@@ -33,6 +33,7 @@ _PIECE_BYTES: Final = 256 << 10
 _VARINT_BYTES: Final = 5
 _MOST_RECORD_BYTES: Final = 2**31 - 1
 _SAMPLED_RECORDS: Final = 100
+_GUESSED_BYTES: Final = 100_000.0
 
 _CODEC_BITS: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
@@ -193,6 +194,8 @@ def unpacked_bytes(batch: RecordBatch, most: int) -> int:
         plain = opened(codec, batch.payload)
         while count <= most and (piece := plain.read(_PIECE_BYTES)):
             count += len(piece)
+    except TooLarge:
+        return most + 1
     except (ValueError, OSError):
         pass
     return count
@@ -201,15 +204,19 @@ def unpacked_bytes(batch: RecordBatch, most: int) -> int:
 def bytes_per_record(batch: RecordBatch) -> float:
     """What the records with which the batch begins take unpacked, on the average.
 
-    Raises BatchUnreadable.
+    Of a batch that can't be unpacked here it is a guess: they are taken to be large.
     """
     if batch.magic < MAGIC:
         return unpacked_bytes(batch, 0) / batch.record_count
     count = total = 0
-    for _, record in islice(_stored(batch), _SAMPLED_RECORDS):
-        count, total = count + 1, total + len(record)
-        if total > _PIECE_BYTES:
-            break
+    try:
+        for _, record in islice(_stored(batch), _SAMPLED_RECORDS):
+            count, total = count + 1, total + len(record)
+            if total > _PIECE_BYTES:
+                break
+    except BatchUnreadable as failure:
+        is_too_large = isinstance(failure.__cause__, TooLarge)
+        return MOST_BYTES / max(1, batch.record_count) if is_too_large else _GUESSED_BYTES
     return total / max(1, count)
 
 

@@ -213,7 +213,7 @@ class LibrdkafkaReader:
         except KafkaException as failure:
             asked = f"{slices[0].partition.topic} by librdkafka at {self._servers}"
             raise SourceRefused(asked, _words(failure)) from failure
-        if all(each.until_offset is None and not each.records for each in readings):
+        if left and all(each.until_offset is None and not each.records for each in left):
             self._require_readable(consumer, slices[0].partition.topic)
             reason = self._last_trouble or f"no answer within {self._patience:.0f} s"
             raise BrokerUnavailable(self._servers, f"the second reader: {reason}")

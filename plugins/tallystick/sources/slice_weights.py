@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Final, NamedTuple
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.sources.batch_codecs import TooLarge
 from tallystick.sources.hole_walk import FetchAnswer
 from tallystick.sources.leader_reads import LeaderReads, Place
 from tallystick.sources.record_batches import BatchUnreadable, batches_in, unpacked_bytes
@@ -68,7 +68,7 @@ def weights_of(
 def _weight(answer: FetchAnswer | None, asked: OffsetRange, most: int) -> tuple[Weight, int]:
     """Of one answer; and one past what it holds, or 0."""
     fetched = alone = reached = 0
-    with suppress(BatchUnreadable):  # whoever reads it says so
+    try:
         for batch in batches_in(answer.records if answer else b""):
             size = unpacked_bytes(batch, most)
             fetched, reached = fetched + size, batch.until_offset
@@ -76,4 +76,7 @@ def _weight(answer: FetchAnswer | None, asked: OffsetRange, most: int) -> tuple[
                 alone = max(alone, size)
             if size > most:
                 break
+    except BatchUnreadable as failure:  # what is damaged tells whoever reads it
+        if isinstance(failure.__cause__, TooLarge):
+            fetched = alone = most + 1
     return Weight(fetched, alone), reached

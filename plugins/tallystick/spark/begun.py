@@ -36,13 +36,19 @@ class Reading:
 
 
 @contextmanager
-def reading(told: Callable[[], object]) -> Iterator[Reading]:
-    """`told` is called at the end, if not before; not where the block fails without a task."""
+def reading(
+    told: Callable[[], object], is_lost: Callable[[BaseException], bool] = lambda _: False
+) -> Iterator[Reading]:
+    """`told` is called at the end, if not before; not where the block fails without a task.
+
+    `is_lost` tells an error with which a server has died that was well before the block: nobody
+    knows if a task had begun, and a record may have ended it.
+    """
     found = Reading(told)
     try:
         yield found
     except Exception as error:
-        found.hear(_OF_TASK.search(str(error)))
+        found.hear(_OF_TASK.search(str(error)) or is_lost(error))
         raise
     found.hear(has_begun=True)
 

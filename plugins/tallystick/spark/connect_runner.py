@@ -75,7 +75,7 @@ class ConnectRunner:
             _failing(partial(failure, order), session_id),
             self._working(session_id, f"batch {order.batch_id}", order.plan_uri) as (spark, _),
             _rehearsed(order, self.server.master, spark),
-            reading(partial(started, f"connect:{session_id}")) as found,
+            reading(partial(started, f"connect:{session_id}"), is_lost) as found,
             tasks_counted(spark, lambda tasks: found.hear(tasks.has_begun or tasks.done)),
             tasks_counted(spark, partial(_tell_landed, order.told, offsets)),
         ):

@@ -115,6 +115,16 @@ def test_what_is_unpacked_as_a_whole_is_bounded(
         decompressed(batch.attributes, batch.payload)
 
 
+@pytest.mark.parametrize("codec", ["snappy", "xerial"])
+def test_a_batch_that_is_too_large_to_unpack_as_a_whole_is_no_light_one(
+    monkeypatch: pytest.MonkeyPatch, codec: str
+) -> None:
+    (batch,) = batches_in(a_batch(0, 2, codec=codec, values=[b"a" * 5_000] * 2))
+    monkeypatch.setattr(batch_codecs, "MOST_BYTES", 5_000)
+    assert unpacked_bytes(batch, 7_000) > 7_000
+    assert bytes_per_record(batch) > 1_000_000, "it is taken to be large"
+
+
 def test_under_log_append_time_the_batch_has_the_time() -> None:
     (batch,) = batches_in(a_batch(0, 2, timestamps=[10, 20], append_time=99))
     assert [record_in(batch, offset).timestamp_ms for offset in (0, 1)] == [99, 99]  # type: ignore[union-attr]

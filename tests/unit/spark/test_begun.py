@@ -47,3 +47,11 @@ def test_work_that_fails_has_begun_once_a_task_has(
     failure: str, heard: tuple[bool, ...], times: int
 ) -> None:
     assert told_by(failure, *heard) == times
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_server_that_dies_at_once_may_have_been_ended_by_a_record(is_lost: bool) -> None:
+    told: list[None] = []
+    with pytest.raises(RuntimeError), reading(lambda: told.append(None), lambda _: is_lost):
+        raise RuntimeError("the server is gone")
+    assert len(told) == is_lost

@@ -88,7 +88,7 @@ def test_a_spark_that_reads_nothing_anywhere_is_to_blame_and_no_batch_is(story: 
     assert spark.searches == 4
     assert "reads no other offset" not in str(error_of(reports[0]))
     for each in reports[1:]:
-        assert "It reads no other offset of the topic either" in str(error_of(each))
+        assert "It reads none of a few single offsets" in str(error_of(each))
     [batch] = {each.batch_id for each in reports[0].batches}
     assert services.ledger.batch(batch).applications == 1
 
@@ -173,3 +173,21 @@ def test_one_answer_that_denies_the_topic_ends_nothing(
     assert not land_feed(services, None, OWNER).errors
     assert len(answers) > 2
     assert spark.interrupted == []
+
+
+def test_a_topic_that_was_denied_and_is_there_blames_no_batch(
+    story: Story, held: tuple[Services, Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, spark = held
+
+    def identity(topic: str) -> str:
+        raise TopicUnknown(topic, "scripted")
+
+    monkeypatch.setattr(story.broker, "identity", identity)
+
+    report = land_feed(services, None, OWNER)
+
+    assert isinstance(error_of(report), ApplicationFailed)
+    assert spark.interrupted
+    [batch] = report.batches
+    assert services.ledger.batch(batch.batch_id).applications == 0

@@ -48,12 +48,17 @@ def stretches(ranges: Iterable[OffsetRange]) -> tuple[tuple[int, tuple[OffsetRan
     return tuple((most, tuple(parts)) for most, parts in found.items() if parts)
 
 
-def looked_at(ranges: Iterable[OffsetRange]) -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """The first offset of each of the longest ranges by partition, and the last one."""
+def looked_at(ranges: Iterable[OffsetRange]) -> tuple[Mapping[int, int], ...]:
+    """The first offset of each of the longest ranges by partition, a middle one, and the last one:
+    a transaction ends with a marker.
+    """
     longest = sorted(ranges, key=lambda each: each.span, reverse=True)[:_MOST_LOOKED_AT]
-    return (
-        {each.partition.partition: each.from_offset for each in longest},
-        {each.partition.partition: each.until_offset - 1 for each in longest},
+    return tuple(
+        {
+            each.partition.partition: each.from_offset + (each.span - 1) * half // 2
+            for each in longest
+        }
+        for half in range(3)
     )
 
 

@@ -199,11 +199,11 @@ UPDATE batch SET root = :to_root
  WHERE batch_id = ANY(:batch_ids::text[]) AND state = 'published' AND root = :from_root;
 
 -- name: roots
--- Every root below which the feed has batches, or had some until they were moved: what dead attempts
--- have left lies there still.
+-- Every root below which the feed has batches; with the former ones, from which some were moved.
 SELECT root FROM batch WHERE feed = :feed
  UNION
-SELECT m.from_root FROM moved_batch m JOIN batch b USING (batch_id) WHERE b.feed = :feed
+SELECT m.from_root FROM moved_batch m JOIN batch b USING (batch_id)
+ WHERE b.feed = :feed AND :with_former::boolean
  ORDER BY root;
 
 -- name: on_record

@@ -103,7 +103,8 @@ def sweep(services: Services) -> int:
             shown_in = f"{root}/{services.feed_name}"
             with _or_left(services, shown_in):
                 _sweep_probes(services, shown_in)
-        return swept + sum(_sweep_again(services, root, known) for root in feed_roots(services))
+        roots = feed_roots(services, services.ledger.roots(services.feed_name, with_former=True))
+        return swept + sum(_sweep_again(services, root, known) for root in roots)
 
 
 @contextmanager
@@ -208,8 +209,9 @@ def _sweep_probes(services: Services, directory: str) -> Sequence[StoredEntry]:
     for each in found:
         is_old = now is not None and now - each.changed_ms > _PROBE_ENDED_MS
         if each.name.startswith(PROBE_PREFIX) and is_old:
-            services.store.delete(f"{directory}/{each.name}")
-            log.info("Swept %s/%s: a probe that was killed.", directory, each.name)
+            with _or_left(services, f"{directory}/{each.name}"):
+                services.store.delete(f"{directory}/{each.name}")
+                log.info("Swept %s/%s: a probe that was killed.", directory, each.name)
     return found
 
 

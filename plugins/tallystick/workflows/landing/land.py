@@ -140,9 +140,10 @@ def _carry_out(
     except (ApplicationFailed, ApplicationOverdue) as error:
         failed = error
     # Not while the error is handled: Python would chain it to every error of the search.
-    if reading:
+    if reading and failed.blames_batch:
         with lease_renewed(services, attempt):  # the search has a time of its own
             failed.blames_batch = set_unreadable_aside(services, attempt, before)
+        failed.reads_nothing = not failed.blames_batch
     raise failed
 
 
@@ -273,7 +274,7 @@ def _landing_plan(
 
 
 def _poll_option(services: Services, ranges: Sequence[OffsetRange]) -> dict[str, str]:
-    """What keeps a poll within the memory, by the records at both ends of the longest ranges."""
+    """What keeps a poll within the memory, by some records of the longest ranges."""
     sizes: list[float] = []
     try:
         for offsets in looked_at(ranges) if ranges else ():

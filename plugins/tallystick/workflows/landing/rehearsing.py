@@ -33,6 +33,6 @@ def rehearse(services: Services, root: str, server: str, write: Callable[[str], 
         store.rename_exclusive(place, f"{place}-moved")
         store.delete(f"{place}-moved")
     except StorageRefused as error:
-        reason = f"the Spark server {server} writes there as another user: {error.args[1]}"
-        raise StorageRefused(place, reason) from error
+        reason = f"what the Spark server {server} writes is not ours; is it another user?"
+        raise StorageRefused(place, f"{reason} {error.args[1]}") from error
     store.write(went_well, b"")

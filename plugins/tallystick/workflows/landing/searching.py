@@ -35,6 +35,7 @@ from tallystick.domain.planning.unreadable import (
 )
 from tallystick.domain.rules.a11_unreadable_record import unreadable_record
 from tallystick.errors import (
+    AnotherCluster,
     ApplicationFailed,
     ApplicationOverdue,
     ManifestMismatch,
@@ -76,7 +77,7 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
         with _probes_deleted(services, StagingPath.of(before.plan, attempt.attempt_id)):
             result = _searched(services, attempt)
         snapshot = services.broker.snapshot(services.topic)
-    except (TopicUnknown, SourceChanged):
+    except (TopicUnknown, AnotherCluster, SourceChanged):
         raise
     except (SparkError, SourceError, StorageError) as error:
         log.warning("Unreadable offsets could not be looked for: %s", error)

@@ -55,7 +55,9 @@ def topic_watched(services: Services, batch: BatchPlan, attempt_id: AttemptId) -
                 yield
             finally:
                 ended.set()
-    except SparkError:
+    except SparkError as error:
+        if denials >= _SURE:  # we have ended it, and no batch has
+            error.blames_batch = False
         if denials:
             generations = services.ledger.accounts(services.feed_name).generations
             if not snapshot_of(services, generations).is_of(batch):

@@ -101,6 +101,11 @@ def test_where_nothing_is_read_anywhere_the_search_ends_at_once(seed: str) -> No
     assert {each.partition.partition for [each] in tries} == {0, 1}
 
 
+def test_the_only_record_that_there_is_may_be_to_blame() -> None:
+    found = searched((offsets(7, 8),), (offsets(7, 8),), lambda pieces: "too large")
+    assert not found.reads_nothing
+
+
 def test_what_is_read_at_the_second_try_is_not_named() -> None:
     # Invariant 1 of `unreadable`.
     tries: list[Pieces] = []
