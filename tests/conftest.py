@@ -24,6 +24,7 @@ STACKS = {
     "installed",
     "integration",
     "spark_local",
+    "sparks",
     "trouble",
 }
 

@@ -38,6 +38,8 @@ _ON_REQUEST: Final[Mapping[str, Sequence[str]]] = {
     "clusters": ("tests/clusters",),
     # An environment for each release of Airflow, from a package index.
     "installed": ("tests/installed",),
+    # Every Spark that is supported, from a package index: gigabytes.
+    "sparks": ("tests/sparks",),
     # docker-compose.yml on a container engine.
     "compose": ("tests/compose",),
 }

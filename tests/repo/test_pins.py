@@ -16,7 +16,7 @@ from packaging.version import Version
 from sandbox.entry.jar_list import list_of, listed_jars
 from sandbox.entry.jars import SERVICES, direct_jars, versions_of
 from sandbox.entry.layout import POMS, REQUIREMENTS, ROOT
-from tallystick.spark.connector_download import CONNECTOR
+from tallystick.spark.connector_download import CONNECTORS, DEFAULT
 
 EXPECTED = {
     "kafka": {
@@ -198,10 +198,10 @@ def test_each_list_of_jars_has_checksums_and_names_what_its_pom_names(part: str)
 
 
 def test_the_connector_of_a_wheels_user_is_the_sandboxs_byte_for_byte() -> None:
-    assert {each.name: each.sha256 for each in CONNECTOR} == listed_jars("spark-kafka")
-    assert {f"{each.group}:{each.artifact}": each.version for each in CONNECTOR} == versions_of(
-        "spark-kafka"
-    )
+    assert {each.name: each.sha256 for each in CONNECTORS[DEFAULT]} == listed_jars("spark-kafka")
+    assert {
+        f"{each.group}:{each.artifact}": each.version for each in CONNECTORS[DEFAULT]
+    } == versions_of("spark-kafka")
 
 
 @pytest.mark.parametrize("service", PARTS)

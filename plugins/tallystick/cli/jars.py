@@ -13,7 +13,12 @@ from tallystick.cli.documents import Document, Part
 from tallystick.cli.options import JsonOption
 from tallystick.cli.text import Block
 from tallystick.errors import ConfigurationError
-from tallystick.spark.connector_download import MAVEN_CENTRAL, fetch_connector
+from tallystick.spark.connector_download import (
+    CONNECTORS,
+    DEFAULT,
+    MAVEN_CENTRAL,
+    fetch_connector,
+)
 
 REPOSITORY_VARIABLE = "TALLYSTICK_MAVEN_REPOSITORY"
 
@@ -45,19 +50,25 @@ def jars(
             help=f"A Maven repository in the place of {MAVEN_CENTRAL}.",
         ),
     ] = MAVEN_CENTRAL,
+    spark: Annotated[
+        str,
+        typer.Option("--spark", metavar="VERSION", help=f"The Spark: {', '.join(CONNECTORS)}."),
+    ] = DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Fetch Kafka's connector for Spark into a folder; what is there already stays."""
-    deliver(lambda: _fetched(folder, repository), as_json=as_json)
+    deliver(lambda: _fetched(folder, repository, spark), as_json=as_json)
 
 
-def _fetched(folder: Path, repository: str) -> Answer:
+def _fetched(folder: Path, repository: str, spark: str) -> Answer:
     scheme = repository.partition("://")[0]  # the rest may hold a password
     if scheme not in ("https", "http"):
         raise ConfigurationError("the scheme of --repository", scheme, "https, http")
+    if spark not in CONNECTORS:
+        raise ConfigurationError("--spark", spark, ", ".join(CONNECTORS))
     place = folder.expanduser().absolute()
     try:
-        found = list(fetch_connector(place, repository))
+        found = list(fetch_connector(place, repository, spark))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError("DIR", str(place), f"a folder to write to ({reason})") from error

@@ -1,14 +1,13 @@
 """Kafka's connector for Spark: the files that it is made of, fetched from a Maven repository.
 
-No Maven is needed: versions and checksums are fixed here, for the Spark that the wheel's range
-names.
+No Maven is needed: versions and checksums are fixed here, for each Spark that is supported.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,43 +41,65 @@ class Jar:
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
 
 
-CONNECTOR: Final = (
-    Jar(
-        "org.apache.spark",
-        "spark-sql-kafka-0-10_2.13",
-        "4.0.4",
+def _connector(
+    scala: str, spark: str, token_provider: str, clients: str, pool: str, *sha256: str
+) -> tuple[Jar, ...]:
+    """The connector's four files: its own, the token provider, Kafka's clients, and their pool."""
+    named = (
+        ("org.apache.spark", f"spark-sql-kafka-0-10_{scala}", spark),
+        ("org.apache.spark", f"spark-token-provider-kafka-0-10_{scala}", token_provider),
+        ("org.apache.kafka", "kafka-clients", clients),
+        ("org.apache.commons", "commons-pool2", pool),
+    )
+    return tuple(Jar(*each, digest) for each, digest in zip(named, sha256, strict=True))
+
+
+CONNECTORS: Final[Mapping[str, tuple[Jar, ...]]] = {
+    "3.5": _connector(
+        *("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
+        "184f8bd4a3cd22299c49090d88b894f81fd7546b4ee64879519a0d76a685dbb8",
+        "9701914db5c6d09628b58d2d2c1ccd2c9ea28f32f83dd6cb21f98b8237531ff4",
+        "9d0a9058c8ede79db6e54ae378ed16fe8d1bead2894635a4aa6aa0b7981668c6",
+        "ea0505ee7515e58b1ac0e686e4d1a5d9f7d808e251a61bc371aa0595b9963f83",
+    ),
+    "4.0": _connector(
+        *("2.13", "4.0.4", "4.0.0", "3.9.1", "2.12.0"),
         "b2f7b3a4fbf292b5bf10bd4dd6af301eded9c9985b16239b407401d66dbc8a25",
-    ),
-    Jar(
-        "org.apache.spark",
-        "spark-token-provider-kafka-0-10_2.13",
-        "4.0.0",
         "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
-    ),
-    Jar(
-        "org.apache.kafka",
-        "kafka-clients",
-        "3.9.1",
         "7568b998572d256f0b7bc0afdc1b7a2588b8b08415c62ce314c864a6851ae9d9",
-    ),
-    Jar(
-        "org.apache.commons",
-        "commons-pool2",
-        "2.12.0",
         "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b",
     ),
-)
-"""The sandbox's own, byte for byte: a test compares them with its POM and its `jars.sha256`."""
+    "4.1": _connector(
+        *("2.13", "4.1.3", "4.1.1", "3.9.1", "2.12.1"),
+        "cb31ffd9c8f5527dba061db8af671d295562092e4f3f5ff42fc249fab8a8fde6",
+        "e510adc37b03d01d0a190d0dab472b5538e05eaa77454f7e9477156d7a6820ae",
+        "7568b998572d256f0b7bc0afdc1b7a2588b8b08415c62ce314c864a6851ae9d9",
+        "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
+    ),
+    "4.2": _connector(
+        *("2.13", "4.2.0", "4.2.0", "3.9.2", "2.13.1"),
+        "64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705",
+        "641c7947afc8aa1189e433b7c2d305293993c8691bc1c2062d6d4f513b12518c",
+        "014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8",
+        "f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
+    ),
+}
+"""By Spark's minor version. That of DEFAULT is the sandbox's own, byte for byte: a test compares it
+with its POM and its `jars.sha256`. The others are run by `./tallystick test sparks`.
+"""
+DEFAULT: Final = "4.0"
 
 
-def fetch_connector(folder: Path, repository: str = MAVEN_CENTRAL) -> Iterator[tuple[Path, bool]]:
+def fetch_connector(
+    folder: Path, repository: str = MAVEN_CENTRAL, spark: str = DEFAULT
+) -> Iterator[tuple[Path, bool]]:
     """Each file's path once it is there as it should be, and whether it had to be fetched.
 
     A file appears whole or not at all. Raises JarNotFetched for the first that the repository does
     not give, or gives otherwise, and OSError where the folder can't be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for jar in CONNECTOR:
+    for jar in CONNECTORS[spark]:
         target = folder / jar.name
         is_missing = not target.exists() or _sha256_of(target) != jar.sha256
         if is_missing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -36,17 +36,23 @@ def session_settings(spark: SparkSession, wanted: Mapping[str, str | None]) -> I
 
     Raises SessionChanged where one of them is another at the end.
     """
-    all_before = spark.conf.getAll
-    before = {name: all_before.get(name) for name in wanted}
+    before = _set_in(spark, wanted)
     _change(spark, before, wanted)
     try:
         yield
-        all_after = spark.conf.getAll
-        changed = [name for name, value in wanted.items() if all_after.get(name) != value]
+        after = _set_in(spark, wanted)
+        changed = [name for name, value in wanted.items() if after[name] != value]
         if changed:
             raise SessionChanged(f"other code has set {', '.join(changed)} meanwhile")
     finally:
         _change(spark, wanted, before)
+
+
+def _set_in(spark: SparkSession, names: Iterable[str]) -> dict[str, str | None]:
+    """What somebody has set under these names; None: nothing."""
+    all_set = getattr(spark.conf, "getAll", None)  # one question to a server; since Spark 4.0
+    get = spark.conf.get if all_set is None else all_set.get
+    return {name: get(name, None) for name in names}
 
 
 def _change(

@@ -13,7 +13,7 @@ import pytest
 
 from sandbox.entry.jars import versions_of
 from tallystick.spark import connector_download
-from tallystick.spark.connector_download import CONNECTOR, Jar
+from tallystick.spark.connector_download import CONNECTORS, DEFAULT, Jar
 from tests.support.command_line import CommandLine
 
 CONTENT = {"one": b"first" * 1000, "two": b"second"}
@@ -31,7 +31,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Jar("org.example.it", name, "1.0", hashlib.sha256(content).hexdigest())
         for name, content in CONTENT.items()
     )
-    monkeypatch.setattr(connector_download, "CONNECTOR", jars)
+    monkeypatch.setattr(connector_download, "CONNECTORS", {DEFAULT: jars, "4.1": jars[:1]})
     for jar in jars:
         file = tmp_path / "repository" / jar.path
         file.parent.mkdir(parents=True)
@@ -135,6 +135,18 @@ def test_a_folder_that_is_a_file_is_wrong_use(cli: CommandLine, root: Path, tmp_
 
 
 def test_the_jars_are_the_sandboxs_by_version() -> None:
-    assert {f"{each.group}:{each.artifact}": each.version for each in CONNECTOR} == versions_of(
-        "spark-kafka"
-    )
+    assert {
+        f"{each.group}:{each.artifact}": each.version for each in CONNECTORS[DEFAULT]
+    } == versions_of("spark-kafka")
+
+
+def test_another_spark_has_jars_of_its_own_and_an_unknown_one_is_told(
+    cli: CommandLine, repository: str, tmp_path: Path
+) -> None:
+    options = ("--repository", repository, "--spark")
+
+    assert cli("jars", str(tmp_path / "jars"), *options, "4.1").code == 0
+    assert [each.name for each in (tmp_path / "jars").iterdir()] == ["one-1.0.jar"]
+    told = cli("jars", str(tmp_path / "none"), *options, "4.9")
+    assert (told.code, (tmp_path / "none").exists()) == (2, False)
+    assert "--spark is '4.9'; accepted: 3.5, 4.0, 4.1, 4.2" in told.err

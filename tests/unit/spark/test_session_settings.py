@@ -46,6 +46,28 @@ def test_settings_hold_for_the_length_of_the_work() -> None:
     assert session.changes == 4, "what is as wanted is not set again: each costs a request"
 
 
+class OldSession(Session):
+    """Of Spark 3.5, which is asked for one setting at a time."""
+
+    @property
+    def getAll(self) -> dict[str, str]:
+        raise AttributeError
+
+    def get(self, name: str, default: str | None) -> str | None:
+        return self.values.get(name, default)
+
+
+def test_spark_3_5_is_asked_by_name() -> None:
+    session = OldSession()
+
+    with settings(session):
+        assert session.values == {"a": "1", "c": "3", "z": "9"}
+    assert session.values == BEFORE
+
+    with pytest.raises(SessionChanged, match="has set a meanwhile"), settings(session):
+        session.set("a", "2")
+
+
 @pytest.mark.parametrize(("name", "value"), [("a", "2"), ("b", "theirs"), ("d", "any")])
 def test_work_in_a_session_that_somebody_has_changed_is_not_trusted(name: str, value: str) -> None:
     session = Session()
