@@ -86,7 +86,7 @@ def test_a_spark_that_reads_nothing_anywhere_is_to_blame_and_no_batch_is(story: 
 
     assert len({each.batch_id for report in reports for each in report.batches}) == 1
     assert spark.searches == 4
-    assert "reads no other offset" not in str(error_of(reports[0]))
+    assert "reads none of a few" not in str(error_of(reports[0]))
     for each in reports[1:]:
         assert "It reads none of a few single offsets" in str(error_of(each))
     [batch] = {each.batch_id for each in reports[0].batches}
