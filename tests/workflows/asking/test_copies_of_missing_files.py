@@ -241,7 +241,7 @@ def test_a_sweep_lists_each_directory_once_and_only_beside_rows(twice: Twice) ->
     land_feed(twice.story.services(), None, OWNER)
     store.listed.clear()
     assert sweep(replace(services, store=store)) == 0  # type: ignore[arg-type]
-    assert store.listed == ["/landing", "/landing/_staging"]
+    assert store.listed == ["/landing/orders", "/landing/_staging"]
 
 
 def test_a_copy_of_a_file_that_has_changed_is_kept(twice: Twice) -> None:
