@@ -12,6 +12,7 @@ from itertools import islice
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
 
+from tallystick.domain.batches.polling import UNKNOWN_BYTES_PER_RECORD
 from tallystick.sources.batch_codecs import MOST_BYTES, NONE, TooLarge, opened
 from tallystick.sources.message_sets import SHORTEST, messages_in
 
@@ -33,7 +34,6 @@ _PIECE_BYTES: Final = 256 << 10
 _VARINT_BYTES: Final = 5
 _MOST_RECORD_BYTES: Final = 2**31 - 1
 _SAMPLED_RECORDS: Final = 100
-_GUESSED_BYTES: Final = 100_000.0
 
 _CODEC_BITS: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
@@ -216,7 +216,7 @@ def bytes_per_record(batch: RecordBatch) -> float:
                 break
     except BatchUnreadable as failure:
         is_too_large = isinstance(failure.__cause__, TooLarge)
-        return MOST_BYTES / max(1, batch.record_count) if is_too_large else _GUESSED_BYTES
+        return MOST_BYTES / max(1, batch.record_count) if is_too_large else UNKNOWN_BYTES_PER_RECORD
     return total / max(1, count)
 
 

@@ -74,12 +74,16 @@ class ConnectRunner:
         with (
             _failing(partial(failure, order), session_id),
             self._working(session_id, f"batch {order.batch_id}", order.plan_uri) as (spark, _),
-            _rehearsed(order, self.server.master, spark),
-            reading(partial(started, f"connect:{session_id}"), is_lost) as found,
-            tasks_counted(spark, lambda tasks: found.hear(tasks.has_begun or tasks.done)),
-            tasks_counted(spark, partial(_tell_landed, order.told, offsets)),
         ):
-            land(spark, plan)
+            order.rehearse(self.server.master, lambda uri: spark.range(1).write.parquet(uri))
+            with reading(partial(started, f"connect:{session_id}"), is_lost) as found:
+
+                def hear(tasks: Tasks) -> None:
+                    found.hear(tasks.has_begun or tasks.done)
+                    _tell_landed(order.told, offsets, tasks)
+
+                with tasks_counted(spark, hear):
+                    land(spark, plan)
 
     def search(self, order: LandingOrder, *, noted: Callable[[str], None]) -> None:
         """Return when the unreadable offsets were looked for; raises as `run` does.
@@ -181,13 +185,6 @@ def _finds_fault(result: ScrubResult) -> bool:
 
 def _overdue(work: str, session_id: str, deadline: Deadline) -> ApplicationOverdue:
     return ApplicationOverdue(work, f"connect:{session_id}", str(deadline.limit))
-
-
-@contextmanager
-def _rehearsed(order: LandingOrder, server: str, spark: SparkSession) -> Iterator[None]:
-    """The block is entered once the server was seen to write what others can take over."""
-    order.rehearse(server, lambda uri: spark.range(1).write.parquet(uri))
-    yield
 
 
 @contextmanager

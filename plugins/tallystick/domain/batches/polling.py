@@ -22,6 +22,8 @@ from tallystick.domain.offsets.ranges import OffsetRange
 MAX_POLL_RECORDS: Final = 20_000
 POLL_OPTION: Final = "kafka.max.poll.records"
 """How Spark's Kafka source is told."""
+UNKNOWN_BYTES_PER_RECORD: Final = 100_000.0
+"""Where nobody can tell how large records are, they are taken to be large."""
 _POLL_BYTES: Final = 64 << 20
 # Of so many ranges, the longest ones, records are looked at: asking must cost less than landing.
 _MOST_LOOKED_AT: Final = 32

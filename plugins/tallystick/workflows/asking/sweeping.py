@@ -99,12 +99,14 @@ def sweep(services: Services) -> int:
                 services.ledger.mark_swept(attempt.attempt_id)
                 swept += 1
     with at(services, "sweep"):
-        for root in feed_roots(services):
+        roots = feed_roots(services)
+        for root in roots:
             shown_in = f"{root}/{services.feed_name}"
             with _or_left(services, shown_in):
                 _sweep_probes(services, shown_in)
-        roots = feed_roots(services, services.ledger.roots(services.feed_name, with_former=True))
-        return swept + sum(_sweep_again(services, root, known) for root in roots)
+        former = services.ledger.roots(services.feed_name, with_former=True)
+        everywhere = sorted({*roots, *former})
+        return swept + sum(_sweep_again(services, root, known) for root in everywhere)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.log_answer import LogAnswer
 from tallystick.domain.batches.packing import pack
 from tallystick.domain.batches.paths import StagingPath
-from tallystick.domain.batches.polling import looked_at, poll_option
+from tallystick.domain.batches.polling import UNKNOWN_BYTES_PER_RECORD, looked_at, poll_option
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
@@ -47,8 +47,6 @@ log = logging.getLogger(__name__)
 
 # Before a feed has landed anything, a row is taken to fill this much of a file.
 _FIRST_GUESS_BYTES_PER_RECORD: Final = 100.0
-# Where nobody can tell how large records are, they are taken to be large.
-_UNKNOWN_BYTES_PER_RECORD: Final = 100_000.0
 _LEASES_UNTIL_VERIFIED: Final = 10
 
 
@@ -281,7 +279,7 @@ def _poll_option(services: Services, ranges: Sequence[OffsetRange]) -> dict[str,
             sizes += services.broker.bytes_per_record(services.topic, offsets).values()
     except SourceRefused as error:
         log.warning("How large the records are can't be told: %s", error)
-        sizes.append(_UNKNOWN_BYTES_PER_RECORD)
+        sizes.append(UNKNOWN_BYTES_PER_RECORD)
     return poll_option(max(sizes, default=0.0))
 
 
