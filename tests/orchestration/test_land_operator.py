@@ -31,6 +31,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     program = tmp_path / "spark-submit"
     program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\n"
                        "echo tallystick: application local-1\n"
+                       "echo tallystick: reading\n"
                        "while sleep 0.2; do echo at work; done\n")  # fmt: skip
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

@@ -81,6 +81,11 @@ class SubmitLog:
         self._last.append(line)
         return self._level
 
+    @property
+    def has_died(self) -> bool:
+        """Whether a failed application went without a word, well before: a record may end a JVM."""
+        return self.application_id is not None and self._told is None
+
     def reason(self, exit_code: int) -> str:
         """Why the run failed: its own last word, else what YARN says of it, else the last error,
         else the last line.

@@ -57,7 +57,9 @@ class _Heard:
     """Who hears what an application says."""
 
     started: Callable[[str], None] = _ignored
-    """Its id, once it reads; of a driver that runs elsewhere, which does not say so, at once."""
+    """Its id, once it reads, or has died; of a driver that runs elsewhere, which does not say so,
+    at once.
+    """
     noted: Callable[[str], None] = _ignored
     """Each of its notes."""
 
@@ -187,6 +189,8 @@ class SubmitRunner:
         if deadline.has_passed and exit_code != 0:
             application = log.application_id or NO_APPLICATION
             raise ApplicationOverdue(work, application, str(deadline.limit))
+        if exit_code != 0 and log.has_died:
+            listener.tell_started()
         return log, exit_code
 
 
@@ -203,15 +207,19 @@ class _Listener:
     def hear(self, line: str) -> None:
         """A note says that a read begins: it may not take as long as an application."""
         logger.log(self.log.add(line), "%s", line)
-        has_begun = self.log.is_reading or not self._says_reading
-        if self.log.application_id and has_begun and not self._is_told:
-            self._is_told = True
-            self._heard.started(self.log.application_id)
+        if self.log.is_reading or not self._says_reading:
+            self.tell_started()
         note = note_in(line)
         if note is not None:
             if self.deadline is not None:
                 self.deadline.expect(LONGEST_READ)
             self._heard.noted(note)
+
+    def tell_started(self) -> None:
+        """Tell the application's id, once: it reads, or nobody knows if it had begun."""
+        if self.log.application_id and not self._is_told:
+            self._is_told = True
+            self._heard.started(self.log.application_id)
 
 
 def _kill(running: RunningSubmit, place: SparkPlace) -> None:

@@ -61,6 +61,7 @@ def test_a_range_takes_a_few_hundred_polls_more(span: int) -> None:
 
 def test_records_are_looked_at_in_the_longest_ranges_only() -> None:
     ranges = [a_range(5, 5 + span, partition=span) for span in range(1, 101)]
-    first, last = looked_at(ranges)
+    first, middle, last = looked_at(ranges)
     assert first == dict.fromkeys(range(69, 101), 5)
+    assert middle == {span: 5 + (span - 1) // 2 for span in range(69, 101)}
     assert last == {span: 4 + span for span in range(69, 101)}
