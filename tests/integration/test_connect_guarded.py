@@ -21,7 +21,7 @@ from sandbox.state import State
 from tests.support.kafka_producers import messages, produce
 from tests.support.kafka_topics import create_topic
 from tests.support.tls_pipe import Pipe, pipe_to, write_certificate
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 from tests.trouble.command import Command, Folder
 
 TOKEN = "s3cr3t/+t0ken;=%"
@@ -63,12 +63,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def way(kafka: str, hdfs: Any, ledger_dsn: str) -> Way:
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "LEDGER_DSN": ledger_dsn,
-    }
+    environ = environ_of(kafka, hdfs, ledger_dsn)
     way = Way(create_topic(kafka, partitions=1), environ)
     produce(kafka, way.topic, messages(50), partition=0)
     return way

@@ -35,13 +35,11 @@ from tallystick.spark.connect_runner import LANDING, ConnectRunner
 from tallystick.spark.connect_server import ConnectServer, session_of
 from tests.support.connect_servers import server_at, server_of_its_own
 from tests.support.connect_works import frozen
-from tests.support.kafka_producers import Message, messages, produce
-from tests.support.kafka_topics import create_topic, wait_until
+from tests.support.kafka_producers import NANOSECONDS, Message, messages, produce
+from tests.support.kafka_topics import ANY_TIME, create_topic, wait_until
 from tests.support.landed_files import names_below, names_in
 from tests.support.whole_way import Way, environ_of
 
-ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
-NANOSECONDS = 1_795_000_000_000_000_000
 # Writes a file without an end, in an attempt's session: what a killed task leaves behind.
 ORPHAN = """
 import sys

@@ -33,7 +33,7 @@ from tallystick.workflows.stored.current_files import current_paths
 from tests.spark_local.planner import Planner, packed, split
 from tests.support.kafka_producers import AWKWARD, messages, produce
 from tests.support.kafka_records import records_in
-from tests.support.kafka_topics import create_topic
+from tests.support.kafka_topics import ANY_TIME_FOR_EVER, LARGE, create_topic
 from tests.support.landed_files import landed_in, rows_in
 from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
 from tests.support.sandbox_fixtures import watched_sandbox
@@ -41,7 +41,6 @@ from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.scrubbed_files import a_file, recorded
 from tests.support.story import FEED, Story
 
-FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 LAND_CLIENT = """
 import sys
 from pyspark.sql import SparkSession
@@ -99,7 +98,7 @@ def test_the_landing_function_runs_on_a_connect_server(
     connect_server: str, kafka: str, hdfs: Any, tmp_path: Path
 ) -> None:
     planner = Planner(kafka, hdfs.hdfs_url, hdfs.webhdfs_url)
-    topic = create_topic(kafka, partitions=3, config=FAR | {"max.message.bytes": "2000000"})
+    topic = create_topic(kafka, partitions=3, config=ANY_TIME_FOR_EVER | LARGE)
     produce(kafka, topic, AWKWARD)
     produce(kafka, topic, messages(10), partition=1)
     produce(kafka, topic, messages(1000), partition=2)

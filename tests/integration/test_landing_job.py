@@ -25,12 +25,10 @@ from tallystick.spark.submit_runner import SubmitRunner
 from tests.spark_local.planner import Planner, packed
 from tests.support.kafka_producers import AWKWARD, messages, produce
 from tests.support.kafka_records import records_in
-from tests.support.kafka_topics import create_topic, wait_until
+from tests.support.kafka_topics import ANY_TIME_FOR_EVER, LARGE, create_topic, wait_until
 from tests.support.landed_files import put, rows_in
 from tests.support.sasl_kafka import PASSWORD, SaslKafka
 from tests.support.spark_place import APPLICATION, PLACE, ROOT
-
-FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 
 
 @pytest.fixture
@@ -77,7 +75,7 @@ def test_a_batch_lands_and_its_application_is_known_before_the_end(
     planner: Planner, kafka: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tallystick")
-    topic = create_topic(kafka, config=FAR | {"max.message.bytes": "2000000"})
+    topic = create_topic(kafka, config=ANY_TIME_FOR_EVER | LARGE)
     produce(kafka, topic, AWKWARD)
     plan = planner.plan(topic, [packed(topic, {0: (0, len(AWKWARD))})])
     started: list[str] = []

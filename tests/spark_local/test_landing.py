@@ -20,7 +20,7 @@ from tallystick.spark.landing import SESSION_SETTINGS, land
 from tests.spark_local.planner import Planner, Ranges, packed, split
 from tests.support.kafka_producers import AWKWARD, Message, TransactionalProducer, messages, produce
 from tests.support.kafka_records import records_in
-from tests.support.kafka_topics import create_topic, purge
+from tests.support.kafka_topics import ANY_TIME_FOR_EVER, LARGE, create_topic, purge
 from tests.support.landed_files import landed_in, names_in, rows_in
 
 ScanOf = Callable[[str, Ranges], Scan]
@@ -32,13 +32,10 @@ def scan_of(request: pytest.FixtureRequest) -> ScanOf:
     return packed if request.param == "packed" else partial(split, max_records=1_000)
 
 
-FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
-
-
 def test_every_kind_of_record_lands_byte_for_byte(
     spark: SparkSession, planner: Planner, kafka: str, scan_of: ScanOf
 ) -> None:
-    topic = create_topic(kafka, partitions=2, config=FAR | {"max.message.bytes": "2000000"})
+    topic = create_topic(kafka, partitions=2, config=ANY_TIME_FOR_EVER | LARGE)
     repeated = [("a", b"1"), ("b", None), ("a", b""), ("ü", b"\xff\x00")]
     sent = [*AWKWARD, Message(b"v", b"k", repeated), Message(None, b"key alone", repeated)]
     produce(kafka, topic, sent, partition=0)
@@ -185,7 +182,7 @@ def test_a_big_range_is_split_and_small_ones_beside_it_are_packed(
 def test_odd_timestamps_land_exactly_whatever_the_session_says(
     spark: SparkSession, planner: Planner, kafka: str, scan_of: ScanOf, zone: str
 ) -> None:
-    topic = create_topic(kafka, config=FAR)
+    topic = create_topic(kafka, config=ANY_TIME_FOR_EVER)
     odd = [
         -1, -2, -1000, 1, -2208988800001, -5000000000000,
         -12219292800001, -62135596800001,  # the last day of the Julian calendar, and year 0

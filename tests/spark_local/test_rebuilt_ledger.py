@@ -19,18 +19,12 @@ from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.kafka_producers import TransactionalProducer, messages, produce
 from tests.support.kafka_topics import create_topic, recreate_topic
 from tests.support.ledger_account import account_of
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 
 @pytest.fixture
 def way(kafka: str, hdfs: Any, ledger_databases: Callable[[], str], spark: SparkSession) -> Way:
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "SPARK_MASTER": "local[2,4]",
-        "LEDGER_DSN": ledger_databases(),
-    }
+    environ = environ_of(kafka, hdfs, ledger_databases())
     return Way(create_topic(kafka, partitions=2), environ, spark)
 
 

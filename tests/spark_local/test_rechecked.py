@@ -17,7 +17,7 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of, store_report
 from tests.support.kafka_producers import AWKWARD, TransactionalProducer, messages, produce
 from tests.support.kafka_topics import create_topic
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 
 @pytest.fixture
@@ -29,13 +29,7 @@ def way(kafka: str, hdfs: Any, ledger_dsn: str, spark: SparkSession) -> Way:
     producer = TransactionalProducer(kafka, topic)
     producer.commit(messages(10), partition=1).abort(messages(9, of="aborted"), partition=1)
     producer.commit(messages(10), partition=1)
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "SPARK_MASTER": "local[2,4]",
-        "LEDGER_DSN": ledger_dsn,
-    }
+    environ = environ_of(kafka, hdfs, ledger_dsn)
     way = Way(topic, environ, spark)
     way.landed()
     return way

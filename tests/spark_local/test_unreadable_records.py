@@ -16,25 +16,17 @@ from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ApplicationFailed
 from tallystick.spark.submit_runner import SubmitRunner
 from tallystick.workflows.landing.run import RunReport
-from tests.support.kafka_producers import Message, messages, produce
-from tests.support.kafka_topics import create_topic
+from tests.support.kafka_producers import NANOSECONDS, Message, messages, produce
+from tests.support.kafka_topics import ANY_TIME, create_topic
 from tests.support.spark_place import APPLICATION, PLACE
-from tests.support.whole_way import SessionRunner, Way
+from tests.support.whole_way import SessionRunner, Way, environ_of
 
-NANOSECONDS = 1_795_000_000_000_000_000
 ZSTD = {"compression.type": "zstd"}
-ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 
 
 @pytest.fixture
 def environ(kafka: str, hdfs: Any, ledger_dsn: str) -> Mapping[str, str]:
-    return {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "SPARK_MASTER": "local[2,4]",
-        "LEDGER_DSN": ledger_dsn,
-    }
+    return environ_of(kafka, hdfs, ledger_dsn)
 
 
 def told(report: RunReport) -> list[str]:

@@ -34,20 +34,14 @@ from tests.support.kafka_topics import (
     recreate_topic,
     wait_until,
 )
-from tests.support.whole_way import SessionRunner, Way
+from tests.support.whole_way import SessionRunner, Way, environ_of
 
 NewWay = Callable[..., Way]
 
 
 @pytest.fixture
 def new_way(kafka: str, hdfs: Any, ledger_dsn: str, spark: SparkSession) -> NewWay:
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "SPARK_MASTER": "local[2,4]",
-        "LEDGER_DSN": ledger_dsn,
-    }
+    environ = environ_of(kafka, hdfs, ledger_dsn)
 
     def build(**layout: Any) -> Way:
         return Way(create_topic(kafka, **layout), environ, spark)

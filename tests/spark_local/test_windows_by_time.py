@@ -12,20 +12,14 @@ from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tests.support.kafka_producers import Message, produce
 from tests.support.kafka_topics import create_topic
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
 def way(kafka: str, hdfs: Any, ledger_dsn: str, spark: SparkSession) -> Way:
-    environ = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "SPARK_MASTER": "local[2,4]",
-        "LEDGER_DSN": ledger_dsn,
-    }
+    environ = environ_of(kafka, hdfs, ledger_dsn)
     return Way(create_topic(kafka, partitions=2, config={"retention.ms": "-1"}), environ, spark)
 
 

@@ -17,15 +17,12 @@ from tallystick.spark.submit_runner import SubmitRunner
 from tallystick.workflows.landing.run import RunReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.sparks.conftest import PINS, OneSpark
-from tests.support.kafka_producers import AWKWARD, Message, messages, produce
-from tests.support.kafka_topics import create_topic
+from tests.support.kafka_producers import AWKWARD, NANOSECONDS, Message, messages, produce
+from tests.support.kafka_topics import ANY_TIME_FOR_EVER, create_topic
 from tests.support.spark_place import APPLICATION, PLACE
-from tests.support.whole_way import Way
+from tests.support.whole_way import Way, environ_of
 
 pytestmark = pytest.mark.timeout(900)
-
-NANOSECONDS = 1_795_000_000_000_000_000
-FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 
 
 @pytest.fixture
@@ -43,13 +40,7 @@ def runner(one_spark: OneSpark, tmp_path: Path) -> Any:
 
 @pytest.fixture
 def environ(kafka: str, hdfs: Any, ledger_dsn: str) -> Mapping[str, str]:
-    return {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka,
-        "WEBHDFS_URL": hdfs.webhdfs_url,
-        "HDFS_URL": hdfs.hdfs_url,
-        "SPARK_MASTER": "local[2,4]",
-        "LEDGER_DSN": ledger_dsn,
-    }
+    return environ_of(kafka, hdfs, ledger_dsn)
 
 
 def told(report: RunReport) -> list[str]:
@@ -59,7 +50,7 @@ def told(report: RunReport) -> list[str]:
 def test_it_lands_reads_in_full_and_names_the_record_that_it_cannot_read(
     one_spark: OneSpark, runner: Any, environ: Mapping[str, str], kafka: str
 ) -> None:
-    way = Way(create_topic(kafka, partitions=2, config=FAR), environ)
+    way = Way(create_topic(kafka, partitions=2, config=ANY_TIME_FOR_EVER), environ)
     produce(kafka, way.topic, AWKWARD, partition=1)
     produce(kafka, way.topic, messages(300), partition=0)
 

@@ -26,6 +26,7 @@ from tests.support.detector_scene import (
     Scene,
 )
 from tests.support.kafka_producers import (
+    NANOSECONDS,
     Message,
     TransactionalProducer,
     messages,
@@ -230,7 +231,7 @@ def refused(scene: Scene) -> Way:
 def unreadable(scene: Scene) -> Way:
     """A producer that has sent one time in nanoseconds."""
     way = scene.way("unreadable", config=ANY_TIME)
-    bad = Message(b"in nanoseconds", timestamp_ms=1_795_000_000_000_000_000)
+    bad = Message(b"in nanoseconds", timestamp_ms=NANOSECONDS)
     produce(scene.servers, way.topic, [*messages(6), bad, *messages(3)])
     for _ in range(3):
         scene.heard(way, way.land().findings)

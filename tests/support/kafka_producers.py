@@ -32,6 +32,8 @@ class Message:
     timestamp_ms: int | None = None
 
 
+# A producer's mistake: what it took for milliseconds. Spark can't show such a time.
+NANOSECONDS = 1_795_000_000_000_000_000
 AWKWARD = (
     Message(None, b"tombstone"),
     Message(b"", b""),

@@ -31,6 +31,8 @@ COMPACTED = {
 
 # Kafka refuses times more than an hour ahead unless told otherwise.
 ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+# And keep what is long past.
+ANY_TIME_FOR_EVER = {**ANY_TIME, "retention.ms": "-1"}
 # Room for the records of 1 MB.
 LARGE = {"max.message.bytes": "2000000"}
 

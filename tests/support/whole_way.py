@@ -32,6 +32,7 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.services import Services
 from tests.support.kafka_records import Record, records_in
 from tests.support.landed_files import names_in, rows_in
+from tests.support.spark_place import PLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,14 +40,21 @@ if TYPE_CHECKING:
 Hook = Callable[[LandingPlan], None]
 
 
-def environ_of(kafka: str, hdfs: Any, ledger_dsn: str, connect_address: str) -> dict[str, str]:
-    """What names these services; the Spark Connect server's address is `sc://host:port`."""
+def environ_of(
+    kafka: str, hdfs: Any, ledger_dsn: str, connect_address: str | None = None
+) -> dict[str, str]:
+    """What names these services; Spark is a local master, or a server at `sc://host:port`."""
+    spark = (
+        {"SPARK_MASTER": PLACE.master}
+        if connect_address is None
+        else {"AIRFLOW_CONN_SPARK_DEFAULT": connect_address.replace("sc://", "spark-connect://")}
+    )
     return {
         "KAFKA_BOOTSTRAP_SERVERS": kafka,
         "WEBHDFS_URL": hdfs.webhdfs_url,
         "HDFS_URL": hdfs.hdfs_url,
         "LEDGER_DSN": ledger_dsn,
-        "AIRFLOW_CONN_SPARK_DEFAULT": connect_address.replace("sc://", "spark-connect://"),
+        **spark,
     }
 
 

@@ -35,7 +35,6 @@ from tests.support.kafka_producers import Message, messages, produce
 from tests.support.kafka_topics import create_topic, wait_until
 from tests.support.whole_way import Way, environ_of
 
-FAR = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
 NewWay = Callable[..., Way]
 # It takes seconds to write them.
 LARGE = [Message(os.urandom(2000)) for _ in range(60_000)]
