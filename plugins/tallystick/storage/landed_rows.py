@@ -115,7 +115,7 @@ def _held(pieces: Iterable[_Rows], wanted: Sequence[OffsetRange]) -> _Rows:
 def _content(
     file: LandedParquet, row_group: int, rows: _Rows
 ) -> Iterator[tuple[_Rows, pa.RecordBatch]]:
-    """The rows piece by piece, each piece with its columns; what comes after them is not decoded."""
+    """The rows piece by piece, each with its columns; what comes after them is not decoded."""
     before = done = 0
     for batch in file.batches(row_group, _COLUMNS, most_rows=rows_at_a_time(file, row_group)):
         until = before + batch.num_rows
