@@ -29,8 +29,8 @@ class Shown:
 
     @classmethod
     def in_snapshot(cls, snapshot: BrokerSnapshot) -> Shown:
-        """What the snapshot says of each partition, those at rest among them."""
-        known = snapshot.all_partitions
+        """What the snapshot says of each partition."""
+        known = snapshot.partitions
         partitions = sorted(known)
         bounds = [known[each] for each in partitions]
         return cls(

@@ -225,7 +225,7 @@ class _InAccounts:
         """True if a second reader can read what it has refused these files for."""
         if self._services.second_reader is None:
             return False
-        bounds = self._danger.seen.snapshot.all_partitions
+        bounds = self._danger.seen.snapshot.partitions
         readable = [
             left
             for each in (planned.offsets for planned in plan.ranges)
