@@ -148,7 +148,7 @@ def fill_history(dsn: str, partitions: int, runs: int) -> None:
                 shown = Shown(range(partitions), ends, ends, starts, [0] * partitions, ())
                 taken_at = start + timedelta(hours=run + 1, seconds=5)
                 sums = (sum(starts), sum(ends), sum(ends))
-                cursor.execute(LOOK.encode(), (taken_at, shown.packed(), *sums))
+                cursor.execute(LOOK.encode(), (taken_at, shown.compressed(), *sums))
         admin.execute("VACUUM ANALYZE")
         seconds = time.perf_counter() - began
     print(f"{runs:,} hourly runs over {partitions:,} partitions: filled in {seconds:.0f} s")

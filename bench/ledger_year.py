@@ -47,7 +47,7 @@ _WIDE: Final = 10_000
 _SLICES: Final = 100
 _GIGABYTE: Final = 1e9
 _WORTH_A_LINE: Final = 0.01
-_AIM_GIGABYTES: Final = 2.0
+_AIM_GIGABYTES: Final = 4.0
 # What has run in minutes has run hour by hour then: looks and reports are thinned by days.
 _SIX_WEEKS_PASS = """
 SET session_replication_role = replica;

@@ -12,7 +12,7 @@ import pytest
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import FeedName
-from tallystick.ledger.packed_json import unpacked
+from tallystick.ledger.compressed import decompressed
 from tests.support.ledger_story import FEED, LedgerStory
 
 LINKS = """
@@ -31,7 +31,7 @@ def require_whole(story: LedgerStory, feed: str = FEED) -> list[str]:
     digest, batches = sha256(feed.encode()).digest(), []
     for place, row in enumerate(links(story, feed), start=1):
         position, batch_id, manifest_sha256, previous, linked, manifest = row
-        assert manifest_sha256 == sha256(unpacked(manifest).encode()).digest()
+        assert manifest_sha256 == sha256(decompressed(manifest).encode()).digest()
         assert (position, previous) == (place, digest)
         digest = sha256(previous + manifest_sha256).digest()
         assert linked == digest

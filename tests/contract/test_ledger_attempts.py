@@ -16,7 +16,7 @@ from tallystick.domain.identities import AttemptId, BatchId, FencingToken
 from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerRefused
-from tallystick.ledger.packed_json import packed, unpacked
+from tallystick.ledger.compressed import compressed, decompressed
 from tests.support.ledger_story import (
     FEED,
     MINUTE,
@@ -265,8 +265,8 @@ def test_what_was_verified_is_kept_word_for_word(story: LedgerStory, batch: Batc
     [(attempt_id, kept, digest, hashes, of_file)] = story.ask(
         "SELECT attempt_id, manifest, sha256, hashes, file_sha256 FROM verification"
     )
-    text, account = manifest.to_json(), unpacked(kept)
-    assert (attempt_id, whole_text(account, json.loads(unpacked(hashes)))) == (
+    text, account = manifest.to_json(), decompressed(kept)
+    assert (attempt_id, whole_text(account, json.loads(decompressed(hashes)))) == (
         attempt.attempt_id,
         text,
     )
@@ -276,7 +276,7 @@ def test_what_was_verified_is_kept_word_for_word(story: LedgerStory, batch: Batc
 
 @pytest.mark.parametrize(
     ("manifest", "why"),
-    [(packed('{"format":"another"}'), "not the one whose hash"), (b"nothing", "can't be read")],
+    [(compressed('{"format":"another"}'), "not the one whose hash"), (b"nothing", "can't be read")],
 )
 def test_a_proof_that_was_changed_commits_nothing(
     story: LedgerStory, batch: BatchId, manifest: bytes, why: str

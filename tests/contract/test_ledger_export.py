@@ -12,8 +12,8 @@ import pytest
 
 from tallystick.domain.identities import FeedName
 from tallystick.errors import LedgerRefused, LedgerUnavailable, SchemaOutOfDate
+from tallystick.ledger.compressed import compressed
 from tallystick.ledger.exporting import FORMAT, TABLES, exported
-from tallystick.ledger.packed_json import packed
 from tallystick.ledger.statements import migrations
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
@@ -106,7 +106,7 @@ def test_a_proof_that_was_changed_is_not_exported(story: LedgerStory) -> None:
             b"INSERT INTO verification (batch_id, attempt_id, isolation, manifest, sha256,"
             b" file_sha256)"
             b" SELECT batch_id, attempt_id, isolation, %s, sha256, file_sha256 FROM verification",
-            [packed('{"format":"another"}')],
+            [compressed('{"format":"another"}')],
         )
     with pytest.raises(LedgerRefused, match="not the one whose hash"):
         lines_of(story)

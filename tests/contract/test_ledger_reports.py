@@ -20,7 +20,7 @@ from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.packed_json import packed
+from tallystick.ledger.compressed import compressed
 from tallystick.ports.reports import LandedTotals, WindowTotals
 from tests.support.builders import a_range
 from tests.support.ledger_story import FEED, HOUR, NOON, LedgerStory, manifest_of, snapshot_of
@@ -263,7 +263,9 @@ def test_a_report_never_changes(story: LedgerStory) -> None:
         hand.execute("UPDATE report SET document = ''")
 
 
-@pytest.mark.parametrize("document", [packed('{"format": "tallystick-report-9"}'), b"no document"])
+@pytest.mark.parametrize(
+    "document", [compressed('{"format": "tallystick-report-9"}'), b"no document"]
+)
 def test_a_report_of_another_format_is_refused_with_its_number(
     story: LedgerStory, document: bytes
 ) -> None:

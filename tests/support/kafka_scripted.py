@@ -12,8 +12,6 @@ from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from tallystick.sources.bulk_request import BulkRequest
-
 TOPIC_ID, OTHER_ID = UUID(int=1), UUID(int=2)
 _KINDS = {
     MetadataRequest: "metadata",
@@ -39,9 +37,12 @@ def metadata(
         SimpleNamespace(partition_index=each, leader_id=node, leader_epoch=epoch, error_code=0)
         for each, (node, epoch) in leaders.items()
     ]
-    topic = SimpleNamespace(error_code=code, partitions=partitions, topic_id=topic_id)
-    if operations is not None:
-        topic.authorized_operations = operations
+    topic = SimpleNamespace(
+        error_code=code,
+        partitions=partitions,
+        topic_id=topic_id,
+        authorized_operations=operations,
+    )
     return SimpleNamespace(topics=[topic], cluster_id="cluster")
 
 
@@ -70,22 +71,6 @@ def fetched(*parts: Any, code: int = 0) -> Any:
     return SimpleNamespace(error_code=code, responses=responses)
 
 
-def as_bytes(kind: Any, answer: Any, version: int) -> bytes:
-    """The answer as a broker sends it, without a header; fields that it lacks have no value."""
-    return bytes(_made(kind, answer, version).encode())
-
-
-def _made(kind: Any, answer: Any, version: int) -> Any:
-    fields = {}
-    for name, field in kind.fields.items():
-        if hasattr(answer, name):
-            value = getattr(answer, name)
-            if value and field.is_struct_array():
-                value = [_made(field.data_class, each, version) for each in value]
-            fields[name] = value
-    return kind(version=version, **fields)
-
-
 class ScriptedClient:
     """Gives the answers of one script per kind of request, the last of them for ever.
 
@@ -111,20 +96,12 @@ class ScriptedClient:
         return "bootstrap-0"
 
     def send(self, node_id: Any, request: Any) -> Future:
-        """A request that we encode is read, and its answer written, by the library."""
-        shown = request
-        if isinstance(request, BulkRequest):
-            request.API_VERSION = request.last_version
-            shown = request.kind.decode(request.body(), version=request.API_VERSION)
-        self.sent.append((node_id, shown))
-        script = self._scripts[_KINDS[type(shown)]]
+        self.sent.append((node_id, request))
+        script = self._scripts[_KINDS[type(request)]]
         answer = script.pop(0) if len(script) > 1 else script[0]
         if isinstance(answer, Exception):
             return Future().failure(answer)
-        given = answer(shown) if callable(answer) else answer
-        if shown is not request:
-            given = request.answer(as_bytes(request.answer_kind, given, request.API_VERSION))
-        return Future().success(given)
+        return Future().success(answer(request) if callable(answer) else answer)
 
     def poll(self, *, timeout_ms: float, future: Future) -> None:
         assert timeout_ms > 0

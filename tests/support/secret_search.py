@@ -106,7 +106,7 @@ def hdfs_texts(webhdfs_url: str, path: str, user: str = "root") -> Iterator[str]
 
 
 def ledger_texts(dsn: str) -> Iterator[str]:
-    """Every row of every table, and all that is packed there, as an export unpacks it."""
+    """Every row of every table, and all that is compressed there, as an export has it."""
     yield from database_texts(dsn)
     for each in exported(dsn, None):
         yield each.line

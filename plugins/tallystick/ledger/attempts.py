@@ -17,8 +17,8 @@ from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken, Owner
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
+from tallystick.ledger.compressed import compressed
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.packed_json import packed
 from tallystick.ledger.rows import attempt_in
 from tallystick.ledger.texts import storable
 
@@ -142,10 +142,10 @@ def record_verified(transaction: Transaction, attempt: Attempt, manifest: Manife
         batch_id=attempt.batch_id,
         attempt_id=attempt.attempt_id,
         isolation=manifest.isolation.value,
-        manifest=packed(parts.account),
+        manifest=compressed(parts.account),
         digest=sha256(parts.account.encode()).digest(),
         file_digest=sha256(text.encode()).digest(),
-        hashes=packed(json.dumps(parts.hashes)),
+        hashes=compressed(json.dumps(parts.hashes)),
     )
     transaction.change(
         "mark_verified",

@@ -57,7 +57,7 @@ def snapshot_columns(snapshot: BrokerSnapshot, begun: LookBegun) -> dict[str, ob
         "topic_id": snapshot.topic_id,
         "is_compacted": snapshot.is_compacted,
         "retention_ms": snapshot.retention_ms,
-        "shown": shown.packed(),
+        "shown": shown.compressed(),
         "log_start_sum": sum(shown.log_start_offsets),
         "last_stable_sum": sum(shown.last_stable_offsets),
         "high_watermark_sum": sum(shown.high_watermarks),

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from tallystick.domain.identities import FeedName
 from tallystick.errors import LedgerRefused
+from tallystick.ledger.compressed import decompressed
 from tallystick.ledger.connection import LedgerConnection, schema_found
 from tallystick.ledger.dsn import ledger_address
-from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.packed_json import unpacked
 from tallystick.ledger.rows import account_text
 
 FORMAT: Final = "tallystick-ledger-lines-1"
@@ -56,8 +55,8 @@ TABLES: Final = (
 )
 # A row of these may take megabytes.
 _WIDE: Final = frozenset({"broker_snapshot", "verification", "hole", "report"})
-# What is kept packed comes beside the line, for it is exported as the text that it was.
-_PACKED: Final = {
+# What is kept compressed comes beside the line, for it is exported as the text that it was.
+_COMPRESSED: Final = {
     "broker_snapshot": ("shown",),
     "verification": ("manifest", "hashes"),
     "report": ("document",),
@@ -77,7 +76,7 @@ class ExportedRow:
 def exported(dsn: str, feed: FeedName | None) -> Iterator[ExportedRow]:
     """Every row of the ledger, or of one feed; a line about the export first, and one at the end.
 
-    Raises LedgerUnavailable, SchemaOutOfDate, LedgerRefused for what can't be unpacked, and for a
+    Raises LedgerUnavailable, SchemaOutOfDate, LedgerRefused for what can't be read, and for a
     manifest whose hash is not the one on record. Without the last line the export is not whole.
     """
     connection = LedgerConnection(ledger_address(dsn))
@@ -104,26 +103,26 @@ def exported(dsn: str, feed: FeedName | None) -> Iterator[ExportedRow]:
 
 def _whole(table: str, row: Any) -> str:
     line = str(row.line)
-    for column in _PACKED.get(table, ()):
+    for column in _COMPRESSED.get(table, ()):
         try:
-            whole = _unpacked(column, row)
+            whole = _decompressed(column, row)
         except ValueError as error:
             raise LedgerRefused("export", f"a {column} can't be read: {error}") from error
         line = f"{line[:-1]}, {json.dumps(column)}: {json.dumps(whole)}}}"
     return line
 
 
-def _unpacked(column: str, row: Any) -> object:
+def _decompressed(column: str, row: Any) -> object:
     kept = getattr(row, column)
     match column:
         case _ if kept is None:
             return None
         case "shown":
-            return asdict(Shown.of(kept))
+            return json.loads(decompressed(kept))
         case "manifest":
             return account_text(row)
         case _:
-            return unpacked(kept)
+            return decompressed(kept)
 
 
 def _row(table: str, content: str) -> ExportedRow:

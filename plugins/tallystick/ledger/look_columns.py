@@ -1,14 +1,15 @@
-"""What a look at the broker showed, in few bytes: one column for each kind of offset."""
+"""What a look at the broker showed: one column for each kind of offset, compressed JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.packed_json import packed_columns, unpacked_columns
+from tallystick.ledger.compressed import compressed, decompressed
 
 _T = TypeVar("_T")
 
@@ -28,8 +29,8 @@ class Shown:
 
     @classmethod
     def in_snapshot(cls, snapshot: BrokerSnapshot) -> Shown:
-        """What the snapshot says of each partition, those at rest among them."""
-        known = snapshot.all_partitions
+        """What the snapshot says of each partition."""
+        known = snapshot.partitions
         partitions = sorted(known)
         bounds = [known[each] for each in partitions]
         return cls(
@@ -42,30 +43,19 @@ class Shown:
         )
 
     @classmethod
-    def of(cls, packed: bytes) -> Shown:
-        """What a row has packed; raises LedgerRefused when it can't be read."""
+    def of(cls, data: bytes) -> Shown:
+        """What a row has kept; raises LedgerRefused when it can't be read."""
         try:
-            partitions, highs, stables, starts, epochs, leaderless = unpacked_columns(packed)
-            known = [each - 1 if each else None for each in epochs]
-            shown = cls(partitions, highs, stables, starts, known, leaderless)
+            shown = cls(**json.loads(decompressed(data)))
             shown.by_partition(shown.leader_epochs)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise LedgerRefused("looks", f"a look can't be read: {error}") from error
         return shown
 
-    def packed(self) -> bytes:
-        """The columns in few bytes."""
-        epochs = [0 if each is None else each + 1 for each in self.leader_epochs]
-        return packed_columns(
-            (
-                self.partitions,
-                self.high_watermarks,
-                self.last_stable_offsets,
-                self.log_start_offsets,
-                epochs,
-                self.leaderless,
-            )
-        )
+    def compressed(self) -> bytes:
+        """The columns by their names, as an export has them."""
+        columns = {each.name: list(getattr(self, each.name)) for each in fields(self)}
+        return compressed(json.dumps(columns, separators=(",", ":")))
 
     def by_partition(self, column: Sequence[_T]) -> Mapping[int, _T]:
         """One of the columns by partition."""

@@ -1,7 +1,8 @@
-"""What reports are made of, from the ledger's rows: sums by PostgreSQL, looks in packed arrays."""
+"""What reports are made of, from the ledger's rows: sums by PostgreSQL, looks in arrays."""
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -15,9 +16,9 @@ from tallystick.domain.report.completeness import Look, doubt_of_clock
 from tallystick.domain.report.document import ReportDocument
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.change_rows import begun_look, see, snapshot_columns
+from tallystick.ledger.compressed import compressed, decompressed
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.packed_json import packed, unpacked, unpacked_value
 from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import storable
 from tallystick.ports.reports import (
@@ -183,7 +184,7 @@ class PostgresReports:
                 verdict=document.verdict.value,
                 complete_up_to=document.complete_up_to,
                 made_by=made_by,
-                document=packed(storable(document.to_json())),
+                document=compressed(storable(document.to_json())),
             )
         return int(stored.report_id)
 
@@ -202,7 +203,7 @@ class PostgresReports:
 def report_text(row: Any) -> str:
     """The very text of the report in a row; raises LedgerRefused when it can't be read."""
     try:
-        return unpacked(row.document)
+        return decompressed(row.document)
     except ValueError as error:
         raise _unreadable(row, error) from error
 
@@ -210,7 +211,7 @@ def report_text(row: Any) -> str:
 def report_value(row: Any) -> Mapping[str, Any]:
     """What that text says; raises as above."""
     try:
-        found: Mapping[str, Any] = unpacked_value(row.document)
+        found: Mapping[str, Any] = json.loads(decompressed(row.document))
     except ValueError as error:
         raise _unreadable(row, error) from error
     return found

@@ -32,9 +32,9 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rows import record_hash
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
+from tallystick.ledger.compressed import decompressed
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import Claim
-from tallystick.ledger.packed_json import unpacked
 
 _STATES: Final = {each.value: each for each in GenerationState}
 
@@ -128,9 +128,9 @@ def manifest_text(row: Any, account: str) -> str:
     that is kept; raises LedgerRefused when it is not the one verified.
     """
     try:
-        return (
-            account if row.hashes is None else whole_text(account, json.loads(unpacked(row.hashes)))
-        )
+        if row.hashes is None:
+            return account
+        return whole_text(account, json.loads(decompressed(row.hashes)))
     except ValueError as error:
         raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
 
@@ -140,7 +140,7 @@ def account_text(row: Any) -> str:
     raises LedgerRefused when it is not the one on record.
     """
     try:
-        account = unpacked(row.manifest)
+        account = decompressed(row.manifest)
     except ValueError as error:
         raise LedgerRefused("verification", f"a manifest can't be read: {error}") from error
     if sha256(account.encode()).digest() != row.sha256:

@@ -1327,12 +1327,12 @@ COMMENT ON COLUMN public.broker_snapshot.looked_at IS 'The instant up to which t
 
 -- COLUMN broker_snapshot.shown, COMMENT
 
-COMMENT ON COLUMN public.broker_snapshot.shown IS 'What it said of each partition, packed (ledger/look_columns.py): a tenth of what arrays take. Null
-for an old look of a day that has another.';
+COMMENT ON COLUMN public.broker_snapshot.shown IS 'What it said of each partition: JSON, compressed as manifests are. Null for an old look of a day
+that has another.';
 
 -- COLUMN broker_snapshot.high_watermark_sum, COMMENT
 
-COMMENT ON COLUMN public.broker_snapshot.high_watermark_sum IS 'Of all partitions, as the other sums are: reports add looks up without unpacking them.';
+COMMENT ON COLUMN public.broker_snapshot.high_watermark_sum IS 'Of all partitions, as the other sums are: reports add looks up without reading them.';
 
 -- COLUMN broker_snapshot.leaderless_count, COMMENT
 
@@ -1929,7 +1929,7 @@ COMMENT ON COLUMN public.report.made_by IS 'The run that has made it; null for o
 
 -- COLUMN report.document, COMMENT
 
-COMMENT ON COLUMN public.report.document IS 'JSON, packed as manifests are.';
+COMMENT ON COLUMN public.report.document IS 'JSON, compressed as manifests are.';
 
 -- report_report_id_seq, SEQUENCE
 
@@ -2012,12 +2012,12 @@ COMMENT ON TABLE public.verification IS 'The proof of an attempt: the manifest''
 
 -- COLUMN verification.manifest, COMMENT
 
-COMMENT ON COLUMN public.verification.manifest IS 'The text without the hashes of last records, and with the sha256 of the whole text; packed
-(ledger/packed_json.py): a fifth of what this server''s own compression leaves.';
+COMMENT ON COLUMN public.verification.manifest IS 'The text without the hashes of last records, and with the sha256 of the whole text;
+compressed by xz: half of what this server''s own compression leaves.';
 
 -- COLUMN verification.sha256, COMMENT
 
-COMMENT ON COLUMN public.verification.sha256 IS 'Of that before it was packed; whoever unpacks it compares, and the chain of commits holds it.';
+COMMENT ON COLUMN public.verification.sha256 IS 'Of that before it was compressed; whoever reads it compares, and the chain of commits holds it.';
 
 -- COLUMN verification.file_sha256, COMMENT
 
@@ -2025,7 +2025,7 @@ COMMENT ON COLUMN public.verification.file_sha256 IS 'Of the whole text: of the 
 
 -- COLUMN verification.hashes, COMMENT
 
-COMMENT ON COLUMN public.verification.hashes IS 'The hashes of last records, packed; null once the batch is old: the rows of its files have them.';
+COMMENT ON COLUMN public.verification.hashes IS 'The hashes of last records, compressed; null once the batch is old: the rows of its files have them.';
 
 -- verification_verification_id_seq, SEQUENCE
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,6 @@ from kafka.protocol.metadata import MetadataRequest
 
 from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused, TopicUnknown
 from tallystick.sources.broker_answers import NO_ERROR, AskAgain, SecondsLeft, raise_for_code
-from tallystick.sources.bulk_metadata import DescribeTopic
 from tallystick.sources.certificate_errors import is_about_certificates
 from tallystick.sources.client_properties import TOKEN_PROVIDER, ClientProperties
 from tallystick.sources.oauth_token import ClientCredentials
@@ -36,6 +35,9 @@ _REFUSALS: Final = (
 )
 # At INFO these tell of every connection; at DEBUG of every byte sent, passwords among them.
 _TALKATIVE: Final = ("kafka.cluster", "kafka.net", "kafka.protocol")
+# Numbers of operations, as in AclOperation.
+_DESCRIBE: Final = 8
+_NEEDED: Final = {"Read": 3, "DescribeConfigs": 10}
 
 
 class Leader(NamedTuple):
@@ -91,17 +93,22 @@ class LeaderConnections:
         Never makes the topic. AskAgain where the broker doesn't know it, RightMissing where our
         user may see it and no more.
         """
+        request = MetadataRequest(
+            min_version=10,
+            max_version=12,
+            topics=[MetadataRequest.MetadataRequestTopic(name=topic)],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=True,
+        )
         node_id = self._node(rather_not_by)
         told_by = self._address(node_id)
-        answer = self.send(node_id, DescribeTopic(topic), left)
-        found = answer.topic
-        told = zip(
-            found.partitions, found.error_codes, found.leader_ids, found.leader_epochs, strict=True
-        )
+        answer = self.send(node_id, request, left)
+        (found,) = answer.topics
+        # Read before the client does: it blanks the epochs of a topic that was made anew.
         leaders = {
-            partition: Leader(leader_id, epoch)
-            for partition, code, leader_id, epoch in told
-            if leader_id >= 0 and code == NO_ERROR
+            each.partition_index: Leader(each.leader_id, each.leader_epoch)
+            for each in found.partitions
+            if each.leader_id >= 0 and each.error_code == NO_ERROR
         }
         self._opened().cluster.update_metadata(answer)  # makes the brokers' addresses known
         try:
@@ -110,7 +117,7 @@ class LeaderConnections:
             if isinstance(denied.becomes, TopicUnknown):
                 denied.becomes.cluster_id = answer.cluster_id
             raise
-        missing = found.missing_rights()
+        missing = _missing_rights(found.authorized_operations)
         if missing:
             # Spark would be the first to ask for records, and tell it as a landing that failed.
             asked = f"topic {topic!r} at {self.servers}"
@@ -121,7 +128,7 @@ class LeaderConnections:
         known = self._known[topic] = TopicMetadata(
             cluster_id=answer.cluster_id,
             topic_id=urlsafe_b64encode(found.topic_id.bytes).decode().rstrip("="),
-            partitions=tuple(sorted(found.partitions)),
+            partitions=tuple(sorted(each.partition_index for each in found.partitions)),
             leaders=leaders,
             told_by=told_by,
         )
@@ -216,3 +223,13 @@ class LeaderConnections:
                 }
             )
         return self._client
+
+
+def _missing_rights(operations: Collection[int] | None) -> list[str]:
+    """Which of the rights that reading takes are not among ours (KIP-430).
+
+    Who sees the topic may describe it: a broker that does not even say so says nothing.
+    """
+    if not operations or _DESCRIBE not in operations:
+        return []
+    return [name for name, number in _NEEDED.items() if number not in operations]

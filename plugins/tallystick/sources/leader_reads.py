@@ -7,28 +7,28 @@ a position, or makes a topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from kafka.protocol.consumer import OffsetForLeaderEpochRequest
+from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.sources.broker_answers import (
-    NO_ERROR,
     OFFSET_OUT_OF_RANGE,
     PATIENCE_SECONDS,
     SecondsLeft,
     patiently,
 )
-from tallystick.sources.bulk_fetch import Fetch, Fetched, FetchedPart, FetchPlace
-from tallystick.sources.bulk_request import NO_REPLICA
 from tallystick.sources.hole_walk import AbortedTransaction, FetchAnswer
 from tallystick.sources.leader_connections import Leader, LeaderConnections
-from tallystick.sources.topic_bounds import LEVELS
+from tallystick.sources.topic_bounds import LEVELS, NO_REPLICA
 
 T = TypeVar("T")
 
+_ANY_BYTES: Final = 2**31 - 1
+# From 11 on a leader may send us to a replica, with an answer that looks empty.
+_FETCH_VERSION: Final = 10
 # An empty answer below the readable end is believed when it comes this many times.
 _EMPTY_ANSWERS: Final = 3
 
@@ -63,8 +63,7 @@ class LeaderReads:
         def question(left: SecondsLeft) -> FetchAnswer | None:
             nonlocal empty_answers
             leader = self._connections.leader(partition.topic, partition.partition, left)
-            places = [_place(place, leader)]
-            found = self._fetched(partition.topic, leader.node_id, places, isolation, left)
+            found = self._fetched(partition.topic, leader.node_id, {place: leader}, isolation, left)
             if partition.partition not in found:  # a broker over its quota leaves everything out
                 raise self._connections.again(f"the answer leaves {partition} out")
             answer = found[partition.partition]
@@ -97,10 +96,10 @@ class LeaderReads:
         def question(left: SecondsLeft) -> Mapping[int, FetchAnswer | None]:
             leaders = self._connections.leaders(topic, left)
             first = self._connections.leader(topic, wanted[0].partition, left)
-            led = [(each, leaders[each.partition]) for each in wanted if each.partition in leaders]
-            asked = [
-                _place(each, leader) for each, leader in led if leader.node_id == first.node_id
-            ]
+            led = {each: leaders[each.partition] for each in wanted if each.partition in leaders}
+            asked = {
+                each: leader for each, leader in led.items() if leader.node_id == first.node_id
+            }
             found = self._fetched(topic, first.node_id, asked, Isolation.READ_UNCOMMITTED, left)
             if not found:
                 raise self._connections.again(f"the answer leaves all of {topic!r} out")
@@ -150,37 +149,59 @@ class LeaderReads:
         self,
         topic: str,
         node_id: int,
-        places: Sequence[FetchPlace],
+        places: Mapping[Place, Leader],
         isolation: Isolation,
         left: SecondsLeft,
     ) -> dict[int, FetchAnswer | None]:
         """The answers of one request to one broker, by partition; raises for the first error."""
-        request = Fetch(topic, places, LEVELS[isolation])
-        answer: Fetched = self._connections.send(node_id, request, left)
+        asked = FetchRequest.FetchTopic
+        partitions = [
+            asked.FetchPartition(
+                partition=each.partition,
+                current_leader_epoch=leader.epoch,
+                fetch_offset=each.offset,
+                log_start_offset=-1,
+                partition_max_bytes=each.max_bytes,
+            )
+            for each, leader in places.items()
+        ]
+        request = FetchRequest(
+            min_version=_FETCH_VERSION,
+            max_version=_FETCH_VERSION,
+            replica_id=NO_REPLICA,
+            max_wait_ms=0,
+            min_bytes=0,
+            # Bounded by partition: a bound here would starve those behind one oversized batch.
+            max_bytes=_ANY_BYTES,
+            isolation_level=LEVELS[isolation],
+            session_id=0,
+            session_epoch=-1,
+            topics=[asked(topic=topic, partitions=partitions)],
+            forgotten_topics_data=[],
+        )
+        answer = self._connections.send(node_id, request, left)
         self._connections.check(answer.error_code, topic, f"fetch from {topic!r}")
         found: dict[int, FetchAnswer | None] = {}
-        for each in answer.parts:
+        for each in (part for answered in answer.responses for part in answered.partitions):
             if each.error_code == OFFSET_OUT_OF_RANGE:
-                found[each.partition] = None
+                found[each.partition_index] = None
                 continue
-            if each.error_code != NO_ERROR:
-                asked = f"fetch from {topic}-{each.partition}"
-                self._connections.check(each.error_code, topic, asked)
-            found[each.partition] = _answer(each, isolation)
+            place = f"{topic}-{each.partition_index}"
+            self._connections.check(each.error_code, topic, f"fetch from {place}")
+            found[each.partition_index] = _answer(each, isolation)
         return found
 
     def _patiently(self, question: Callable[[SecondsLeft], T]) -> T:
         return patiently(question, seconds=self._patience_seconds)
 
 
-def _answer(part: FetchedPart, isolation: Isolation) -> FetchAnswer:
+def _answer(part: Any, isolation: Isolation) -> FetchAnswer:
     is_committed = isolation is Isolation.READ_COMMITTED
     return FetchAnswer(
-        records=part.records,
-        aborted=[AbortedTransaction(*each) for each in part.aborted],
+        records=part.records or b"",
+        aborted=[
+            AbortedTransaction(each.producer_id, each.first_offset)
+            for each in part.aborted_transactions or ()
+        ],
         readable_until=part.last_stable_offset if is_committed else part.high_watermark,
     )
-
-
-def _place(place: Place, leader: Leader) -> FetchPlace:
-    return FetchPlace(place.partition, leader.epoch, place.offset, place.max_bytes)

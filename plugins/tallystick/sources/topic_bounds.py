@@ -5,18 +5,20 @@ Says what the brokers say, or that they can't say it; never takes a short answer
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import PartitionsLeaderless
 from tallystick.sources.broker_answers import (
+    NO_ERROR,
     NOT_ALLOWED,
     OFFSET_NOT_AVAILABLE,
     PATIENCE_SECONDS,
@@ -24,13 +26,13 @@ from tallystick.sources.broker_answers import (
     SecondsLeft,
     patiently,
 )
-from tallystick.sources.bulk_offsets import ListedOffsets, ListOffsets
 from tallystick.sources.leader_connections import Leader, LeaderConnections, TopicMetadata
 
 LEVELS: Final[Mapping[Isolation, int]] = {
     Isolation.READ_UNCOMMITTED: 0,
     Isolation.READ_COMMITTED: 1,
 }
+NO_REPLICA: Final = -1
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _NEWEST: Final = -3
@@ -115,13 +117,9 @@ class TopicBounds:
 
         def question(left: SecondsLeft) -> Mapping[int, int]:
             leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
-            found: dict[int, int] = {}
-            listed = self._listed(
-                topic, _by_node(leaders), _NEWEST, Isolation.READ_UNCOMMITTED, left
-            )
-            for each in listed:
-                found.update(zip(each.partitions, each.timestamps, strict=True))
-            return found
+            led = _by_node(leaders)
+            listed = self._listed(topic, led, _NEWEST, Isolation.READ_UNCOMMITTED, left)
+            return {partition: each.timestamp for partition, each in listed.items()}
 
         return patiently(question, seconds=self._patience_seconds)
 
@@ -220,10 +218,8 @@ class TopicBounds:
         all_tell: bool = True,
     ) -> dict[int, int]:
         """One offset of each partition, from its leader; -1 where a timestamp finds none."""
-        found: dict[int, int] = {}
-        for each in self._listed(topic, led, timestamp, isolation, left, all_tell=all_tell):
-            found.update(zip(each.partitions, each.offsets, strict=True))
-        return found
+        listed = self._listed(topic, led, timestamp, isolation, left, all_tell=all_tell)
+        return {partition: each.offset for partition, each in listed.items()}
 
     def _listed(
         self,
@@ -234,39 +230,34 @@ class TopicBounds:
         left: SecondsLeft,
         *,
         all_tell: bool = True,
-    ) -> Iterator[ListedOffsets]:
-        """What the partitions' leaders answer to ListOffsets, by broker.
+    ) -> dict[int, Any]:
+        """What the partitions' leaders answer to ListOffsets, by partition.
 
         A new leader can't tell how far its log may be read before its replicas have caught up, for
         minutes where they are too few (KIP-207, KIP-966). It is left out unless all have to tell.
         """
-        missing = {each for epochs in led.values() for each in epochs}
+        found: dict[int, Any] = {}
         behind: set[int] = set()
         for node_id, epochs in led.items():
-            request = ListOffsets(topic, epochs, timestamp, LEVELS[isolation])
-            answer: ListedOffsets = self._connections.send(node_id, request, left)
-            if any(answer.error_codes):
-                silent = self._behind(topic, answer)
-                behind |= silent
-                answer = answer.without(silent)
-            missing.difference_update(answer.partitions)
-            yield answer
+            answer = self._connections.send(
+                node_id, _list_offsets(topic, epochs, timestamp, isolation), left
+            )
+            for each in (part for answered in answer.topics for part in answered.partitions):
+                if each.error_code == OFFSET_NOT_AVAILABLE:
+                    behind.add(each.partition_index)
+                    continue
+                if each.error_code != NO_ERROR:
+                    asked = f"offsets of {topic}-{each.partition_index}"
+                    self._connections.check(each.error_code, topic, asked)
+                found[each.partition_index] = each
         if behind and all_tell:
             reason = f"the new leaders of {_some(sorted(behind))} of {topic!r} have not caught up"
             raise AskAgain(PartitionsLeaderless(self._connections.servers, reason))
-        if missing - behind:
-            reason = f"no offsets came for {_some(sorted(missing - behind))} of {topic!r}"
+        missing = {each for epochs in led.values() for each in epochs} - behind - found.keys()
+        if missing:
+            reason = f"no offsets came for {_some(sorted(missing))} of {topic!r}"
             raise self._connections.again(reason)
-
-    def _behind(self, topic: str, answer: ListedOffsets) -> set[int]:
-        """The partitions whose leaders can't tell yet; raises for another error."""
-        behind = set()
-        for partition, code in zip(answer.partitions, answer.error_codes, strict=True):
-            if code == OFFSET_NOT_AVAILABLE:
-                behind.add(partition)
-            else:
-                self._connections.check(code, topic, f"offsets of {topic}-{partition}")
-        return behind
+        return found
 
     def _policy(self, topic: str, left: SecondsLeft) -> TopicPolicy:
         request = _configs_of(_TOPIC_RESOURCE, topic, *_POLICY)
@@ -299,6 +290,26 @@ def _by_node(leaders: Mapping[int, Leader]) -> _Led:
     for partition, (node_id, epoch) in leaders.items():
         found.setdefault(node_id, {})[partition] = epoch
     return found
+
+
+def _list_offsets(
+    topic: str, epochs: Mapping[int, int], timestamp: int, isolation: Isolation
+) -> ListOffsetsRequest:
+    """The question for the offset at one timestamp, or sentinel, of one broker's partitions."""
+    asked = ListOffsetsRequest.ListOffsetsTopic
+    partitions = [
+        asked.ListOffsetsPartition(
+            partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp
+        )
+        for partition, epoch in epochs.items()
+    ]
+    return ListOffsetsRequest(
+        min_version=6,
+        max_version=7,
+        replica_id=NO_REPLICA,
+        isolation_level=LEVELS[isolation],
+        topics=[asked(name=topic, partitions=partitions)],
+    )
 
 
 def _configs_of(kind: int, name: str, *keys: str) -> DescribeConfigsRequest:

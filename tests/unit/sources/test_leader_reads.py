@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pytest
 from kafka import errors as kafka_errors
+from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.consumer import FetchRequest
 
 from tallystick.domain.batches.states import Isolation
@@ -109,12 +110,13 @@ def test_an_empty_answer_is_believed_only_when_it_stays(reads_of: Reads) -> None
     assert len(client.fetches()) == 3
 
 
-def test_no_leader_may_send_us_to_a_replica(reads_of: Reads) -> None:
+@pytest.mark.parametrize("broker", [(2, 8), (3, 0), (4, 0)])
+def test_no_leader_may_send_us_to_a_replica(reads_of: Reads, broker: tuple[int, int]) -> None:
     """From version 11 on it may (KIP-392): without records, and only a new field says why."""
     client = ScriptedClient(metadata=[LED], fetch=[fetched(DATA)])
     reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
     [request] = [each for _, each in client.sent if isinstance(each, FetchRequest)]
-    assert request.version == 10
+    assert BrokerVersionData(broker).api_version(request) == 10
 
 
 def test_an_empty_answer_at_the_readable_end_is_believed_at_once(reads_of: Reads) -> None:

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import pytest
 from kafka import errors as kafka_errors
+from kafka.protocol.broker_version_data import BrokerVersionData
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.offsets.ranges import TopicPartition
@@ -200,6 +202,35 @@ def test_a_broker_without_topic_ids_is_too_old(topics_of: Topics) -> None:
     client = ScriptedClient(metadata=[led([0], topic_id=None)])
     with pytest.raises(SourceRefused, match=r"gives it no id; Kafka 2\.8"):
         topics_of(client).bounds("orders")
+
+
+@pytest.mark.parametrize(
+    ("broker", "versions"), [((2, 8), {11, 6}), ((3, 0), {11, 7}), ((4, 0), {12, 7})]
+)
+def test_each_broker_that_gives_topics_an_id_knows_what_it_is_asked(
+    topics_of: Topics, broker: tuple[int, int], versions: set[int]
+) -> None:
+    client = ScriptedClient(metadata=[WHOLE], offsets=[MIDDLING])
+    topics_of(client).bounds("orders")
+    known = BrokerVersionData(broker)
+    assert {known.api_version(request) for _, request in client.sent} == versions
+
+
+@pytest.mark.parametrize("version", [10, 11, 12])
+def test_asking_for_a_topic_makes_none(topics_of: Topics, version: int) -> None:
+    client = ScriptedClient(metadata=[WHOLE], offsets=[MIDDLING])
+    topics_of(client).bounds("orders")
+    sent = next(request for _, request in client.sent if isinstance(request, MetadataRequest))
+    read = MetadataRequest.decode(sent.encode(version=version), version=version)
+    assert [each.name for each in read.topics] == ["orders"]
+    assert read.allow_auto_topic_creation is False
+
+
+def test_a_topic_without_id_or_rights_is_read_as_such() -> None:
+    topic = MetadataResponse.MetadataResponseTopic(error_code=0, name="orders", partitions=[])
+    answer = MetadataResponse(version=10, brokers=[], cluster_id="c", topics=[topic])
+    [read] = MetadataResponse.decode(answer.encode(), version=10).topics
+    assert (read.topic_id, read.authorized_operations) == (None, None)
 
 
 # Numbers of AclOperation: 3 Read, 8 Describe, 10 DescribeConfigs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -53,7 +53,7 @@ class BrokerSnapshot:
     topic_id: str
     taken_at: datetime
     partitions: Mapping[int, PartitionBounds]
-    """Of every partition that has a leader, but those at rest."""
+    """Of every partition that has a leader."""
     leaderless: frozenset[int] = frozenset()
     """Partitions that exist and can't be asked now, without a leader or with one that waits for its
     replicas: nothing is said about them, least of all that they are empty."""
@@ -65,15 +65,6 @@ class BrokerSnapshot:
     """None when the topic keeps records for ever."""
     retention_bytes: int | None = None
     """Of one partition; None when the topic keeps any amount."""
-    at_rest: Mapping[int, PartitionBounds] = field(default_factory=dict)
-    """Of partitions that a plan has nothing to decide about; none of them is in `partitions`."""
-
-    @property
-    def all_partitions(self) -> Mapping[int, PartitionBounds]:
-        """Of every partition that has a leader, by number, those at rest among them."""
-        if not self.at_rest:
-            return self.partitions
-        return dict(sorted({**self.at_rest, **self.partitions}.items()))
 
     def is_of(self, other: OfOneLog) -> bool:
         """True when both are of one life of the topic: it was not re-created in between, and no

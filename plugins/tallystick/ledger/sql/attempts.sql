@@ -62,7 +62,7 @@ UPDATE batch SET holder = NULL, lease_until = NULL
                 AND a.batch_id = :batch_id AND a.token = :token);
 
 -- name: record_verification
--- Keep what the manifest says, packed, and the hashes of last records beside it.
+-- Keep what the manifest says, compressed, and the hashes of last records beside it.
 INSERT INTO verification (batch_id, attempt_id, isolation, manifest, sha256, file_sha256, hashes)
 VALUES (:batch_id, :attempt_id, :isolation, :manifest, :digest, :file_digest, :hashes)
 RETURNING verification_id;

@@ -15,7 +15,7 @@ SELECT row_to_json(t)::text AS line FROM generation t
  ORDER BY generation_id;
 
 -- name: export_broker_snapshot
--- What the broker said, look after look; what it said of each partition is packed.
+-- What the broker said, look after look; what it said of each partition is compressed.
 SELECT (to_jsonb(t) - 'shown')::text AS line, t.shown FROM broker_snapshot t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY snapshot_id;
@@ -57,7 +57,7 @@ SELECT row_to_json(t)::text AS line FROM attempt t JOIN batch b USING (batch_id)
  ORDER BY b.batch_number, t.token;
 
 -- name: export_verification
--- Proofs, in the order in which they were kept; both parts of the manifest are packed.
+-- Proofs, in the order in which they were kept; both parts of the manifest are compressed.
 SELECT (to_jsonb(t) - 'manifest' - 'hashes')::text AS line, t.manifest, t.hashes, t.sha256
   FROM verification t JOIN batch b USING (batch_id)
  WHERE :feed::text IS NULL OR b.feed = :feed
@@ -149,7 +149,7 @@ SELECT row_to_json(t)::text AS line FROM file_fingerprint t JOIN batch b USING (
  ORDER BY b.commit_number, t.name COLLATE "C", t.partition, t.hash_version;
 
 -- name: export_report
--- Reports, in the order in which they were kept; the document is packed.
+-- Reports, in the order in which they were kept; the document is compressed.
 SELECT (to_jsonb(t) - 'document')::text AS line, t.document FROM report t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY report_id;

@@ -1,6 +1,6 @@
 -- name: feed_heads
 -- Each feed that is not retired, or the named one, with its newest report and its newest look; nothing
--- here is packed.
+-- here is compressed.
 SELECT f.feed, f.topic,
        r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by,
        s.looked_at, s.retention_ms, s.high_watermark_sum, s.leaderless_count,
@@ -31,7 +31,7 @@ SELECT finding_id FROM finding
  ORDER BY finding_id LIMIT :most;
 
 -- name: report_heads
--- The feed's newest stored reports, those before one, or the one of a number; nothing here is packed.
+-- The feed's newest stored reports, those before one, or the one of a number; none is read whole.
 SELECT report_id, taken_at, verdict::text AS verdict, complete_up_to, made_by
   FROM report WHERE feed = :feed AND (:before::bigint IS NULL OR report_id < :before::bigint)
    AND (:number::bigint IS NULL OR report_id = :number::bigint)

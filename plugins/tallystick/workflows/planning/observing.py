@@ -6,10 +6,9 @@ Then what the time index answers to a decision.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 from tallystick.domain.deciding.decide import Decision, FirstBatches
@@ -17,7 +16,6 @@ from tallystick.domain.deciding.plan import Plan
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState, unlisted_in
 from tallystick.domain.logs.sameness import LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
-from tallystick.domain.planning.at_rest import set_apart
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.window_cuts import FirstOffsets
 from tallystick.errors import (
@@ -36,39 +34,22 @@ log = logging.getLogger(__name__)
 _LOOKS_AT_A_REGRESS: Final = 4
 _PAUSE_SECONDS: Final = 2.0
 
-_Chosen = Callable[[Accounts, BrokerSnapshot], tuple[Accounts, BrokerSnapshot]]
-"""Of which logs a look asks."""
-
 
 def observe(services: Services, accounts: Accounts) -> Observation:
-    """One look at the topic, against what the ledger knows of it: all logs are asked.
+    """One look at the topic, against what the ledger knows of it.
 
     The ledger was read before: a frontier can then only be behind the snapshot, never ahead of it.
     Raises AnotherCluster, and BrokerUnavailable for a broker that answers with a topic of the past.
     """
-    return _observed(services, accounts, _all_of)[1]
-
-
-def observe_to_plan(services: Services, accounts: Accounts) -> tuple[Accounts, Observation]:
-    """The same without the logs at rest, in the accounts and in what was seen: none is asked."""
-    return _observed(services, accounts, partial(set_apart, isolation=services.isolation))
-
-
-def _all_of(accounts: Accounts, snapshot: BrokerSnapshot) -> tuple[Accounts, BrokerSnapshot]:
-    return accounts, snapshot
-
-
-def _observed(services: Services, known: Accounts, chosen: _Chosen) -> tuple[Accounts, Observation]:
-    accounts, snapshot, logs = _looked(services, known, chosen)
+    snapshot, logs = _looked(services, accounts)
     while any(each.sameness is not Sameness.SAME for each in logs.values()):
         # Records are asked for by the topic's name: a topic that was re-created a moment ago
         # answers with records of another log.
-        before = snapshot
-        accounts, snapshot, logs = _looked(services, known, chosen)
+        before, (snapshot, logs) = snapshot, _looked(services, accounts)
         if snapshot.is_of(before):
             break
     generations = accounts.generations
-    return accounts, Observation(
+    return Observation(
         snapshot=snapshot,
         logs=logs,
         start_offsets={} if generations else _start_offsets(services, snapshot),
@@ -77,8 +58,8 @@ def _observed(services: Services, known: Accounts, chosen: _Chosen) -> tuple[Acc
 
 
 def _looked(
-    services: Services, known: Accounts, chosen: _Chosen
-) -> tuple[Accounts, BrokerSnapshot, Mapping[int, LogCheck]]:
+    services: Services, accounts: Accounts
+) -> tuple[BrokerSnapshot, Mapping[int, LogCheck]]:
     """A snapshot and what became of its logs; of several looks where one seems cut or is left out.
 
     Where the epochs can tell, the first look is enough, for a cut as for a high watermark that lags
@@ -86,14 +67,14 @@ def _looked(
     """
     looks = 0
     while True:
-        accounts, snapshot = chosen(known, snapshot_of(services, known.generations))
+        snapshot = snapshot_of(services, accounts.generations)
         _require_present_log(services, accounts, snapshot)
         comparable = _comparable(snapshot, accounts.generations)
         logs = checked_logs(services, snapshot, comparable)
         looks += 1
         is_doubted = any(_is_shorter_for_no_reason(each, snapshot, logs) for each in comparable)
         if looks == _LOOKS_AT_A_REGRESS or not (snapshot.unlisted or is_doubted):
-            return accounts, snapshot, logs
+            return snapshot, logs
         services.clock.pause(_PAUSE_SECONDS)
 
 

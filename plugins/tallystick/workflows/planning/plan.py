@@ -18,7 +18,6 @@ from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, carried_out_as_frozen, decide
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import BatchId, GenerationId, Owner
-from tallystick.domain.planning.at_rest import put_together
 from tallystick.domain.planning.danger import InDanger, danger_in
 from tallystick.domain.planning.due import PlanLimits
 from tallystick.domain.planning.log_changes import Accounts
@@ -37,7 +36,7 @@ from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
 from tallystick.workflows.planning.gone_topic import recorded_if_gone
 from tallystick.workflows.planning.many_values import collector_paused
-from tallystick.workflows.planning.observing import answered, observe_to_plan
+from tallystick.workflows.planning.observing import answered, observe
 from tallystick.workflows.planning.plan_report import PlanReport, tell
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import require_root_outside
@@ -169,11 +168,10 @@ def _decided(
     """The plan by one look at the log, or what attempts must be asked for first."""
     if frozen := carried_out_as_frozen(known.frozen):
         return frozen
-    accounts, seen = observe_to_plan(services, known.accounts)
-    look, asked = danger_in(accounts, seen, services.isolation), _asked(answers)
+    seen = observe(services, known.accounts)
+    look, asked = danger_in(known.accounts, seen, services.isolation), _asked(answers)
     if look.is_to_be_asked(asked):
-        # Attempts may hold offsets of any log.
-        return replace(look, accounts=known.accounts, seen=put_together(seen))
+        return look
     now = services.clock.now()
     facts = PlanFacts(_terms(services), window, owner, now, known.frozen, look, asked)
     return answered(services, decide(facts))

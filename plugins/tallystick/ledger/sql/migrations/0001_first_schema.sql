@@ -200,10 +200,10 @@ ALTER TABLE broker_snapshot ALTER shown SET STORAGE EXTERNAL;
 COMMENT ON TABLE broker_snapshot IS
   'What the broker said before each plan and to each reconcile; one row per snapshot.';
 COMMENT ON COLUMN broker_snapshot.shown IS
-  'What it said of each partition, packed (ledger/look_columns.py): a tenth of what arrays take. Null
-for an old look of a day that has another.';
+  'What it said of each partition: JSON, compressed as manifests are. Null for an old look of a day
+that has another.';
 COMMENT ON COLUMN broker_snapshot.high_watermark_sum IS
-  'Of all partitions, as the other sums are: reports add looks up without unpacking them.';
+  'Of all partitions, as the other sums are: reports add looks up without reading them.';
 COMMENT ON COLUMN broker_snapshot.taken_at IS
   'Before the broker was asked, by the clock of the machine that asked it.';
 COMMENT ON COLUMN broker_snapshot.begun_at IS
@@ -393,18 +393,18 @@ CREATE TABLE verification (
     REFERENCES attempt (batch_id, attempt_id),
   CONSTRAINT verification_of_batch UNIQUE (batch_id, verification_id)
 );
-ALTER TABLE verification  -- what is packed gets no smaller
+ALTER TABLE verification  -- what is compressed gets no smaller
   ALTER manifest SET STORAGE EXTERNAL,
   ALTER hashes SET STORAGE EXTERNAL;
 COMMENT ON TABLE verification IS 'The proof of an attempt: the manifest''s very text, in two parts.';
 COMMENT ON COLUMN verification.manifest IS
-  'The text without the hashes of last records, and with the sha256 of the whole text; packed
-(ledger/packed_json.py): a fifth of what this server''s own compression leaves.';
+  'The text without the hashes of last records, and with the sha256 of the whole text;
+compressed by xz: half of what this server''s own compression leaves.';
 COMMENT ON COLUMN verification.sha256 IS
-  'Of that before it was packed; whoever unpacks it compares, and the chain of commits holds it.';
+  'Of that before it was compressed; whoever reads it compares, and the chain of commits holds it.';
 COMMENT ON COLUMN verification.file_sha256 IS 'Of the whole text: of the file beside the data.';
 COMMENT ON COLUMN verification.hashes IS
-  'The hashes of last records, packed; null once the batch is old: the rows of its files have them.';
+  'The hashes of last records, compressed; null once the batch is old: the rows of its files have them.';
 CREATE INDEX verification_with_hashes ON verification (batch_id) WHERE hashes IS NOT NULL;
 
 CREATE FUNCTION guard_verification() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -1522,7 +1522,7 @@ CREATE TABLE report (
 );
 ALTER TABLE report ALTER document SET STORAGE EXTERNAL;
 COMMENT ON COLUMN report.made_by IS 'The run that has made it; null for one that was made by hand.';
-COMMENT ON COLUMN report.document IS 'JSON, packed as manifests are.';
+COMMENT ON COLUMN report.document IS 'JSON, compressed as manifests are.';
 COMMENT ON TABLE report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
 CREATE INDEX report_by_feed ON report (feed, report_id);
 CREATE TRIGGER report_append_only BEFORE UPDATE OR TRUNCATE ON report
