@@ -31,7 +31,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Jar("org.example.it", name, "1.0", hashlib.sha256(content).hexdigest())
         for name, content in CONTENT.items()
     )
-    monkeypatch.setattr(connector_download, "CONNECTORS", {DEFAULT: jars, "4.1": jars[:1]})
+    monkeypatch.setattr(connector_download, "CONNECTORS", {DEFAULT: jars, "4.2": jars[:1]})
     for jar in jars:
         file = tmp_path / "repository" / jar.path
         file.parent.mkdir(parents=True)
@@ -145,7 +145,7 @@ def test_another_spark_has_jars_of_its_own_and_an_unknown_one_is_told(
 ) -> None:
     options = ("--repository", repository, "--spark")
 
-    assert cli("jars", str(tmp_path / "jars"), *options, "4.1").code == 0
+    assert cli("jars", str(tmp_path / "jars"), *options, "4.2").code == 0
     assert [each.name for each in (tmp_path / "jars").iterdir()] == ["one-1.0.jar"]
     told = cli("jars", str(tmp_path / "none"), *options, "4.9")
     assert (told.code, (tmp_path / "none").exists()) == (2, False)
