@@ -20,6 +20,8 @@ DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 LINES: Final = DOCS / "performance.jsonl"
 TEXT: Final = DOCS / "performance.md"
 CHART: Final = DOCS / "performance.svg"
+_IN_FULL: Final = ("growth", "ledger_year", "throughput")
+"""Benches whose figures say more than what is compared with an aim."""
 
 
 def main(*logs: str) -> None:
@@ -36,7 +38,9 @@ def with_tables(text: str, results: Mapping[str, Result]) -> str:
     """The document with these results between its marks."""
     parts = {
         "aims": aims_table(results.values()),
-        "figures": figures_tables(results.values()),
+        "figures": figures_tables(
+            each for each in results.values() if each.name in _IN_FULL or not each.aimed_at
+        ),
     }
     for name, table in parts.items():
         marks = (f"<!-- {name}: written by bench/chart.py -->", f"<!-- end of {name} -->")

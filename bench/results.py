@@ -87,6 +87,11 @@ class Result:
         )
 
     @property
+    def aimed_at(self) -> list[Measured]:
+        """Those that have an aim."""
+        return [each for each in self.measured if each.is_kept is not None]
+
+    @property
     def place(self) -> str:
         """The machine, shortly."""
         machine = self.machine
@@ -117,22 +122,20 @@ def shown(value: float, unit: str = "") -> str:
 
 
 def aims_table(results: Iterable[Result]) -> str:
-    """A row for each figure that a bench compares with something; bad news is bold."""
+    """A row for each figure with an aim; bad news is bold. How it was taken stands once a bench."""
     return _table(
-        ("bench", "what", "measured", "aim", "kept", "pairs", "commit", "machine"),
+        ("bench", "what", "measured", "aim", "kept", "pairs, commit, machine"),
         (
             (
                 f"`{result.name}`",
                 each.what,
                 shown(each.is_, each.unit),
-                each.aim or "none",
-                {True: "yes", False: "**no**", None: ""}[each.is_kept],
-                str(result.pairs),
-                result.commit,
-                result.place,
+                each.aim,
+                "yes" if each.is_kept else "**no**",
+                "" if place else f"{result.pairs}, {result.commit}, {result.place}",
             )
             for result in results
-            for each in result.measured
+            for place, each in enumerate(result.aimed_at)
         ),
     )
 

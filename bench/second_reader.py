@@ -2,7 +2,7 @@
 
 Once set up. Starts a Kafka, an HDFS and a ledger of its own, fills one topic, and lands it by the
 real workflow, with spark-submit. It prints how much of the landing's CPU the proof took, which
-reads the files back and accounts for every offset, and how much the sample before the commit, each
+reads the files back and accounts for every offset, and how much the sample in the run's check, each
 time with a reader that was not connected before. Then what a rotation of `reconcile.second_reader`
 costs.
 """
@@ -25,15 +25,21 @@ from bench import stack
 from bench.measured import Bound, cost_of, print_environment, print_result
 from tallystick.domain.batches.batch import Attempt, BatchPlan
 from tallystick.domain.batches.manifest import Manifest
-from tallystick.domain.identities import AttemptId, FeedName
+from tallystick.domain.identities import FeedName
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.planning.log_changes import Accounts
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.wiring import open_services
 from tallystick.workflows.committing import verification
 from tallystick.workflows.committing.log_as_read import JustRead
 from tallystick.workflows.committing.proving import proven
-from tallystick.workflows.committing.sample import CommitSample, take_sample
-from tallystick.workflows.reconciling.second_reading import second_read
+from tallystick.workflows.comparing.second_reading import (
+    SecondReadReport,
+    compare_newest,
+    second_read,
+)
+from tallystick.workflows.landing import checking
 from tallystick.workflows.services import Services
 
 AIM, PROOF_AIM = 0.01, 0.012
@@ -70,17 +76,17 @@ def main() -> None:
 
 def _landed(name: str, environ: Mapping[str, str], records: int) -> tuple[float, float]:
     """The shares of the sample and of the proof in the landing's CPU, their own included."""
-    taken: list[tuple[float, float, int]] = []
+    taken: list[tuple[float, float, SecondReadReport]] = []
     proving: list[float] = []
 
     def measured(
-        services: Services, attempt: Attempt, manifest: Manifest, landed_by: AttemptId
-    ) -> CommitSample | None:
+        services: Services, accounts: Accounts, snapshot: BrokerSnapshot
+    ) -> SecondReadReport:
         wall, cpu = time.perf_counter(), time.process_time()
-        found = take_sample(services, attempt, manifest, landed_by)
-        if found is None or found.taken.not_compared:
+        found = compare_newest(services, accounts, snapshot)
+        if not found.offsets or found.not_compared:
             raise SystemExit(f"no sample: {found}")
-        taken.append((time.perf_counter() - wall, time.process_time() - cpu, found.taken.offsets))
+        taken.append((time.perf_counter() - wall, time.process_time() - cpu, found))
         return found
 
     def timed(
@@ -92,15 +98,14 @@ def _landed(name: str, environ: Mapping[str, str], records: int) -> tuple[float,
         return found
 
     # They are not exported from there.
-    setattr(verification, "take_sample", measured)  # noqa: B010
+    setattr(checking, "compare_newest", measured)  # noqa: B010
     setattr(verification, "proven", timed)  # noqa: B010
     cost = cost_of(partial(stack.land, name, environ, records))
-    wall, cpu = sum(each[0] for each in taken), sum(each[1] for each in taken)
-    offsets = sum(each[2] for each in taken)
+    [(wall, cpu, compared)] = taken
     print(
         f"{name}: {cost.cpu_seconds:.1f} CPU-s, {cost.wall_seconds:.1f} s; of it the sample"
-        f" {cpu:.3f} CPU-s, {wall:.2f} s, {offsets} offsets in {len(taken)} batch(es):"
-        f" {cpu / cost.cpu_seconds:.2%}; the proof {sum(proving):.3f} CPU-s:"
+        f" {cpu:.3f} CPU-s, {wall:.2f} s, {compared.offsets} offsets of {compared.batches}"
+        f" batch(es): {cpu / cost.cpu_seconds:.2%}; the proof {sum(proving):.3f} CPU-s:"
         f" {sum(proving) / cost.cpu_seconds:.2%}",
         flush=True,
     )

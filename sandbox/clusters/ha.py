@@ -127,6 +127,14 @@ class Ha(Cluster):
         """Fail over in good order: both live."""
         self._admin("-failover", source.node_id, target.node_id)
 
+    def observe(self, node: HaNameNode) -> None:
+        """Make a standby an observer: it answers what writes nothing, and lags."""
+        self._admin("-transitionToObserver", node.node_id)
+
+    def stand_by(self, node: HaNameNode) -> None:
+        """Make an observer a standby again."""
+        self._admin("-transitionToStandby", node.node_id)
+
     @override
     def connections(self) -> Mapping[str, str]:
         hosts = ",".join(each.web_at for each in self.namenodes)

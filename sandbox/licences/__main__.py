@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from sandbox.entry.layout import ROOT
-from sandbox.licences.java_parts import java_parts
+from sandbox.entry.layout import POMS, ROOT
+from sandbox.licences.java_parts import CONNECTOR, java_parts
 from sandbox.licences.names import UNKNOWN
 from sandbox.licences.page import page
 from sandbox.licences.python_parts import python_parts
@@ -16,11 +16,16 @@ from sandbox.licences.python_parts import python_parts
 
 def main() -> int:
     """0 if every licence is known; 1 otherwise, with the unknown ones on standard error."""
-    packages, jars = python_parts(), java_parts()
-    (ROOT / "docs" / "licences.md").write_text(page(packages, jars))
-    unknown = [each for each in (*packages, *jars) if UNKNOWN in each.licence]
-    for each in unknown:
-        sys.stderr.write(f"{each.name} {each.version}: {each.licence}\n")
+    others = sorted({each.parent.name for each in POMS.glob("*/pom.xml")} - {CONNECTOR})
+    packages, connector, jars = python_parts(), java_parts([CONNECTOR]), java_parts(others)
+    (ROOT / "docs" / "licences.md").write_text(page(packages, connector, jars))
+    unknown = {
+        part: licence
+        for part, licence in (packages | connector | jars).items()
+        if UNKNOWN in licence
+    }
+    for part, licence in unknown.items():
+        sys.stderr.write(f"{part}: {licence}\n")
     return 1 if unknown else 0
 
 

@@ -1,4 +1,4 @@
-"""The jars of every POM, each with the licences that its own POM names."""
+"""The jars of the POMs, each with the licences that its own POM names."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -16,8 +15,9 @@ from sandbox.entry.jar_list import listed_jars
 from sandbox.entry.layout import POMS
 from sandbox.entry.system import ensure_java, ensure_maven
 from sandbox.licences.looked_up import LOOKED_UP
-from sandbox.licences.names import UNKNOWN, Part, licence_named
+from sandbox.licences.names import UNKNOWN, licence_named
 
+CONNECTOR: Final = "spark-kafka"
 GOAL: Final = "org.codehaus.mojo:license-maven-plugin:2.4.0:add-third-party"
 _IN_BRACKETS: Final = r"\(((?:[^()]|\([^()]*\))*)\)"
 _LINE: Final = re.compile(
@@ -26,17 +26,13 @@ _LINE: Final = re.compile(
 )
 
 
-def java_parts() -> list[Part]:
-    """Every listed jar, once, by name; a licence is unknown where Maven does not name it."""
-    users: dict[str, list[str]] = defaultdict(list)
+def java_parts(services: Iterable[str]) -> dict[str, str]:
+    """Every jar that these list, with its licence; an unknown one is not named by Maven."""
     licences: dict[str, str] = {}
-    for pom in sorted(POMS.glob("*/pom.xml")):
-        service = pom.parent.name
-        said = dict(_said_of(_third_party(pom)))
-        for jar in listed_jars(service):
-            users[jar].append(service)
-            licences[jar] = _licence_of(jar, said)
-    return [Part(jar, licences[jar], used_by=", ".join(users[jar])) for jar in sorted(licences)]
+    for service in services:
+        said = dict(_said_of(_third_party(POMS / service / "pom.xml")))
+        licences |= {jar: _licence_of(jar, said) for jar in listed_jars(service)}
+    return licences
 
 
 def _third_party(pom: Path) -> str:
@@ -63,7 +59,7 @@ def _said_of(lines: str) -> Iterator[tuple[str, list[str]]]:
 def _licence_of(jar: str, said: Mapping[str, list[str]]) -> str:
     stem = jar.removesuffix(".jar")
     if stem in LOOKED_UP:
-        return LOOKED_UP[stem][0]
+        return LOOKED_UP[stem]
     # A jar for one platform has its name behind the version.
     names = [name for name in said if stem == name or stem.startswith(f"{name}-")]
     if not names:

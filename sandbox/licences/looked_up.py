@@ -8,41 +8,35 @@ from __future__ import annotations
 
 from typing import Final
 
-_WHEEL = "in the wheel"
-
+# Where no other place is named, the wheel's licence file says it.
 LOOKED_UP: Final = {
-    "argcomplete 3.7.2": ("Apache-2.0", f"`licenses/LICENSE.rst` {_WHEEL}"),
-    "arrow 1.4.0": ("Apache-2.0", f"`licenses/LICENSE` {_WHEEL}"),
-    "colorama 0.4.6": ("BSD-3-Clause", f"`licenses/LICENSE.txt` {_WHEEL}"),
-    "confluent-kafka 2.16.1": ("Apache-2.0", f"`licenses/LICENSE` {_WHEEL}"),
-    "httpx2-jsfetch 1.0": ("BSD-3-Clause", f"`License-Expression` {_WHEEL}"),
-    "itsdangerous 2.2.0": ("BSD-3-Clause", f"`LICENSE.txt` {_WHEEL}"),
-    "jinja2 3.1.6": ("BSD-3-Clause", f"`licenses/LICENSE.txt` {_WHEEL}"),
-    "libcst 1.9.0": ("MIT AND PSF-2.0 AND Apache-2.0", f"`licenses/LICENSE` {_WHEEL}"),
-    "openlineage-sql 1.54.0": (
-        "Apache-2.0",
-        "no licence file in the wheel; `SPDX-License-Identifier` in"
-        " [its source](https://github.com/OpenLineage/OpenLineage/blob/main/integration/sql/iface-py/src/lib.rs)",
-    ),
-    "psycopg2-binary 2.9.13": (
-        "LGPL-3.0-or-later with an exception for OpenSSL",
-        f"`licenses/LICENSE` {_WHEEL}",
-    ),
-    "py4j 0.10.9.9": ("BSD-3-Clause", f"`LICENSE.txt` {_WHEEL}"),
-    "python-daemon 3.1.2": ("Apache-2.0", f"`LICENSE.ASF-2` and `License` {_WHEEL}"),
-    "pyyaml-ft 8.0.0": ("MIT", f"`licenses/LICENSE` {_WHEEL}"),
-    "sqlparse 0.6.1": ("BSD-3-Clause", f"`licenses/LICENSE` {_WHEEL}"),
-    "text-unidecode 1.3": ("Artistic License OR GPL-2.0-or-later", f"`LICENSE.txt` {_WHEEL}"),
-    "uvloop 0.23.0": ("MIT OR Apache-2.0", f"`licenses/LICENSE-MIT`, `LICENSE-APACHE` {_WHEEL}"),
-    "stax2-api-4.2.1": ("BSD-2-Clause", "`META-INF/LICENSE` in the jar"),
+    "argcomplete 3.7.2": "Apache-2.0",
+    "arrow 1.4.0": "Apache-2.0",
+    "colorama 0.4.6": "BSD-3-Clause",
+    "confluent-kafka 2.16.1": "Apache-2.0",
+    "httpx2-jsfetch 1.0": "BSD-3-Clause",  # License-Expression
+    "itsdangerous 2.2.0": "BSD-3-Clause",
+    "jinja2 3.1.6": "BSD-3-Clause",
+    "libcst 1.9.0": "MIT AND PSF-2.0 AND Apache-2.0",
+    # No licence file is in the wheel. SPDX-License-Identifier in the source:
+    # https://github.com/OpenLineage/OpenLineage/blob/main/integration/sql/iface-py/src/lib.rs
+    "openlineage-sql 1.54.0": "Apache-2.0",
+    "psycopg2-binary 2.9.13": "LGPL-3.0-or-later with an exception for OpenSSL",
+    "py4j 0.10.9.9": "BSD-3-Clause",
+    "python-daemon 3.1.2": "Apache-2.0",  # LICENSE.ASF-2, and License
+    "pyyaml-ft 8.0.0": "MIT",
+    "sqlparse 0.6.1": "BSD-3-Clause",
+    "text-unidecode 1.3": "Artistic License OR GPL-2.0-or-later",
+    "uvloop 0.23.0": "MIT OR Apache-2.0",
+    "stax2-api-4.2.1": "BSD-2-Clause",  # META-INF/LICENSE in the jar
 }
 
 OTHERS: Final = {
-    "sqlalchemy-jsonfield 1.0.2": ("Apache-2.0", f"`License` {_WHEEL}"),
-    "sqlalchemy-utils 0.42.1": ("BSD-3-Clause", f"`License-Expression` {_WHEEL}"),
-    "uc-micro-py 2.0.0": ("MIT", f"`License` {_WHEEL}"),
+    "sqlalchemy-jsonfield 1.0.2": "Apache-2.0",  # License
+    "sqlalchemy-utils 0.42.1": "BSD-3-Clause",  # License-Expression
+    "uc-micro-py 2.0.0": "MIT",  # License
 }
-"""Only in environments of `tests/installed`."""
+"""Only in environments of `tests/installed`; by the wheel's metadata."""
 
 _KERBEROS: Final = "MIT Kerberos' own, much like BSD-2-Clause"
 DEBIAN: Final = {
@@ -88,12 +82,9 @@ IMAGES: Final = {
 """By the image's own page."""
 
 BUILD: Final = {
-    "hatchling": ("makes the wheel", "MIT"),
-    "setuptools": (
-        "makes docopt, hdfs, pyspark, pyspark-client, gssapi: they come as source",
-        "MIT",
-    ),
-    "maven-dependency-plugin 3.6.1": ("fetches the jars", "Apache-2.0"),
-    "license-maven-plugin 2.4.0": ("makes this page", "LGPL-3.0"),
+    "hatchling": "MIT",
+    "setuptools": "MIT",
+    "maven-dependency-plugin 3.6.1": "Apache-2.0",
+    "license-maven-plugin 2.4.0": "LGPL-3.0",
 }
 """By their own metadata."""

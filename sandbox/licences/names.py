@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
@@ -51,17 +49,6 @@ _AS_SAID: Final = {
     "jQuery license",
 }
 _SPDX: Final = {said: name for name, all_of_it in _PLAIN.items() for said in all_of_it.split("|")}
-_COPYLEFT: Final = re.compile(r"GPL|MPL|EPL|CDDL")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One library that is fetched, and its licence; a jar bears its version in its name."""
-
-    name: str
-    licence: str
-    version: str = ""
-    used_by: str = ""
 
 
 def licence_named(said: str) -> str | None:
@@ -72,14 +59,3 @@ def licence_named(said: str) -> str | None:
         return _SPDX.get(said.casefold()) or str(canonicalize_license_expression(said))
     except InvalidLicenseExpression:
         return None
-
-
-def copyleft_of(licence: str) -> str:
-    """``yes`` if all of its names ask that changes be given away, or ``beside others``, or empty.
-
-    >>> [copyleft_of(each) for each in ("MPL-2.0", "EPL-2.0, MIT", "MIT OR Apache-2.0")]
-    ['yes', 'beside others', '']
-    """
-    names = re.split(r", | OR | AND ", licence)
-    asks = [bool(_COPYLEFT.search(each)) for each in names]
-    return "yes" if all(asks) else "beside others" if any(asks) else ""

@@ -8,7 +8,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 from sandbox.entry.layout import KERBEROS_REQUIREMENTS, REQUIREMENTS
 from sandbox.licences.looked_up import LOOKED_UP
-from sandbox.licences.names import UNKNOWN, Part, licence_named
+from sandbox.licences.names import UNKNOWN, licence_named
 
 
 def pins() -> dict[str, str]:
@@ -17,14 +17,14 @@ def pins() -> dict[str, str]:
     return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", "\n".join(texts), re.MULTILINE))
 
 
-def python_parts() -> list[Part]:
-    """Every pinned package, by name; an unknown licence comes with what its maker says."""
-    return [Part(name, _licence_of(name, pin), version=pin) for name, pin in sorted(pins().items())]
+def python_parts() -> dict[str, str]:
+    """Every pin, with its licence; an unknown one comes with what the package's maker says."""
+    return {f"{name} {pin}": _licence_of(name, pin) for name, pin in pins().items()}
 
 
 def _licence_of(name: str, pin: str) -> str:
     if f"{name} {pin}" in LOOKED_UP:
-        return LOOKED_UP[f"{name} {pin}"][0]
+        return LOOKED_UP[f"{name} {pin}"]
     try:
         installed = distribution(name)
     except PackageNotFoundError:

@@ -107,7 +107,7 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
         "batch.commit_and_publish[0]"
     )
     assert "is published: /airflow-tests/landed/gen=1/dt=" in run.log("batch.commit_and_publish[0]")
-    assert "nothing new at levels L0 and L1; from before, nothing is open" in run.log("check")
+    assert "nothing new at levels L0, L1 and L4; from before, nothing is open" in run.log("check")
     [event] = place.rest.get("/assets/events", source_dag_id="ingest_landed")["asset_events"]
     assert event["extra"]["ranges"] == [
         {"generation": 1, "partition": number, "from_offset": 0, "until_offset": end}

@@ -11,10 +11,12 @@ import pytest
 
 from sandbox import Sandbox
 from sandbox.clusters.ha import Ha
+from tallystick.storage.name_nodes import NameNodes
+from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.hdfs_clusters import HdfsView, HdfsWay, Interruption, interrupted
 from tests.support.kafka_producers import Message, messages
 from tests.support.kafka_topics import wait_until
-from tests.support.landed_files import write_once
+from tests.support.landed_files import put, write_once
 from tests.support.sandbox_fixtures import running
 from tests.trouble.command import Folder
 
@@ -98,6 +100,20 @@ def test_a_fail_over_in_good_order_between_two_runs_is_not_noticed(
     cluster.hand_over(cluster.active(), cluster.standby())
     way.lands()
     way.is_whole(count)
+
+
+def test_an_observer_that_lags_is_not_believed(cluster: Ha) -> None:
+    active, observer = cluster.active(), cluster.standby()
+    cluster.observe(observer)
+    urls = [f"http://{each.web_at}" for each in (observer, active)]
+    try:
+        for number in range(20):
+            path = f"/observed/{number}"
+            put(active.web_url, path, b"x", "root")
+            store = WebHdfsFileStore(NameNodes(urls, user="root"), "hdfs://tally")
+            assert store.status(path), f"{path} was written a moment before"
+    finally:
+        cluster.stand_by(observer)
 
 
 def behind(way: HdfsWay, cluster: Ha, url: str) -> dict[str, str]:

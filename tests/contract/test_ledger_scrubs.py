@@ -237,17 +237,24 @@ def test_what_the_log_still_has_is_compared_in_turn(story: LedgerStory) -> None:
     story.open({0: (0, 100)})
     first, second = published(story, (0, 0, 5)), published(story, (0, 5, 9))
     story.committed((0, 9, 20))
-    assert samples_due(story, p0=0) == [(first, 1), (second, 1)]
-    assert samples_due(story, p0=4) == [(first, 1), (second, 1)]
-    assert samples_due(story, p0=5) == [(second, 1)]
+    assert samples_due(story, p0=0) == [(second, 0), (first, 0)], "the newest first"
+    assert samples_due(story, p0=4) == [(second, 0), (first, 0)]
+    assert samples_due(story, p0=5) == [(second, 0)]
     assert samples_due(story, p0=9) == samples_due(story, p1=0) == samples_due(story) == []
     assert not story.ledger.samples_due(FEED, "another", {0: 0})
 
     story.ledger.record_sample(first, a_sample(0), is_clean=True)
-    story.ledger.record_sample(first, a_sample(1), is_clean=False)
-    assert samples_due(story, p0=0) == [(second, 1), (first, 2)]
+    assert samples_due(story, p0=0) == [(second, 0), (first, 1)]
     story.ledger.record_sample(second, a_sample(0, 0, "it is away"), is_clean=True)
-    assert samples_due(story, p0=0) == [(first, 2), (second, 1)], "a try is a turn, too"
+    assert samples_due(story, p0=0) == [(first, 1), (second, 1)], "a try is a turn, too"
+
+
+def test_only_the_newest_batches_are_looked_at_where_that_is_asked_for(story: LedgerStory) -> None:
+    story.open({0: (0, 100)})
+    _, second, third = (published(story, (0, each, each + 5)) for each in (0, 5, 10))
+    topic_id = story.ledger.accounts(FEED).generations[0].topic_id
+    found = story.ledger.samples_due(FEED, topic_id, {0: 0}, newest=2)
+    assert [each.batch_id for each in found] == [third, second]
 
 
 def test_a_sample_is_no_look_at_all_offsets_and_no_full_read(story: LedgerStory) -> None:

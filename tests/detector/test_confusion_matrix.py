@@ -26,7 +26,6 @@ from tests.support.detector_faults import (
     ledger_behind,
     left_behind,
     recreated,
-    refused,
     repeated,
     short,
     unreadable,
@@ -78,7 +77,6 @@ def scene(
             frozen,
             repeated,
             without_manifest,
-            refused,
             unreadable,
             without_runs,
         )

@@ -98,7 +98,6 @@ def test_a_line_says_how_to_repeat_the_bench_and_names_no_place_of_this_machine(
         (Bound(0.9, at_least=0.8), "| 0.9 | at least 0.8 | yes |"),
         (Bound(1, at_most=0), "| 1 | at most 0 | **no** |"),
         (Bound(2.5, at_most=8, unit="s"), "| 2.5 s | at most 8 s | yes |"),
-        (Bound(18_400), "| 18 400 | none | |"),
     ],
     ids=str,
 )
@@ -106,8 +105,24 @@ def test_a_figure_stands_beside_its_aim(bound: Bound, row: str) -> None:
     table = aims_table([Result.of(_line("throughput", what=bound))])
 
     assert table.splitlines()[2] == (
-        f"| `throughput` | what {row} 3 | abcdef0 | 2 cores, 24 GiB, load 0.1 |"
+        f"| `throughput` | what {row} 3, abcdef0, 2 cores, 24 GiB, load 0.1 |"
     )
+
+
+def test_how_a_bench_was_measured_stands_once() -> None:
+    table = aims_table([Result.of(_line("scrub", a=Bound(1.0, at_most=2), b=Bound(3, at_most=2)))])
+
+    assert table.splitlines()[3] == "| `scrub` | b | 3 | at most 2 | **no** | |"
+
+
+def test_a_bench_without_an_aim_is_told_in_full() -> None:
+    line = _line("read_back", {"rows": 18_400}, without=Bound(18_400))
+
+    text = with_tables(TEXT.read_text(), {"read_back": Result.of(line)})
+
+    aims, figures = text.split("## All figures")
+    assert "| `read_back` | without |" not in aims
+    assert "\nrows 18 400.\n" in figures
 
 
 def test_of_each_bench_the_last_line_counts(tmp_path: Path) -> None:

@@ -84,12 +84,7 @@ class Faulty:
         TransactionalProducer(servers, topic).commit(messages(3), partition=self.ABORTED).abort(
             messages(4), partition=self.ABORTED
         ).commit(messages(2), partition=self.ABORTED)
-        # Beside a second reader it would not be committed: see `refused`.
-        self.scene.landed(
-            self.way,
-            runner=SessionRunner(self.scene.spark, told=uncommitted),
-            feed=self.way.feed(reconcile={"second_reader": "off"}),
-        )
+        self.scene.landed(self.way, runner=SessionRunner(self.scene.spark, told=uncommitted))
         for partition, count in ((self.MISSING, 6), (self.CHANGED, 7), (self.COPIED, 8)):
             produce(servers, topic, messages(count), partition=partition)
             self.scene.landed(self.way)
@@ -118,6 +113,9 @@ class Faulty:
                 for each in placed(services)
                 if len(each.file.slices) == 1
             }
+            # The second reader sees none of the aborted records.
+            name = files[self.ABORTED].rpartition("/")[2]
+            scene.inject(way, "C3", LOSS, self.ABORTED, 0, 12, subject=name)
             services.store.delete(files[self.MISSING])
             name = files[self.MISSING].rpartition("/")[2]
             scene.inject(way, "A8", LOSS, self.MISSING, 0, 6, subject=name)
@@ -211,20 +209,6 @@ def short(scene: Scene) -> Way:
         scene.heard(way, report.findings)
     scene.inject(way, "A7", UNKNOWN, 0, 6, 10)
     scene.inject(way, "N4", UNKNOWN, 0, 0, 10, subject=error.args[0])
-    return way
-
-
-def refused(scene: Scene) -> Way:
-    """A job that reads aborted records, beside a second reader that does not."""
-    way = scene.way("refused")
-    TransactionalProducer(scene.servers, way.topic).commit(messages(3)).abort(messages(4)).commit(
-        messages(2)
-    )
-    report = way.land(SessionRunner(scene.spark, told=uncommitted))
-    [error] = report.errors
-    assert isinstance(error, VerificationFailed)
-    scene.heard(way, report.findings)
-    scene.inject(way, "C3", UNKNOWN, 0, 0, 12, subject=f"batch {error.args[0]}")
     return way
 
 

@@ -21,10 +21,10 @@ from tallystick.domain.report.finding_part import finding_part
 from tallystick.domain.rules.findings import Level
 from tallystick.errors import ConfigurationError
 from tallystick.report.wording import grouped
+from tallystick.workflows.comparing.second_reading import SecondReadReport
 from tallystick.workflows.reconciling import reconciliation, reporting
 from tallystick.workflows.reconciling.reconcile_report import PartitionAccount
 from tallystick.workflows.reconciling.scrubbing import ScrubReport
-from tallystick.workflows.reconciling.second_reading import SecondReadReport
 
 _LEVELS: Final = {1: Level.L1, 2: Level.L2, 3: Level.L3, 4: Level.L4}
 

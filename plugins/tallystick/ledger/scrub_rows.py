@@ -58,7 +58,11 @@ class PostgresScrubs:
             transaction.change("record_unread", batch_ids=list(batch_ids), level=level.value)
 
     def samples_due(
-        self, feed: FeedName, topic_id: str, log_starts: Mapping[int, int]
+        self,
+        feed: FeedName,
+        topic_id: str,
+        log_starts: Mapping[int, int],
+        newest: int | None = None,
     ) -> Sequence[DueSample]:
         """Published batches that the broker still has something of."""
         with self._connection.reading() as transaction:
@@ -66,10 +70,11 @@ class PostgresScrubs:
                 "samples_due",
                 feed=feed,
                 topic_id=topic_id,
+                newest=newest,
                 partitions=list(log_starts),
                 log_starts=list(log_starts.values()),
             )
-            return [DueSample(BatchId(row.batch_id), max(1, row.tries)) for row in rows]
+            return [DueSample(BatchId(row.batch_id), row.tries) for row in rows]
 
     def was_compacted(self, feed: FeedName, topic_id: str) -> bool:
         """True when some look saw a policy with `compact`."""

@@ -161,7 +161,7 @@ def check(feed: Feed, context: Context) -> None:
                 f"Feed {feed.name} was not checked, because nothing was planned. Read the log of"
                 f" the task {PLAN_TASK}, then run again."
             )
-        findings = checking.check(services, datetime.fromisoformat(since))
+        findings = checking.check(services, datetime.fromisoformat(since), owner_of(context))
         on_record = services.ledger.findings(services.feed_name)
         failure = checking.failure(feed.name, findings, on_record)
         if failure:

@@ -31,7 +31,12 @@ class DueSample:
 
     batch_id: BatchId
     turn: int
-    """How many samples of it were tried before, the one before its commit included; at least 1."""
+    """How many samples of it were tried before."""
+
+    @property
+    def is_first(self) -> bool:
+        """True where it was never tried."""
+        return self.turn == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +95,15 @@ class ScrubsRecord(Protocol):
         ...
 
     def samples_due(
-        self, feed: FeedName, topic_id: str, log_starts: Mapping[int, int]
+        self,
+        feed: FeedName,
+        topic_id: str,
+        log_starts: Mapping[int, int],
+        newest: int | None = None,
     ) -> Sequence[DueSample]:
         """Published batches of the log that is read now, of which the broker has an offset at or
-        after the log's start: never-tried ones first, then by the age of the last try.
+        after the log's start: never-tried ones first, the newest before all, then by the age of the
+        last try. `newest` is how many are looked at, the newest ones; None: all.
         """
         ...
 

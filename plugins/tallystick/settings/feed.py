@@ -267,7 +267,7 @@ class ReconcileSettings(Section):
         Accepted("a whole number of records above 0, or off"),
     ] = 100_000
     """Offsets that one reconcile has another Kafka client compare; None: it compares nothing, and
-    nothing is compared before a commit either."""
+    no run's check does either."""
     warn_time_to_loss: Duration = timedelta(hours=6)
     payload_horizon: Duration | None = None
     """Equal payloads of one partition within this time are told; None: nobody looks for them."""

@@ -2,7 +2,9 @@
 
 1. The exclusive rename. `rename` nests into a directory that is there, and says that all went well.
    It can't be told `renameoptions=NONE`: one NameNode transaction, which refuses such a target.
-2. Paths. Clients normalise them and expand '#LATEST' in them; ours are final.
+2. Who is active. An observer answers every question that writes nothing, from what it knew a
+   while ago.
+3. Paths. Clients normalise them and expand '#LATEST' in them; ours are final.
 """
 
 from __future__ import annotations
@@ -49,6 +51,18 @@ class NameNode:
         )
         return bool(answer.json()["boolean"]) if answer.content else None
 
+    def write_nothing(self) -> bool:
+        """Ask for a change of the root directory that changes none: only an active one answers.
+
+        A directory has no replication: HDFS says false, or that this user may not write there.
+        """
+        answer = self.session.put(
+            f"{self.hdfs.url.rstrip('/')}/webhdfs/v1/",
+            params={"op": "SETREPLICATION", "replication": "1", "doas": self.proxy_user},
+            timeout=self.timeout,
+        )
+        return bool(answer.json()["boolean"])
+
     def date(self) -> str:
         """The header that says when it answers; empty if it doesn't."""
         answer = self.session.get(
@@ -60,7 +74,7 @@ class NameNode:
 
 
 class _PathsAsTheyAre:
-    """Comes before a client of the package; see 2."""
+    """Comes before a client of the package; see 3."""
 
     def resolve(self, hdfs_path: str) -> str:
         return hdfs_path

@@ -3,7 +3,9 @@
 1. Fail-over. A client with several URLs sends a request to the next NameNode after a time-out,
    whatever the request; a rename that happened would then be answered with "no such file". So each
    NameNode has a client of its own, and what may be asked twice is decided here.
-2. Answers that are none. Another NameNode may be the active one, whatever the first one says that
+2. Observers. Of several NameNodes one may lag and answer all the same. So the first request to one
+   that did not answer last is a write, which an active one alone takes.
+3. Answers that are none. Another NameNode may be the active one, whatever the first one says that
    is not WebHDFS's. Which of all is told in the end: no_answer.py.
 """
 
@@ -64,6 +66,8 @@ class NameNodes:
         keep_secrets_from_logs()
         self._retry_seconds = retry_seconds
         self._first = 0
+        self._active: int | None = None
+        """The one that is known to be no observer."""
         self._nodes: list[NameNode] = []
         timeout = (connect_seconds, answer_seconds)
         by = f" ({where})" if where else ""
@@ -127,18 +131,28 @@ class NameNodes:
         for turn in range(len(self._nodes)):
             place = (self._first + turn) % len(self._nodes)
             try:
-                told = answer_of(self._nodes[place], action, once=once)
+                self._require_active(place)
+                self._first = place
+                return answer_of(self._nodes[place], action, once=once)
             except NoAnswer as error:
+                self._active = None
                 if once and error.may_have_happened:
                     raise
                 found.append(error)
-                continue
-            except Refusal:
-                self._first = place
-                raise
-            self._first = place
-            return told
         raise NoAnswer.of(found)
+
+    def _require_active(self, place: int) -> None:
+        """Return if this one is active, or there is no other; raises NoAnswer."""
+        if self._active != place and len(self._nodes) > 1:
+            try:
+                answer_of(self._nodes[place], NameNode.write_nothing, once=False)
+            except NoAnswer as error:
+                raise error.before() from None
+            except Refusal as refusal:
+                if refusal.is_login:
+                    raise
+                # Else it may not, or it will not: one that lags says something else.
+            self._active = place
 
 
 def _require_files(files: Mapping[str, object], where: str) -> None:

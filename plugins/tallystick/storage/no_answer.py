@@ -60,6 +60,10 @@ class NoAnswer(Exception):
             final=found[0]._final if all(each.is_final for each in found) else None,
         )
 
+    def before(self) -> NoAnswer:
+        """The same of a request that was not made: what was asked before it had no answer."""
+        return NoAnswer(self.reason, may_have_happened=False, final=self._final)
+
     @property
     def is_final(self) -> bool:
         """True where the same request would meet the same again."""

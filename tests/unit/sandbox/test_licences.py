@@ -5,8 +5,8 @@ from importlib.metadata import Distribution
 
 import pytest
 
-from sandbox.licences import java_parts, python_parts
-from sandbox.licences.names import copyleft_of, licence_named
+from sandbox.licences import java_parts, page, python_parts
+from sandbox.licences.names import licence_named
 
 
 @pytest.mark.parametrize(
@@ -28,18 +28,13 @@ def test_only_what_is_plain_has_a_name(said: str, named: str | None) -> None:
     assert licence_named(said) == named
 
 
-@pytest.mark.parametrize(
-    ("licence", "mark"),
-    [
-        ("MIT", ""),
-        ("LGPL-3.0-only", "yes"),
-        ("GPL-2.0-only WITH Classpath-exception-2.0", "yes"),
-        ("Apache-2.0, EPL-2.0", "beside others"),
-        ("Artistic License OR GPL-2.0-or-later", "beside others"),
-    ],
-)
-def test_copyleft_is_marked(licence: str, mark: str) -> None:
-    assert copyleft_of(licence) == mark
+def test_a_licence_has_one_row_and_those_with_copyleft_stand_first() -> None:
+    table = page._table({"b": "MIT", "c": "Some OR GPL-2.0-or-later", "a": "MIT", "d": "MPL-2.0"})
+    assert table.splitlines()[2:] == [
+        "| MPL-2.0 | d |",
+        "| Some OR GPL-2.0-or-later | c |",
+        "| MIT | a, b |",
+    ]
 
 
 class Metadata(Distribution):

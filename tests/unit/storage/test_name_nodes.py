@@ -34,12 +34,14 @@ from tests.support.store_server import (
 from tests.support.tls_pipe import pipe_to, write_certificate
 
 DONE = Answer.json({"boolean": True})
+FALSE = Answer.json({"boolean": False})
 RENAMED = Answer()
 STATUS = Answer.json(
     {"FileStatus": {"type": "DIRECTORY", "length": 0, "pathSuffix": "", "modificationTime": 0}}
 )
 STANDBY = Answer.remote("StandbyException")
 RETRIABLE = Answer.remote("RetriableException")
+DENIED = Answer.remote("AccessControlException")
 OCCUPIED = Answer.remote("FileAlreadyExistsException")
 MISSING = Answer.remote("FileNotFoundException", status=404)
 
@@ -57,11 +59,32 @@ def silence() -> Iterator[str]:
 
 
 def test_the_active_name_node_is_found_and_remembered() -> None:
-    with scripted_server(STANDBY) as standby, scripted_server(DONE) as active:
+    with scripted_server(STANDBY) as standby, scripted_server(FALSE, DONE) as active:
         store = store_at(standby.url, active.url)
         assert store.delete("/a")
         assert store.delete("/a")
-    assert (len(standby.asked), len(active.asked)) == (1, 2)
+    assert (standby.asked, active.asked) == (
+        ["SETREPLICATION"],
+        ["SETREPLICATION", *["DELETE"] * 2],
+    )
+
+
+def test_an_observer_is_passed_over_though_it_would_answer() -> None:
+    with scripted_server(STANDBY, STATUS) as observer, scripted_server(FALSE, MISSING) as active:
+        assert store_at(observer.url, active.url).status("/a") is None
+    assert (observer.asked, len(active.asked)) == (["SETREPLICATION"], 2)
+
+
+def test_who_may_not_write_there_is_answered_by_the_active_one() -> None:
+    with scripted_server(DENIED, STATUS) as active:
+        assert store_at(active.url, dead_url()).status("/a")
+    assert len(active.asked) == 2
+
+
+def test_a_rename_before_which_nobody_was_active_has_not_happened() -> None:
+    with scripted_server(LOST) as first, pytest.raises(StorageUnavailable) as caught:
+        store_at(first.url, dead_url(), retry_seconds=0).rename_exclusive("/s", "/t/x")
+    assert not isinstance(caught.value, RenameOutcomeUnknown)
 
 
 def test_a_dead_name_node_is_passed_over() -> None:
@@ -81,20 +104,21 @@ def test_a_lost_answer_is_asked_for_again_where_that_is_harmless() -> None:
 
 
 def test_a_rename_that_was_surely_not_done_is_tried_again() -> None:
-    with scripted_server(DONE, RETRIABLE, RENAMED) as server:
+    with scripted_server(FALSE, DONE, RETRIABLE, FALSE, RENAMED) as server:
         store_at(dead_url(), server.url).rename_exclusive("/s", "/t/x")
-    assert server.asked == ["MKDIRS", "RENAME", "RENAME"]
+    is_active = "SETREPLICATION"
+    assert server.asked == [is_active, "MKDIRS", "RENAME", is_active, "RENAME"]
     assert server.queries[-1]["renameoptions"] == ["NONE"]
 
 
 def test_a_rename_with_a_lost_answer_is_never_tried_again() -> None:
     with (
-        scripted_server(DONE, LOST, MISSING) as first,
+        scripted_server(FALSE, DONE, LOST, MISSING) as first,
         scripted_server(DONE, MISSING) as second,
         pytest.raises(RenameOutcomeUnknown, match="unknown if /s was renamed to /t/x") as caught,
     ):
         store_at(first.url, second.url).rename_exclusive("/s", "/t/x")
-    assert (first.asked, second.asked) == (["MKDIRS", "RENAME"], [])
+    assert (first.asked, second.asked) == (["SETREPLICATION", "MKDIRS", "RENAME"], [])
     assert isinstance(caught.value, StorageUnavailable)
     assert caught.value.retry
 

@@ -21,6 +21,7 @@ from tests.support.store_server import Answer, ScriptedServer, dead_url, scripte
 from tests.support.tls_pipe import pipe_to, write_certificate
 
 DONE = Answer.json({"boolean": True})
+ACTIVE = Answer.json({"boolean": False})
 RENAMED = Answer()
 STANDBY = Answer.remote("StandbyException")
 PAGE = b"<html>"
@@ -53,11 +54,11 @@ def store_at(*urls: str, **options: object) -> WebHdfsFileStore:
 def test_what_is_no_answer_does_not_hide_the_active_name_node(
     stack: ExitStack, answer: Answer
 ) -> None:
-    first, active = server(stack, answer), server(stack, DONE)
+    first, active = server(stack, answer), server(stack, ACTIVE, DONE)
     store = store_at(first.url, active.url)
     assert store.delete("/a")
     assert store.delete("/a")
-    assert (len(first.asked), len(active.asked)) == (1, 2)
+    assert (len(first.asked), len(active.asked)) == (1, 3)
 
 
 def test_a_name_node_that_is_not_trusted_does_not_hide_the_active_one(
@@ -99,18 +100,18 @@ def test_where_none_can_ever_answer_it_is_said_at_once(stack: ExitStack) -> None
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 408])
 def test_a_rename_that_a_gateway_has_lost_may_have_happened(stack: ExitStack, status: int) -> None:
-    first, second = server(stack, DONE, Answer(status, PAGE)), server(stack, RENAMED)
+    first, second = server(stack, ACTIVE, DONE, Answer(status, PAGE)), server(stack, RENAMED)
     with pytest.raises(RenameOutcomeUnknown) as caught:
         store_at(first.url, second.url).rename_exclusive("/s", "/t/x")
     assert f"unknown if /s was renamed to /t/x: the server answered HTTP status {status}" in str(
         caught.value
     )
     assert caught.value.retry
-    assert (first.asked, second.asked) == (["MKDIRS", "RENAME"], [])
+    assert (first.asked, second.asked) == (["SETREPLICATION", "MKDIRS", "RENAME"], [])
 
 
 def test_a_rename_whose_success_can_t_be_read_may_have_happened(stack: ExitStack) -> None:
-    first, second = server(stack, DONE, Answer(200, PAGE)), server(stack, RENAMED)
+    first, second = server(stack, ACTIVE, DONE, Answer(200, PAGE)), server(stack, RENAMED)
     with pytest.raises(RenameOutcomeUnknown):
         store_at(first.url, second.url).rename_exclusive("/s", "/t/x")
     assert second.asked == []
@@ -126,9 +127,12 @@ def test_a_redirect_that_leads_nowhere_is_no_rename(stack: ExitStack) -> None:
 def test_a_rename_that_was_surely_not_done_is_asked_of_the_other_one(
     stack: ExitStack, answer: Answer
 ) -> None:
-    first, second = server(stack, DONE, answer), server(stack, RENAMED)
+    first = server(stack, ACTIVE, DONE, answer)
+    second = server(stack, ACTIVE, RENAMED)
     store_at(first.url, second.url).rename_exclusive("/s", "/t/x")
-    assert (first.asked, second.asked) == (["MKDIRS", "RENAME"], ["RENAME"])
+    is_active = "SETREPLICATION"
+    assert first.asked == [is_active, "MKDIRS", "RENAME"]
+    assert second.asked == [is_active, "RENAME"]
 
 
 def test_come_back_later_without_hdfs_s_words_is_obeyed(stack: ExitStack) -> None:

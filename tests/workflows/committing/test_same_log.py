@@ -222,7 +222,7 @@ def test_the_witness_that_another_batch_leaves_during_the_read_back_is_asked(
     land_feed(story.services(), None, ONE)
     broker.is_silent = True
     broker.logs[0].append(Kind.RECORD, 100)
-    services = replace(story.services(lease=MINUTE, max_records_per_batch=50), second_reader=None)
+    services = story.services(lease=MINUTE, max_records_per_batch=50)
     first, second = plan_feed(services, None, TWO).batches
     earlier = land_batch(services, first.batch_id, ATTEMPT, TWO)
     later = land_batch(services, second.batch_id, AttemptId("2" * 16), TWO)

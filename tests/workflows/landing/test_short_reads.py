@@ -89,11 +89,13 @@ def test_a_try_that_was_made_good_in_the_same_run_is_no_finding_of_it(story: Sto
     assert attempt
     with pytest.raises(VerificationFailed):
         verify_and_commit(services, attempt)
-    assert told(check(story.services(), plan.planned_at)) == {("A7", Verdict.UNKNOWN, 0, 3, 4)}
+    assert told(check(story.services(), plan.planned_at, OWNER)) == {
+        ("A7", Verdict.UNKNOWN, 0, 3, 4)
+    }
     again = land_batch(story.services(), batch_id, AttemptId("2" * 16), OWNER)
     assert again
     verify_and_commit(story.services(), again)
-    assert check(story.services(), plan.planned_at) == []
+    assert check(story.services(), plan.planned_at, OWNER) == []
 
 
 def test_an_attempt_that_dies_meanwhile_tells_nothing(story: Story) -> None:

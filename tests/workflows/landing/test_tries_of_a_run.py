@@ -43,7 +43,7 @@ def lose(story: Story, *, left: int) -> None:
 def told(story: Story, owner: Owner, window: Window | None = None) -> list[tuple[str, object]]:
     """What the check says at the end of the owner's newest try."""
     planned = plan_feed(story.services(lease=LONG), window, owner)
-    found = check(story.services(), planned.planned_at)
+    found = check(story.services(), planned.planned_at, owner)
     return [(each.code.value, each.partition) for each in found]
 
 

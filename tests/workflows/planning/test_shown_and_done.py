@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from copy import deepcopy
-from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -27,15 +25,13 @@ from tallystick.workflows.planning.plan_report import PlanReport
 from tallystick.workflows.services import Services
 from tests.support.dying_attempts import record_proof, release_claims
 from tests.support.ledger_story import HOUR
-from tests.support.scripted_broker import Kind, Log, ScriptedBroker, ScriptedReader
+from tests.support.scripted_broker import Kind, Log, ScriptedBroker
 from tests.support.story import FEED, Story
 from tests.support.unreadable_store import LISTS, READS, unreadable
 from tests.support.waivers import accept
 
 LONG = timedelta(hours=1)
 SAME_RUN = Owner("the run itself")
-PROVEN_FIRST = "would be proven first"
-"""Said by a dry run alone: it does not read with the second reader."""
 _numbers = count(1)
 
 
@@ -175,7 +171,7 @@ def as_told(report: PlanReport) -> dict[str, object]:
         "rescued": told(report.rescued),
         "wanted": report.wanted,
         "findings": sorted((each.key for each in report.findings), key=repr),
-        "warnings": [each for each in report.warnings if PROVEN_FIRST not in each],
+        "warnings": report.warnings,
     }
 
 
@@ -238,25 +234,6 @@ def test_what_is_shown_is_what_is_done(
     assert_done_as_shown(services, window, owner)
 
 
-def test_a_dry_run_says_what_the_second_reader_may_refuse(story: Story) -> None:
-    happened(story, World.attempt, World.attempt)
-    other = deepcopy(story.broker)
-    for log in other.logs.values():
-        for entry in log.entries:
-            entry.value = b"another"
-    services = replace(story.services(), second_reader=ScriptedReader(other))
-
-    shown = dry_run(services, None)
-    [batch] = shown.rescued
-    [said] = shown.warnings
-    assert said.startswith(f"Batch {batch.batch_id} {PROVEN_FIRST}")
-    assert plan_feed(services, None, SAME_RUN).rescued == []
-
-    alone = replace(story.services(), second_reader=None)
-    assert dry_run(alone, None).rescued == [], "nobody can take the refusal back"
-    assert_done_as_shown(alone, None, SAME_RUN)
-
-
 def test_files_that_are_claimed_again_in_vain_are_lost_apart_from_what_nobody_read(
     story: Story,
 ) -> None:
@@ -283,15 +260,6 @@ def test_files_that_are_claimed_again_in_vain_are_lost_apart_from_what_nobody_re
         (1, 4, 8),
     }
     assert_done_as_shown(services, None, SAME_RUN)
-
-
-def test_a_proof_on_record_needs_no_second_reader(story: Story) -> None:
-    happened(story, World.attempt_proven, World.expire_everywhere)
-
-    shown = dry_run(story.services(), None)
-
-    assert (len(shown.rescued), shown.warnings) == (1, ())
-    assert_done_as_shown(story.services(), None, SAME_RUN)
 
 
 def test_a_committed_batch_is_published_before_a_window_is_planned_again(story: Story) -> None:

@@ -10,10 +10,7 @@ import pytest
 
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.verdicts import Verdict
-from tallystick.errors import VerificationFailed
-from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
-from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.rebuilding.rebuild_report import RebuildReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -21,8 +18,7 @@ from tallystick.workflows.repairing.repair import begin_repair, repair_feed
 from tests.support.dying_attempts import record_proof
 from tests.support.landed_feed import OWNER, files, land
 from tests.support.scripted_broker import Kind
-from tests.support.story import FEED, Story
-from tests.workflows.committing.test_second_reader import rewritten, with_reader
+from tests.support.story import Story
 
 Backup = Callable[[Story], Callable[[], Story]]
 
@@ -69,28 +65,6 @@ def missing(story: Story) -> Story:
     return story
 
 
-def refused_in_staging(story: Story) -> str:
-    """The directory of an attempt that was refused when its proof was on record."""
-    log = story.broker.logs[0]
-    services, _ = with_reader(story, before=lambda: rewritten(log, 3))
-    [batch] = plan_feed(services, None, OWNER).batches
-    attempt = land_batch(services, batch.batch_id, AttemptId("1" * 16), OWNER)
-    assert attempt
-    record_proof(services, attempt)
-    with pytest.raises(VerificationFailed):
-        verify_and_commit(services, attempt)
-    return f"/landing/_staging/{batch.batch_id}/{attempt.attempt_id}"
-
-
-def test_files_that_a_second_reader_has_refused_after_their_proof(story: Story) -> None:
-    refused_in_staging(story)
-
-    report = shown_and_done(story)
-
-    assert (report.entered, report.is_whole) == ([], False)
-    assert "a second reader has seen" in report.left_out[0].reasons[0]
-
-
 @pytest.mark.parametrize("is_restored", [False, True])
 def test_a_repair_that_gives_rows_up_which_were_put_back(
     story: Story, backup: Backup, is_restored: bool
@@ -123,20 +97,3 @@ def test_a_repair_whose_file_another_one_has_replaced_since(missing: Story, back
     report = shown_and_done(after)
 
     assert (report.entered, report.left_out, report.staged) == ([], [], [staged])
-
-
-def test_files_that_were_refused_and_whose_offsets_others_hold(
-    story: Story, backup: Backup
-) -> None:
-    """They stay in staging by right: nothing is left out."""
-    restored = backup(story)
-    staged = refused_in_staging(story)
-    after = restored()
-    land(after)
-    found = [each.finding for each in story.services().ledger.findings(FEED)]
-    after.services().ledger.record_findings(FEED, found)
-
-    report = shown_and_done(after)
-
-    assert (report.entered, report.is_whole) == ([], True)
-    assert report.staged == [staged]

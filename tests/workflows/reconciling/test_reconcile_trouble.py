@@ -144,7 +144,7 @@ def test_between_commit_and_publishing_is_no_alarm(story: Story) -> None:
     report = reconcile(story.services())
     publish(services, batch_id)
     assert failing(report.findings) == []
-    assert check(services, plan.planned_at) == []
+    assert check(services, plan.planned_at, OWNER) == []
 
 
 def test_a_batch_that_waits_for_its_turn_is_no_alarm(story: Story) -> None:
@@ -154,7 +154,7 @@ def test_a_batch_that_waits_for_its_turn_is_no_alarm(story: Story) -> None:
     for each in plan.all_batches:
         assert not carry_out(services, each.batch_id, OWNER).error
     assert failing(report.findings) == []
-    assert check(services, plan.planned_at) == []
+    assert check(services, plan.planned_at, OWNER) == []
 
 
 def test_what_waits_for_more_than_an_hour_was_left_behind(story: Story) -> None:
@@ -184,7 +184,7 @@ def test_what_a_reconcile_finds_fails_no_run(story: Story) -> None:
     story.broker.logs[2].append(Kind.RECORD, 4)
     found = {each.code.value for each in reconcile(story.services()).findings}
     assert found == {"A8", "A9", "N1"}
-    assert check(services, plan.planned_at) == []
+    assert check(services, plan.planned_at, OWNER) == []
 
 
 def test_a_loss_that_reconcile_foresaw_is_news_of_the_run_that_records_it(story: Story) -> None:

@@ -182,7 +182,7 @@ def test_a_run_that_finds_nothing_new_says_what_stands_open(
 ) -> None:
     caplog.set_level(logging.INFO)
     assert land(story).findings == []
-    assert "nothing new at levels L0 and L1; from before, nothing is open." in caplog.text
+    assert "nothing new at levels L0, L1 and L4; from before, nothing is open." in caplog.text
     story.broker.logs[0].append(Kind.RECORD, 10)
     story.broker.logs[0].log_start_offset = 25
     land(story)
@@ -192,7 +192,7 @@ def test_a_run_that_finds_nothing_new_says_what_stands_open(
 
     assert report.findings == [], "an old loss does not fail every later run"
     [stored] = open_beside(report.findings, report.on_record)
-    assert "nothing new at levels L0 and L1; from before, 1 trouble open." in caplog.text
+    assert "nothing new at levels L0, L1 and L4; from before, 1 trouble open." in caplog.text
     assert f"finding {stored.finding_id}: orders-0 [20, 25) A1 PROVEN_LOSS" in caplog.text
 
 

@@ -11,7 +11,7 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import Kind, Log
 from tests.support.story import FEED, Story
-from tests.workflows.committing.test_second_reader import (
+from tests.workflows.comparing.test_second_reader import (
     LOSS,
     OWNER,
     differing,

@@ -96,11 +96,11 @@ def to_be_asked(accounts: Accounts) -> frozenset[BatchId]:
     return frozenset(
         each.plan.batch_id
         for each in accounts.unfinished
-        if not each.is_held and is_asked_when_planned(each)
+        if not each.is_held and _is_asked_when_planned(each)
     )
 
 
-def is_asked_when_planned(batch: BatchStatus) -> bool:
+def _is_asked_when_planned(batch: BatchStatus) -> bool:
     """True where each plan asks the attempts of the batch before they are tried once more."""
     return batch.applications >= _TRIES_TOGETHER
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from tallystick.domain.identities import AttemptId
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.second_read import Difference, RecordHead, SeenRecord, SliceRead
 from tallystick.domain.rules.findings import Finding
@@ -35,12 +34,6 @@ def slices_in(finding: Finding) -> tuple[tuple[int, int], ...]:
     """The slices [from, until) in which the finding has seen differences."""
     runs = finding.evidence.get("slices")
     return tuple((int(run[0]), int(run[1])) for run in runs) if isinstance(runs, list) else ()
-
-
-def attempts_in(finding: Finding) -> tuple[AttemptId, ...]:
-    """The attempts that hold what the finding has refused; none for committed rows."""
-    attempts = finding.evidence.get("attempts")
-    return tuple(AttemptId(each) for each in attempts) if isinstance(attempts, list) else ()
 
 
 def _digests_in(finding: Finding) -> Sequence[object]:

@@ -1,47 +1,36 @@
 """C3, rows differ: landed rows are not the records that another client reads from the broker.
 
-1. Before the commit a difference stops the batch: nothing is lost yet, and the finding is UNKNOWN.
-2. A committed row that is not the log's record is a loss: what the log holds there is in no file.
-3. A finding about committed rows keeps its evidence as long as nothing else is seen to differ.
+1. A committed row that is not the log's record is a loss: what the log holds there is in no file.
+2. A finding keeps its evidence as long as nothing else is seen to differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
-from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.replacing import spans_of
 from tallystick.domain.finding_codes import FindingCode, Level
-from tallystick.domain.identities import AttemptId, BatchId
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
-from tallystick.domain.rules.c3_evidence import (
-    ComparedSlice,
-    attempts_in,
-    evidence_of,
-    is_as_before,
-)
+from tallystick.domain.identities import BatchId
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.c3_evidence import ComparedSlice, evidence_of, is_as_before
 from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import batch_in, file_in, of_file
 from tallystick.domain.rules.findings import Finding, finding_in_batch
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
 C3: Final = Rule(
     code=FindingCode.ROWS_DIFFER,
     kind=RuleClass.CORRUPTION,
     compares="landed rows against the records that another Kafka client reads",
-    endings={Level.L4: Ending.SECOND_READ, SubjectKind.ATTEMPT_ROWS: Ending.SECOND_READ_OR_LOST},
-    verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
+    endings={Level.L4: Ending.SECOND_READ},
+    verdicts=(Verdict.PROVEN_LOSS,),
     not_when="expired, or cleaned from a compacted topic; the log is known to be cut",
-    remedy=(
-        "before the commit: nothing was committed, the next run lands it again; after it: landed"
-        " again while the broker has it"
-    ),
+    remedy="landed again while the broker has it",
     one_cause=its_file,
     mending=Mending.LAND_AGAIN,
     traits={Trait.DOUBTS_FILE},
@@ -92,83 +81,11 @@ def differing_rows(
     return tuple(found)
 
 
-def differing_attempt(
-    plan: BatchPlan,
-    attempt_id: AttemptId,
-    compared: Sequence[ComparedSlice],
-    standing: Sequence[Finding],
-) -> tuple[Finding, ...]:
-    """One finding for each range of an attempt whose rows are not the log's records.
-
-    Each names every attempt of the batch that was refused so: none of them may be committed unseen.
-    """
-    found = []
-    for planned in plan.ranges:
-        offsets = planned.offsets
-        mine = [
-            each
-            for each in compared
-            if each.differences and each.read.asked.partition == offsets.partition
-        ]
-        if mine:
-            told = replace(
-                finding_in_batch(
-                    plan,
-                    offsets,
-                    C3,
-                    Verdict.UNKNOWN,
-                    cause=(
-                        f"an attempt of batch {plan.batch_id} has rows that differ from what the"
-                        f" broker serves: {_counted(mine)}. Nothing of the batch was committed."
-                    ),
-                    next_step=(
-                        f"Land them again: tallystick land {plan.feed}. If it differs again, the"
-                        " evidence shows both records: one of the two Kafka clients reads the log"
-                        " wrongly, or the log changes."
-                    ),
-                    evidence={"batch": plan.batch_id, **evidence_of(mine)},
-                ),
-                # Committed rows of the same offsets may differ, too: that is another finding.
-                subject=f"batch {plan.batch_id}",
-            )
-            attempts = {
-                attempt_id,
-                *(one for each in standing if each.key == told.key for one in attempts_in(each)),
-            }
-            found.append(replace(told, evidence={**told.evidence, "attempts": sorted(attempts)}))
-    return tuple(found)
-
-
-def also_refused(finding: Finding, attempt_id: AttemptId) -> Finding:
-    """The finding, with one more attempt that holds what was refused."""
-    attempts = sorted({*attempts_in(finding), attempt_id})
-    return replace(finding, evidence={**finding.evidence, "attempts": attempts})
-
-
-def is_refusal(finding: Finding) -> bool:
-    """True for what an attempt has read wrongly: nothing of it was committed."""
-    return finding.rule == C3 and finding.verdict is Verdict.UNKNOWN
-
-
 def place_of(finding: Finding) -> ComparedPlace:
-    """What a finding C3 is about; one about attempts has its subject in place of a file."""
+    """What a finding C3 is about."""
     file = file_in(finding.evidence)
-    name = finding.subject if is_refusal(finding) else file.name if file else ""
     partition = -1 if finding.partition is None else finding.partition
-    return ComparedPlace(batch_in(finding.evidence), name, partition)
-
-
-def described(compared: Sequence[ComparedSlice]) -> tuple[str, ...]:
-    """The differences in words, one sentence for each partition."""
-    by_partition: dict[TopicPartition, list[ComparedSlice]] = {}
-    for each in compared:
-        if each.differences:
-            by_partition.setdefault(each.read.asked.partition, []).append(each)
-    return tuple(
-        f"{partition}: the rows are not what the broker serves to a second reader:"
-        f" {_counted(slices)}"
-        for partition, slices in sorted(by_partition.items())
-    )
+    return ComparedPlace(batch_in(finding.evidence), file.name if file else "", partition)
 
 
 def _of_committed(

@@ -25,8 +25,7 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, subtract
 from tallystick.domain.rules.a10_ledger_behind import A10
 from tallystick.domain.rules.b2_landed_twice import B2
-from tallystick.domain.rules.c3_compared_again import is_lost_whole
-from tallystick.domain.rules.c3_rows_differ import ComparedPlace, is_refusal, place_of
+from tallystick.domain.rules.c3_rows_differ import ComparedPlace, place_of
 from tallystick.domain.rules.cut_log import ended_by_reopening
 from tallystick.domain.rules.evidence import batch_in, file_in, topic_id_in
 from tallystick.domain.rules.file_findings import is_of_batch_rows
@@ -87,7 +86,6 @@ class Heard:
 
 _IS_ABOUT: Final[Mapping[SubjectKind, Callable[[Finding], bool]]] = {
     SubjectKind.ATTEMPTS: is_of_attempts,
-    SubjectKind.ATTEMPT_ROWS: is_refusal,
     SubjectKind.BATCH_ROWS: is_of_batch_rows,
 }
 
@@ -181,12 +179,7 @@ def _reason(
             return gone
         case Ending.BROKER | Ending.ATTEMPTS_ASKED | Ending.UNREAD_HEAD | Ending.LISTING as ending:
             return gone if _was_looked_for(each, ending, heard, account) else None
-        case (
-            Ending.OFFSETS_READ
-            | Ending.FULL_READ
-            | Ending.SECOND_READ
-            | Ending.SECOND_READ_OR_LOST as ending
-        ):
+        case Ending.OFFSETS_READ | Ending.FULL_READ | Ending.SECOND_READ as ending:
             return gone if _is_well_by_now(each, ending, heard) else None
         case Ending.PAYLOADS:
             return _payloads_ended(heard, gone)
@@ -215,10 +208,8 @@ def _was_looked_for(
 
 def _is_well_by_now(each: Finding, ending: Ending, heard: Heard) -> bool:
     """True for what was read again in this way, and is as it should be."""
-    if ending in (Ending.SECOND_READ, Ending.SECOND_READ_OR_LOST):
-        # Where an attempt's offsets are lost, that is told by itself, and names its files.
-        is_nowhere = ending is Ending.SECOND_READ_OR_LOST and is_lost_whole(each, heard.lost)
-        return is_nowhere or place_of(each) in heard.equal_again
+    if ending is Ending.SECOND_READ:
+        return place_of(each) in heard.equal_again
     read = heard.read_in_full if ending is Ending.FULL_READ else heard.offsets_read
     batch_id = batch_in(each.evidence)
     return batch_id is not None and read.get(batch_id, False)

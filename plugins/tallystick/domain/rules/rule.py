@@ -54,10 +54,6 @@ class Ending(StrEnum):
     OFFSETS_READ = "a reconcile that reads the batch's offset columns again, and finds all in order"
     FULL_READ = "a full read of its batch (level 3) in which all is well"
     SECOND_READ = "a reconcile at level 4 that compares the same slices again and finds them equal"
-    SECOND_READ_OR_LOST = (
-        "a reconcile at level 4, or a commit, that compares the same slices again and finds them"
-        " equal; or the loss of all its offsets"
-    )
     PAYLOADS = (
         "a reconcile at level 3 that compares the payloads of all rows and finds it no more, or"
         " one of a feed that sets no `reconcile.payload_horizon`"
@@ -76,7 +72,6 @@ class SubjectKind(StrEnum):
     """What a finding is about, where its level alone does not say what ends it."""
 
     ATTEMPTS = "a directory of attempts"
-    ATTEMPT_ROWS = "an attempt's rows"
     BATCH_ROWS = "a batch's rows"
 
 

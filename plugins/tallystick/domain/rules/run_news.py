@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
-from tallystick.domain.rules.c3_rows_differ import is_refusal
+from tallystick.domain.rules.c3_rows_differ import C3
+from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
@@ -22,16 +24,18 @@ def told_by_run(
     *,
     since: datetime,
     over: Collection[int],
+    own: Collection[BatchId] = (),
 ) -> list[Finding]:
     """What runs have found at or after the instant, and then what lasts, each of them once.
 
-    `over` are the numbers of findings that have ended meanwhile.
+    `over` are the numbers of findings that have ended meanwhile, `own` the batches that the run has
+    published.
     """
     news = [
         each.finding
         for each in recorded
         if _told_at(each) >= since
-        and _is_of_a_run(each.finding)
+        and _is_of_a_run(each.finding, own)
         and not each.finding.is_foreseen
         and each.finding_id not in over
     ]
@@ -45,9 +49,10 @@ def _told_at(stored: StoredFinding) -> datetime:
     return stored.last_confirmed_at if is_lasting else stored.first_seen_at
 
 
-def _is_of_a_run(finding: Finding) -> bool:
+def _is_of_a_run(finding: Finding, own: Collection[BatchId]) -> bool:
     """True for what runs record; the rest is reconcile's, and no news of a run."""
-    return finding.rule.has(Trait.OF_RUNS) or finding.subject == OF_LOST or is_refusal(finding)
+    is_own_row = finding.rule == C3 and batch_in(finding.evidence) in own
+    return finding.rule.has(Trait.OF_RUNS) or finding.subject == OF_LOST or is_own_row
 
 
 def open_beside(

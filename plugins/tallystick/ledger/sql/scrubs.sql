@@ -76,15 +76,17 @@ SELECT batch_id, :level, false, false FROM unnest(:batch_ids::text[]) AS tried(b
 -- name: samples_due
 -- Published batches of this log with offsets at the log's start or beyond, rows or holes, that no
 -- repair has taken over, in partitions whose generation is the batch's and open. What is a hole by its
--- proof may be a record to another reader. Never-tried ones come first, then by the age of the last
--- try: one that can't be read waits its turn like all others.
+-- proof may be a record to another reader. Never-tried ones come first, the newest before all, then
+-- by the age of the last try: one that can't be read waits its turn like all others. `newest` is how
+-- many batches are looked at, null for all of them.
 SELECT b.batch_id, tried.tries
-  FROM batch b
+  FROM (SELECT * FROM batch
+         WHERE feed = :feed AND state = 'published' AND topic_id = :topic_id
+         ORDER BY batch_number DESC LIMIT :newest::bigint) b
  CROSS JOIN LATERAL (
        SELECT count(*) AS tries, max(c.check_id) AS newest FROM batch_check c
         WHERE c.batch_id = b.batch_id AND c.level = 'L4') tried
- WHERE b.feed = :feed AND b.state = 'published' AND b.topic_id = :topic_id
-   AND EXISTS (
+ WHERE EXISTS (
        SELECT FROM (
               SELECT s.partition, s.last_offset FROM file_slice s
                WHERE s.batch_id = b.batch_id
@@ -101,7 +103,7 @@ SELECT b.batch_id, tried.tries
          JOIN generation g
            ON g.feed = b.feed AND g.partition = held.partition AND g.ordinal = b.ordinal
           AND g.topic_id = b.topic_id AND g.state = 'open')
- ORDER BY tried.newest NULLS FIRST, b.commit_number;
+ ORDER BY tried.newest NULLS FIRST, b.batch_number DESC;
 
 -- name: was_compacted
 -- Whether a look of this life of the topic saw a cleanup policy with `compact`.

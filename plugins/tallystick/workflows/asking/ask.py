@@ -69,7 +69,7 @@ class _InLedger:
             commit_proven(self.services, attempt, offer.manifest)
         else:
             self._give_up(plan, attempt, offer)
-            verify_and_commit(self.services, attempt, landed_by=old)
+            verify_and_commit(self.services, attempt)
         log.warning(
             "Batch %s: what %s holds can't be read again, and is committed.",
             plan.batch_id,

@@ -16,7 +16,6 @@ from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.claiming_again import ClaimAgain, claim_again
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
-from tallystick.domain.rules.c3_compared_again import refused_before
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.kept_files import staged_files
 from tallystick.workflows.stored.staged_attempts import is_whole
@@ -58,12 +57,11 @@ def free_files(
     standing: Collection[BatchId],
     unanswered: Unanswered,
 ) -> Iterator[FreeFiles]:
-    """Files that may hold what would be lost, and that no second reader has refused.
+    """Files that may hold what would be lost.
 
     `standing` are batches whose claims stay, for their own attempts could not be asked. What else
     can't be asked is noted.
     """
-    found = [each.finding for each in services.ledger.findings(services.feed_name)]
     for each in staged_files(services, unanswered):
         old, offsets = each.plan, each.offsets
         if old is None or not offsets or old.is_repair:
@@ -71,8 +69,6 @@ def free_files(
         if set(offsets) == {one.offsets for one in old.ranges}:
             continue  # the batch itself is asked
         if not any(one.intersection(gone) for one in offsets for gone in lost):
-            continue
-        if refused_before(old.batch_id, {each.staging.attempt_id}, found):
             continue
         claim = claim_again(old, offsets, accounts, standing)
         with unanswered.noting(each.staging):

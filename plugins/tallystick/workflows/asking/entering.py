@@ -25,7 +25,6 @@ from tallystick.domain.planning.log_changes import (
 )
 from tallystick.domain.rebuilding.deciding import named
 from tallystick.domain.rebuilding.plan import LeftOut, Logs, PublishedBatch, RebuildPlan
-from tallystick.domain.rules.c3_compared_again import refused_before
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import (
     AttemptFenced,
@@ -138,16 +137,7 @@ def why_not_from_staging(
 
     `manifest` is what was read of it just now, as it is to be entered.
     """
-    if batch.staged_by is None:
-        return None
-    standing = [each.finding for each in services.ledger.findings(services.feed_name)]
-    attempts = {each for each in (batch.staged_by, batch.proven_by) if each}
-    if refused_before(batch.plan.batch_id, attempts, standing):
-        return (
-            "a second reader has seen that its rows differ from what the broker serves (C3); a run"
-            " lands its offsets again, or names its files when they are lost"
-        )
-    if not batch.plan.is_repair:
+    if batch.staged_by is None or not batch.plan.is_repair:
         return None
     try:
         read = manifest or _manifest_of(services, batch)

@@ -1,7 +1,6 @@
 """Foresees what asking the attempts would come to, for looks that change nothing.
 
-It goes the way of `ask`, and proves by the same functions what is offered. No look reads a sample
-with the second reader: what a run compares before its commit is named.
+It goes the way of `ask`, and proves by the same functions what is offered.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Final
 
 from tallystick.domain.attempts.asked import Asked, Unasked
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
-from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
 from tallystick.domain.identities import BatchId, FencingToken, Owner, foreseen_batch
@@ -28,7 +26,6 @@ from tallystick.domain.planning.danger import InDanger, danger_in
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.a10_ledger_behind import perhaps_landed
-from tallystick.domain.rules.c3_compared_again import may_be_compared, refused_before
 from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.log_findings import change_findings, foreseen_findings
 from tallystick.errors import BatchBusy, BatchUnknown, LedgerBehind, VerificationFailed
@@ -52,8 +49,6 @@ class Foresight:
 
     answers: Answers
     accounts: Accounts
-    to_compare: Sequence[BatchId]
-    """Of the committed: those that a run compares with the second reader first, and may refuse."""
 
 
 def foresee(
@@ -108,7 +103,7 @@ def foresee_plan(services: Services, accounts: Accounts, seen: Observation) -> T
 def _foresight(asking: Round, owner: Owner | None, before: Asked | None) -> Foresight:
     committer = _InAccounts(asking.services, asking.danger, owner, asking.unanswered)
     answers = asking.ask(committer, before)
-    return Foresight(answers, committer.accounts(), committer.to_compare)
+    return Foresight(answers, committer.accounts())
 
 
 def _ask_told(asking: Round) -> None:
@@ -131,7 +126,6 @@ class _InAccounts:
         self, services: Services, danger: InDanger, owner: Owner | None, unanswered: Unanswered
     ) -> None:
         self.findings: list[Finding] = []
-        self.to_compare: list[BatchId] = []
         self._services, self._danger, self._owner = services, danger, owner
         self._unanswered, self._accounts = unanswered, danger.accounts
         self._committed: dict[BatchId, BatchStatus] = {}
@@ -201,7 +195,7 @@ class _InAccounts:
         self._accounts = replace(self._accounts, unfinished=unfinished)
 
     def _require_proven(self, plan: BatchPlan, token: FencingToken, offer: Offer) -> None:
-        """Raise what a commit of the offer raises, but for what only the second reader can say."""
+        """Raise what a commit of the offer raises."""
         services = self._services
         staging = offer.staging
         attempt = Attempt(staging.attempt_id, staging.batch_id, token, self._owner or _NOBODY)
@@ -213,26 +207,6 @@ class _InAccounts:
             proof = judged(services, attempt, plan, lambda: logs)
             if isinstance(proof, NotProven):
                 raise VerificationFailed(plan.batch_id, proof.problems)
-            if offer.is_refused and not self._may_be_compared(plan, staging):
-                raise VerificationFailed(plan.batch_id, ["nobody compares its rows again (C3)"])
             manifest = proof
         require_no_row_taken(services, manifest)
         kept_beside(services, attempt, manifest)
-        if offer.manifest is None and services.second_reader:
-            self.to_compare.append(plan.batch_id)
-
-    def _may_be_compared(self, plan: BatchPlan, staging: StagingPath) -> bool:
-        """True if a second reader can read what it has refused these files for."""
-        if self._services.second_reader is None:
-            return False
-        bounds = self._danger.seen.snapshot.all_partitions
-        readable = [
-            left
-            for each in (planned.offsets for planned in plan.ranges)
-            if (seen := bounds.get(each.partition.partition))
-            and (left := each.clipped(seen.log_start_offset, each.until_offset))
-        ]
-        stored = self._services.ledger.findings(self._services.feed_name)
-        standing = [each.finding for each in stored]
-        refused = refused_before(plan.batch_id, {staging.attempt_id}, standing)
-        return all(may_be_compared(each, readable) for each in refused)

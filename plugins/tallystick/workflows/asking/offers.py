@@ -14,7 +14,6 @@ from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rebuilding.deciding import named
-from tallystick.domain.rules.c3_compared_again import refused_before
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.workflows.asking.entering import logs_of
 from tallystick.workflows.committing.proving import causes_of
@@ -33,8 +32,6 @@ class Offer:
     manifest: Manifest | None
     """Its proof; None where the files are to be proven now."""
     parts: tuple[ProvablePart, ...] = ()
-    is_refused: bool = False
-    """True where a second reader saw other records: only an equal comparison can commit them."""
 
     @property
     def lost(self) -> list[OffsetRange]:
@@ -42,19 +39,12 @@ class Offer:
         return [lost for part in self.parts for lost in part.lost]
 
 
-def may_be_committed(
-    services: Services, status: BatchStatus, snapshot: BrokerSnapshot, *, is_just_asked: bool
-) -> bool:
-    """True where one of its attempts holds what can be committed, or can't be asked now.
-
-    Files that a second reader has refused don't count where this run's plan has just asked them:
-    they would be in the way for ever.
-    """
+def may_be_committed(services: Services, status: BatchStatus, snapshot: BrokerSnapshot) -> bool:
+    """True where one of its attempts holds what can be committed, or can't be asked now."""
     unanswered = Unanswered(services)
     staged = unanswered.attempts_of(status.plan.root, status.plan.batch_id)
     offers = offers_of(services, status.plan, staged, snapshot, unanswered)
-    counted = [each for each in offers if not (each.is_refused and is_just_asked)]
-    return bool(counted) or unanswered.is_about(status.plan.batch_id)
+    return bool(offers) or unanswered.is_about(status.plan.batch_id)
 
 
 def offers_of(
@@ -70,20 +60,16 @@ def offers_of(
     An attempt that can't be asked is noted, and hides no other one.
     """
     logs = logs_of(services) if staged else {}
-    standing = [each.finding for each in services.ledger.findings(services.feed_name)]
     proofs: list[Offer] = []
     others: list[Offer] = []
     for each in staged:
         with unanswered.noting(each):
             unanswered.require_ended(each)
-            # A proof from before a second reader saw rows that differ proves them no more.
-            is_refused = bool(refused_before(plan.batch_id, {each.attempt_id}, standing))
-            manifest = None if is_refused else proven_manifest(services, each)
-            if manifest:
+            if manifest := proven_manifest(services, each):
                 if _is_of(manifest, plan):
                     proofs.append(Offer(each, named(manifest, plan, logs)))
             elif parts := parts_of(services, plan, each, snapshot):
-                others.append(Offer(each, None, parts, is_refused))
+                others.append(Offer(each, None, parts))
     others.sort(key=lambda offer: sum(lost.span for lost in offer.lost))
     return [*proofs, *others]
 

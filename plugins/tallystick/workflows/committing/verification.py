@@ -15,14 +15,11 @@ from tallystick.domain.batches.batch import Attempt, BatchPlan
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.states import CommitAnswer, HoleClass
-from tallystick.domain.identities import AttemptId
 from tallystick.ports.progress import Progress
-from tallystick.ports.scrubs import TakenSample
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.committing.log_as_read import JustRead
 from tallystick.workflows.committing.proving import proven
-from tallystick.workflows.committing.sample import take_sample
 from tallystick.workflows.committing.taking_over import kept_beside, require_no_row_taken
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
@@ -39,21 +36,14 @@ class CommitReport:
     record_count: int
     hole_counts: Mapping[HoleClass, int]
     file_count: int
-    sample: TakenSample | None
-    """What a second reader compared before; None where the feed has none."""
 
 
 def verify_and_commit(
-    services: Services,
-    attempt: Attempt,
-    landed_by: AttemptId | None = None,
-    *,
-    just_read: JustRead | None = None,
+    services: Services, attempt: Attempt, *, just_read: JustRead | None = None
 ) -> CommitReport | None:
     """What is in the ledger now; None when this attempt had committed before.
 
-    `landed_by` has landed the files, where that was another attempt. What was `just_read` is not
-    read in staging again.
+    What was `just_read` is not read in staging again.
     Raises VerificationFailed with every problem: nothing is committed then. AttemptFenced: another
     attempt has the batch. CommitOutcomeUnknown: run again, the attempt is looked up first.
     """
@@ -64,25 +54,18 @@ def verify_and_commit(
         plan = services.ledger.batch(attempt.batch_id).plan
     with at(services, "verify", plan), failing(services, attempt), lease_renewed(services, attempt):
         manifest = proven(services, attempt, plan, just_read)
-        services.progress(Progress("compare a sample"))
-        sample = take_sample(services, attempt, manifest, landed_by or attempt.attempt_id)
         services.progress(Progress("commit"))
         require_no_row_taken(services, manifest)
         staging = StagingPath.of(plan, attempt.attempt_id)
         services.store.write(staging.manifest, manifest.to_json().encode())
         services.ledger.record_verified(attempt, manifest)
         answer = services.ledger.commit(attempt, kept_beside(services, attempt, manifest))
-        if sample:
-            services.ledger.record_sample(attempt.batch_id, sample.taken, is_clean=True)
-            if sample.taken_back:
-                services.ledger.close_findings(services.feed_name, sample.taken_back)
     report = CommitReport(
         manifest.plan,
         answer,
         manifest.record_count,
         _hole_counts(manifest),
         len(manifest.files),
-        sample.taken if sample else None,
     )
     _tell(report)
     return report
@@ -101,14 +84,12 @@ def _tell(report: CommitReport) -> None:
         f"{count} {kind.value}" for kind, count in report.hole_counts.items() if count
     )
     log.info(
-        "Batch %s: %d offsets = %d rows + %d proven holes%s, in %d files; %d offsets compared by a"
-        " second reader. Ledger: %s.",
+        "Batch %s: %d offsets = %d rows + %d proven holes%s, in %d files. Ledger: %s.",
         report.plan.batch_id,
         report.plan.span,
         report.record_count,
         sum(report.hole_counts.values()),
         f" ({holes})" if holes else "",
         report.file_count,
-        report.sample.offsets if report.sample else 0,
         report.answer.value,
     )

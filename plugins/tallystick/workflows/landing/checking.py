@@ -1,4 +1,4 @@
-"""Check: what a run must say loudly after everything that could be landed has been (L0 and L1)."""
+"""Check: what a run must say loudly after everything that could be landed has been (L0, L1, L4)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from tallystick.domain.identities import Owner
 from tallystick.domain.report.finding_part import stored_part
 from tallystick.domain.report.troubles import (
     counted_troubles,
@@ -31,6 +32,7 @@ from tallystick.domain.verdicts import FindingState
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.foreseeing import foresee_plan
+from tallystick.workflows.comparing.second_reading import compare_newest
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.planning.outlooks import outlook, terms
@@ -41,8 +43,11 @@ log = logging.getLogger(__name__)
 _MOST_TOLD: Final = 20
 
 
-def check(services: Services, since: datetime) -> Sequence[Finding]:
-    """What plans and batches have found since this instant, and what lasts.
+def check(services: Services, since: datetime, owner: Owner) -> Sequence[Finding]:
+    """What the owner's plans and batches have found since this instant, and what lasts.
+
+    A sample of what is new is compared by the second reader first: what differs is committed, and
+    readers see it, so it is told at once.
 
     A repair that the run took over may have lost rows: that is told too. What lasts is stopped
     partitions, lost anchors, stalled stable offsets, and losses that are near. L0 was decided
@@ -54,6 +59,7 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
         begun_at = services.ledger.clock()
         accounts = services.ledger.accounts(services.feed_name)
         seen = observe(services, accounts)
+        compared = compare_newest(services, accounts, seen.snapshot)
         recorded = services.ledger.findings(services.feed_name)
         known, told = accounts.generations, [each.finding for each in recorded]
         around = outlook(services, known, seen.snapshot)
@@ -62,6 +68,8 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
             *lasting_findings(services.feed_name, known, seen, around, terms(services)),
         )
         services.ledger.record_findings(services.feed_name, standing)
+        standing = (*standing, *compared.findings)
+        own = services.ledger.published_by(services.feed_name, owner)
         heard = Heard(
             seen.snapshot.taken_at,
             broker=seen.snapshot,
@@ -96,12 +104,15 @@ def check(services: Services, since: datetime) -> Sequence[Finding]:
         known,
     )
     accepted = {each.finding.key for each in on_record if each.state is FindingState.WAIVED}
-    found = as_accepted(told_by_run(recorded, standing, since=since, over=over), accepted)
-    _tell(services.feed_name, found, on_record)
+    found = as_accepted(told_by_run(recorded, standing, since=since, over=over, own=own), accepted)
+    levels = "L0, L1 and L4" if compared.has_looked else "L0 and L1"
+    _tell(services.feed_name, levels, found, on_record)
     return found
 
 
-def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding]) -> None:
+def _tell(
+    feed: str, levels: str, found: Sequence[Finding], on_record: Sequence[StoredFinding]
+) -> None:
     """What is new, and what stands open from before: a run that finds nothing new is not clean."""
     news = troubles_among(found, on_record)
     for each in news:
@@ -110,9 +121,10 @@ def _tell(feed: str, found: Sequence[Finding], on_record: Sequence[StoredFinding
     level = logging.WARNING if before else logging.INFO
     log.log(
         level,
-        "Feed %s: %s at levels L0 and L1; from before, %s.",
+        "Feed %s: %s at levels %s; from before, %s.",
         feed,
         counted_troubles(len(news)) if news else "nothing new",
+        levels,
         f"{counted_troubles(len(before))} open" if before else "nothing is open",
     )
     for each in before[:_MOST_TOLD]:

@@ -80,7 +80,7 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
     with noted(failures):
         sweep(services)
     with noted(failures):
-        findings = check(services, plan.planned_at)
+        findings = check(services, plan.planned_at, owner)
         on_record = services.ledger.findings(services.feed_name)
     return RunReport(plan, outcomes, findings, failures, on_record)
 

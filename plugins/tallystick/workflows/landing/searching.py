@@ -21,7 +21,6 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.planning.failing_batches import (
-    is_asked_when_planned,
     is_search_due,
     set_aside,
 )
@@ -87,8 +86,7 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
         return not result.reads_nothing
     status = services.ledger.batch(attempt.batch_id)
     plan = status.plan
-    is_just_asked = is_asked_when_planned(before)
-    if may_be_committed(services, status, snapshot, is_just_asked=is_just_asked):
+    if may_be_committed(services, status, snapshot):
         log.warning("Batch %s: an earlier attempt may have read it all.", plan.batch_id)
         return True
     if _has_expired(plan, snapshot):

@@ -49,10 +49,6 @@ _SHOWN_FIRST: Final = (
     "Batch {} is committed, and the storage has refused to show it: a run publishes it first, and"
     " reads nothing before that."
 )
-_PROVEN_FIRST: Final = (
-    "Batch {} would be proven first: the second reader compares a sample of its rows with what the"
-    " broker still has, and may refuse them. A dry run does not read that sample."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +104,15 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
     require_ledger_not_behind(services, is_dry_run=True)
     ledger, feed = services.ledger, services.feed_name
     answers: list[Answers] = []
-    to_compare: list[BatchId] = []
     with at(services, "plan"):
         known = _Known(ledger.accounts(feed), ledger.newest_plan(feed, window))
         while isinstance(plan := _decided(services, known, window, owner, answers), InDanger):
             foresight = foresee(services, plan, owner, _asked(answers))
             answers.append(foresight.answers)
-            to_compare += foresight.to_compare
             known = _foreseen(known, foresight)
     report = _report(services, window, plan, services.clock.now())
     refused = map(_SHOWN_FIRST.format, refused_publishes(services))
-    warnings = (*edits, *refused, *report.warnings, *map(_PROVEN_FIRST.format, to_compare))
-    report = replace(report, warnings=warnings)
+    report = replace(report, warnings=(*edits, *refused, *report.warnings))
     if plan.resumed is None:
         report = replace(report, batches=_named(services, plan, window, {}))
     else:

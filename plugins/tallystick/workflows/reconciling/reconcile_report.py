@@ -13,8 +13,8 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.ports.proofs import LandedCounts
+from tallystick.workflows.comparing.second_reading import SecondReadReport
 from tallystick.workflows.reconciling.scrubbing import ScrubReport
-from tallystick.workflows.reconciling.second_reading import SecondReadReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,11 @@ from tallystick.errors import SourceError, StorageError, TopicGone
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.progress import Progress
 from tallystick.ports.proofs import LandedCounts
+from tallystick.workflows.comparing.second_reading import (
+    NOTHING_COMPARED,
+    SecondReadReport,
+    second_read,
+)
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
 from tallystick.workflows.planning.gone_topic import gone_findings
@@ -40,11 +45,6 @@ from tallystick.workflows.reconciling.broker_look import BrokerLook, look_at_bro
 from tallystick.workflows.reconciling.payload_check import PayloadsLook, look_at_payloads
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport, partition_accounts
 from tallystick.workflows.reconciling.scrubbing import ScrubReport, scrub
-from tallystick.workflows.reconciling.second_reading import (
-    NOTHING_COMPARED,
-    SecondReadReport,
-    second_read,
-)
 from tallystick.workflows.reconciling.storage_look import StorageLook, look_at_storage
 from tallystick.workflows.services import Services
 

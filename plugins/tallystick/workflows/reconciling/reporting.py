@@ -42,10 +42,10 @@ from tallystick.errors import IngestionError, LedgerError
 from tallystick.ports.findings import StoredFinding
 from tallystick.ports.ledger import Ledger
 from tallystick.ports.reports import LandedTotals, LookPlace, LookSums, WindowTotals
+from tallystick.workflows.comparing.second_reading import SecondReadReport
 from tallystick.workflows.place import at
 from tallystick.workflows.reconciling.partition_parts import partition_parts
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
-from tallystick.workflows.reconciling.second_reading import SecondReadReport
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)

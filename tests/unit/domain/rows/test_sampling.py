@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
-from tallystick.domain.rows.sampling import AT_COMMIT, SampleSize, rotation_size, sampled
+from tallystick.domain.rows.sampling import FIRST_SAMPLE, SampleSize, rotation_size, sampled
 
 BATCH = BatchId("b" * 16)
 ids = st.text("0123456789abcdef", min_size=16, max_size=16).map(BatchId)
@@ -65,7 +65,7 @@ def test_both_ends_of_every_range_are_compared_where_they_fit(
     bounds: list[tuple[int, int]], why: str
 ) -> None:
     whole = ranges(*bounds)
-    slices = sampled(BATCH, 0, whole, AT_COMMIT)
+    slices = sampled(BATCH, 0, whole, FIRST_SAMPLE)
     for each in whole:
         mine = [one for one in slices if one.partition == each.partition]
         assert mine[0].from_offset == each.from_offset, why
@@ -74,26 +74,26 @@ def test_both_ends_of_every_range_are_compared_where_they_fit(
 
 def test_a_small_batch_is_compared_as_a_whole() -> None:
     whole = ranges((0, 40), (3, 40), (9, 42))
-    assert sampled(BATCH, 0, whole, AT_COMMIT) == tuple(whole)
+    assert sampled(BATCH, 0, whole, FIRST_SAMPLE) == tuple(whole)
 
 
 def test_thousands_of_partitions_cost_no_more_than_one() -> None:
-    slices = sampled(BATCH, 0, ranges(*[(0, 1_000)] * 5_000), AT_COMMIT)
-    assert len(slices) <= AT_COMMIT.slices
-    other = sampled(BATCH, 1, ranges(*[(0, 1_000)] * 5_000), AT_COMMIT)
+    slices = sampled(BATCH, 0, ranges(*[(0, 1_000)] * 5_000), FIRST_SAMPLE)
+    assert len(slices) <= FIRST_SAMPLE.slices
+    other = sampled(BATCH, 1, ranges(*[(0, 1_000)] * 5_000), FIRST_SAMPLE)
     assert {each.partition for each in slices} != {each.partition for each in other}
 
 
 def test_other_turns_and_other_batches_compare_other_slices() -> None:
     whole = ranges((0, 1_000_000))
-    found = {sampled(BATCH, turn, whole, AT_COMMIT) for turn in range(20)}
+    found = {sampled(BATCH, turn, whole, FIRST_SAMPLE) for turn in range(20)}
     assert len(found) == 20
-    assert sampled(BatchId("c" * 16), 0, whole, AT_COMMIT) not in found
+    assert sampled(BatchId("c" * 16), 0, whole, FIRST_SAMPLE) not in found
     assert len({(each[0], each[-1]) for each in found}) == 1, "the ends are in each of them"
 
 
 def test_nothing_is_compared_of_nothing() -> None:
-    assert sampled(BATCH, 0, [], AT_COMMIT) == ()
+    assert sampled(BATCH, 0, [], FIRST_SAMPLE) == ()
 
 
 @pytest.mark.parametrize(

@@ -95,22 +95,6 @@ UNLISTED = without(0, is_leaderless=False)
 OF_NEW_TOPIC = without(0, is_leaderless=False, topic_id="u")
 
 
-REFUSED = found(
-    C3,
-    Level.L4,
-    verdict=Verdict.UNKNOWN,
-    evidence={"batch": BATCH, "slices": [[1, 3]], "attempts": ["a1"]},
-    subject=f"batch {BATCH}",
-)
-
-
-def lost(
-    *pairs: tuple[int, int], ordinal: int = 1
-) -> list[tuple[GenerationAccount, OffsetRange, str]]:
-    of_life = account(ordinal)[0]
-    return [(of_life, OffsetRange(of_life.partition, *each), "A1") for each in pairs]
-
-
 @pytest.mark.parametrize(
     ("finding", "heard", "accounts", "ends"),
     [
@@ -157,15 +141,6 @@ def lost(
             account(),
             True,
         ),
-        (REFUSED, ALL, account(), False),
-        (REFUSED, ALL, account(frontier=9), False),
-        (REFUSED, ALL, account(ordinal=2), False),
-        (REFUSED, replace(ALL, equal_again={(BATCH, REFUSED.subject, 0)}), account(), True),
-        (REFUSED, replace(ALL, equal_again={(BATCH, "", 0)}), account(), False),
-        (REFUSED, replace(ALL, lost=lost((1, 4))), account(), True),
-        (REFUSED, replace(ALL, lost=lost((1, 2), (2, 3))), account(), True),
-        (REFUSED, replace(ALL, lost=lost((1, 2))), account(), False),
-        (REFUSED, replace(ALL, lost=lost((1, 4), ordinal=2)), account(), False),
         (found(N1, Level.L1), ALL, account(), True),
         (found(N1, Level.L1), replace(ALL, broker=None), account(), False),
         (found(N1, Level.L1), replace(ALL, broker=without(0)), account(), False),

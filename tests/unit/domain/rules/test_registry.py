@@ -16,7 +16,7 @@ from tallystick.domain.batches.standing_batch import SliceKey, StandingBatch
 from tallystick.domain.batches.states import BatchState, HoleClass, Isolation
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.batches.stray_file import StrayFile
-from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.sameness import LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
@@ -42,7 +42,7 @@ from tallystick.domain.rules.b2_landed_twice import (
 from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.c3_evidence import ComparedSlice
-from tallystick.domain.rules.c3_rows_differ import differing_attempt, differing_rows, place_of
+from tallystick.domain.rules.c3_rows_differ import differing_rows, place_of
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings, ending_of
 from tallystick.domain.rules.cut_log import has_lost_unlanded
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
@@ -162,10 +162,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS),)), taken=OTHER_SUMS),
     ],
     "C2": aborted_landed(MANIFEST.plan, "one.parquet", 0, FIVE, FIVE),
-    "C3": [
-        *differing_rows(MANIFEST, MANIFEST.files, [DIFFERING]),
-        *differing_attempt(MANIFEST.plan, AttemptId("1" * 16), [DIFFERING], ()),
-    ],
+    "C3": differing_rows(MANIFEST, MANIFEST.files, [DIFFERING]),
     "N1": unread_partitions(FEED, {}, a_snapshot({0: bounds(0, 9)})),
     "N2": stalled_stable_offsets(
         FEED,

@@ -8,13 +8,15 @@ from datetime import timedelta
 import pytest
 
 from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
+from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.run_news import open_beside, told_by_run
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
-from tests.support.builders import FEED, NOON, TOPIC
+from tests.support.builders import BATCH, FEED, NOON, TOPIC
 
 MINUTE = timedelta(minutes=1)
 
@@ -56,10 +58,12 @@ LOST, STALLED = a_finding("A1"), a_finding("N2")
         pytest.param(stored(a_finding("A8", Level.L2)), False, id="file missing"),
         pytest.param(stored(a_finding("A8", subject=OF_LOST)), True, id="lost by a repair"),
         pytest.param(
-            stored(a_finding("C3", Level.L4, verdict=Verdict.UNKNOWN)), True, id="refused"
+            stored(a_finding("C3", Level.L4, evidence=of_batch(BATCH))), True, id="differs"
         ),
         pytest.param(
-            stored(a_finding("C3", Level.L4, verdict=Verdict.PROVEN_LOSS)), False, id="differs"
+            stored(a_finding("C3", Level.L4, evidence=of_batch(BatchId("f" * 16)))),
+            False,
+            id="differs in another run's batch",
         ),
         pytest.param(stored(a_finding("Z5"), -1, 1), True, id="lasts, and seen again"),
         pytest.param(stored(a_finding("Z5"), -1, -1), False, id="lasted, and not seen again"),
@@ -67,7 +71,7 @@ LOST, STALLED = a_finding("A1"), a_finding("N2")
     ],
 )
 def test_what_is_news_of_a_run(recorded: StoredFinding, is_news: bool) -> None:
-    told = told_by_run([recorded], [], since=NOON, over={8})
+    told = told_by_run([recorded], [], since=NOON, over={8}, own={BATCH})
     assert told == [recorded.finding] * is_news
 
 

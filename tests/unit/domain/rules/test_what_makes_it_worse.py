@@ -15,7 +15,7 @@ from tallystick.domain.batches.standing_batch import SliceKey, StandingBatch
 from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.batches.stray_file import StrayFile
-from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.identities import Owner
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.sameness import LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
@@ -40,7 +40,7 @@ from tallystick.domain.rules.b2_landed_twice import (
 from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.c3_evidence import ComparedSlice
-from tallystick.domain.rules.c3_rows_differ import differing_attempt, differing_rows
+from tallystick.domain.rules.c3_rows_differ import differing_rows
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.full_read import judged
 from tallystick.domain.rules.listed_files import missing_or_changed
@@ -151,10 +151,7 @@ def compared(value: bytes, *offsets: int) -> list[ComparedSlice]:
 def differing(value: bytes, *offsets: int) -> Told:
     slices = compared(value, *offsets)
     before = differing_rows(MANIFEST, MANIFEST.files, compared(b"a", 3))
-    return [
-        *differing_rows(MANIFEST, MANIFEST.files, slices, before),
-        *differing_attempt(MANIFEST.plan, AttemptId("1" * 16), slices, ()),
-    ]
+    return differing_rows(MANIFEST, MANIFEST.files, slices, before)
 
 
 def stalled(stable: int, *, minutes: int = 0) -> Told:

@@ -1,4 +1,4 @@
-"""The second reader: a sample before each commit, batches in turn afterwards (level L4)."""
+"""The second reader: a sample of each new batch in the run's check, then batches in turn (L4)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.second_read import SliceRead
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.verdicts import Verdict
-from tallystick.errors import BrokerUnavailable, VerificationFailed
+from tallystick.errors import BrokerUnavailable
 from tallystick.workflows.committing import proving
 from tallystick.workflows.committing.publishing import publish
 from tallystick.workflows.committing.verification import verify_and_commit
+from tallystick.workflows.comparing import second_reading
 from tallystick.workflows.landing import land as landing
+from tallystick.workflows.landing.checking import check
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning import observing
 from tallystick.workflows.planning.plan import plan_feed
-from tallystick.workflows.reconciling import second_reading
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
@@ -113,75 +114,105 @@ def rewritten(log: Log, *offsets: int) -> None:
         log.entries[each] = replace(log.entries[each], value=b"another")
 
 
-def test_a_sample_is_compared_before_each_commit_and_is_on_record(story: Story, log: Log) -> None:
+def test_a_run_compares_a_sample_of_what_it_has_landed_and_has_it_on_record(
+    story: Story, log: Log
+) -> None:
     log.append(Kind.RECORD, 1_000)
     services, reader = with_reader(story)
-    [outcome] = land_feed(services, None, OWNER).batches
 
-    assert outcome.commit is not None
-    taken = outcome.commit.sample
-    assert taken is not None
-    assert taken.offsets == sum(each.span for each in reader.seen) <= 200
-    assert taken.not_compared is None
-    assert (reader.seen[0].from_offset, reader.seen[-1].until_offset) == (0, 1_000)
+    land(story, services)
+
     [kept] = samples(story)
-    assert (kept["turn"], kept["offsets"], kept["is_clean"]) == (0, taken.offsets, True)
+    assert (kept["turn"], kept["is_clean"], kept["not_compared"]) == (0, True, None)
+    assert kept["offsets"] == sum(each.span for each in reader.seen) <= 128
+    assert (reader.seen[0].from_offset, reader.seen[-1].until_offset) == (0, 1_000)
 
 
-def test_a_row_that_differs_before_the_commit_stops_it_and_is_named(story: Story, log: Log) -> None:
+def test_a_run_compares_nothing_twice_and_what_others_have_left(story: Story, log: Log) -> None:
+    for _ in range(3):
+        log.append(Kind.RECORD, 10)
+        land(story, replace(story.services(), second_reader=None))
+    assert samples(story) == []
     log.append(Kind.RECORD, 10)
-    services, _ = with_reader(story, before=lambda: rewritten(log, 3, 9))
+    services, reader = with_reader(story)
 
-    [outcome] = land_feed(services, None, OWNER).batches
+    for _ in range(2):
+        land(story, services)
 
-    assert isinstance(outcome.error, VerificationFailed)
-    assert "2 of 10 compared offsets differ, 3 to 9" in str(outcome.error)
-    assert story.published_offsets() == {}
-    assert recorded(story) == [(UNKNOWN, 1, 0, 0, 10)]
+    assert [each.from_offset for each in reader.seen] == [30, 20, 10, 0], "the newest first"
+
+
+def test_a_run_looks_at_the_newest_batches_alone(
+    story: Story, log: Log, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        log.append(Kind.RECORD, 10)
+        land(story, replace(story.services(), second_reader=None))
+    monkeypatch.setattr(second_reading, "_NEWEST", 2)
+    services, reader = with_reader(story)
+
+    land(story, services)
+    assert [each.from_offset for each in reader.seen] == [20, 10]
+    assert "batches before the newest 2" in caplog.text
+    reader.seen.clear()
+    looked(story, services)
+    assert reader.seen[0].from_offset == 0, "reconcile comes to it first"
+
+
+def test_a_run_tells_which_of_its_rows_differ_and_repair_lands_them_again(
+    story: Story, log: Log
+) -> None:
+    log.append(Kind.RECORD, 10)
+    services, _ = with_reader(story, before=lambda: rewritten(log, 3, 8))
+
+    report = land_feed(services, None, OWNER)
+
+    assert not report.errors
+    assert differing(report.findings) == recorded(story) == [(LOSS, 1, 0, 0, 10)]
     [stored] = story.services().ledger.findings(FEED)
     assert stored.finding.level is Level.L4
+    assert "2 of 10 compared offsets differ, 3 to 8" in stored.finding.cause
     [first, second] = stored.finding.evidence["records"]  # type: ignore[misc]
-    assert (first["offset"], second["offset"]) == (3, 9)
+    assert (first["offset"], second["offset"]) == (3, 8)
     assert first["landed"]["hash"] != first["served"]["hash"]
     assert (first["landed"]["value"], first["served"]["value"]) == ("b'v3'", "b'another'")
-    assert samples(story) == []
+    assert [each["is_clean"] for each in samples(story)] == [False]
 
+    repair_feed(story.services(), [stored.finding_id], OWNER)
 
-def test_the_finding_of_an_attempt_ends_when_its_offsets_are_landed(story: Story, log: Log) -> None:
-    log.append(Kind.RECORD, 10)
-    services, _ = with_reader(story, before=lambda: rewritten(log, 3))
-    land_feed(services, None, OWNER)
-    assert differing(looked(story).findings) == [(UNKNOWN, 1, 0, 0, 10)], "it lasts"
-
-    land(story)
-
-    assert looked(story).verdict is Verdict.PROVEN_OK
     assert recorded(story) == []
+    assert looked(story).verdict is Verdict.PROVEN_OK
     assert story.published_offsets() == {0: list(range(10))}
 
 
-def test_a_run_tells_what_its_attempt_has_read_wrongly(story: Story, log: Log) -> None:
+def test_a_check_that_is_run_again_tells_what_its_first_life_has_found(
+    story: Story, log: Log
+) -> None:
     log.append(Kind.RECORD, 10)
     services, _ = with_reader(story, before=lambda: rewritten(log, 3))
-    assert differing(land_feed(services, None, OWNER).findings) == [(UNKNOWN, 1, 0, 0, 10)]
+    since = land_feed(services, None, OWNER).plan.planned_at
+
+    assert differing(check(story.services(), since, OWNER)) == [(LOSS, 1, 0, 0, 10)]
+    assert differing(check(story.services(), since, Owner("another run"))) == []
 
 
 def unheard() -> None:
     raise BrokerUnavailable("scripted", "it is away")
 
 
-def test_a_sample_that_cannot_be_taken_is_said_and_stops_nothing(story: Story, log: Log) -> None:
+def test_a_sample_that_cannot_be_taken_is_said_and_stops_nothing(
+    story: Story, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
     log.append(Kind.RECORD, 10)
     services, _ = with_reader(story, before=unheard)
 
-    [outcome] = land_feed(services, None, OWNER).batches
+    report = land_feed(services, None, OWNER)
 
-    assert outcome.commit is not None
-    assert outcome.commit.sample is not None
-    assert outcome.commit.sample.offsets == 0
-    assert "it is away" in (outcome.commit.sample.not_compared or "")
+    assert (list(report.errors), list(report.findings)) == ([], [])
+    assert "The second reader could not compare batch" in caplog.text
     [kept] = samples(story)
-    assert (kept["is_clean"], kept["is_complete"]) == (False, False)
+    assert (kept["is_clean"], kept["is_complete"], kept["offsets"]) == (False, False, 0)
+    assert "it is away" in kept["not_compared"]
     assert story.published_offsets() == {0: list(range(10))}
 
 
@@ -192,10 +223,10 @@ def test_what_expired_between_landing_and_sample_is_no_difference(story: Story, 
         log.log_start_offset = 5
 
     services, _ = with_reader(story, before=expire)
-    [outcome] = land_feed(services, None, OWNER).batches
-    assert outcome.commit is not None
-    assert outcome.commit.sample is not None
-    assert outcome.commit.sample.offsets == 5
+    land(story, services)
+    [kept] = samples(story)
+    assert kept["offsets"] == 5
+    assert recorded(story) == []
 
 
 def test_a_row_that_is_served_no_more_is_a_difference_where_nothing_is_cleaned(
@@ -390,9 +421,7 @@ def test_a_silent_broker_is_unknown_and_ends_nothing(story: Story, log: Log) -> 
 def test_off_is_off(story: Story, log: Log) -> None:
     log.append(Kind.RECORD, 10)
     services = replace(story.services(), second_reader=None)
-    [outcome] = land_feed(services, None, OWNER).batches
-    assert outcome.commit is not None
-    assert outcome.commit.sample is None
+    land(story, services)
     report = reconcile(services, Level.L4)
     assert report.second_read is None
     assert Level.L4 not in report.levels
@@ -437,21 +466,3 @@ def test_a_log_cut_between_plan_and_commit_is_found_by_the_second_reader_alone(
     assert differing(report.findings) == [(LOSS, 1, 0, 0, 50)]
     [found] = [each for each in report.findings if each.code is C3]
     assert f"{50 - cut_at} of 50 compared offsets differ" in found.cause
-
-
-def test_a_log_cut_while_it_is_read_is_found_before_the_commit_by_the_second_reader_alone(
-    story: Story, log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log.append(Kind.RECORD, 50)
-
-    def cut() -> None:
-        log.cut(30)
-        log.append(Kind.RECORD, 200, value=b"NEW-LOG-")
-
-    without_the_witness(monkeypatch)
-    services, _ = with_reader(story, before=cut)
-    [outcome] = land_feed(services, None, OWNER).batches
-
-    assert isinstance(outcome.error, VerificationFailed)
-    assert "20 of 50 compared offsets differ, 30 to 49" in str(outcome.error)
-    assert story.published_offsets() == {}

@@ -1,6 +1,7 @@
-"""The second reader compares batches in turn, as far as the broker still has them (L4).
+"""The second reader compares landed rows with the broker's records, as far as it has them (L4).
 
-A difference is a finding. A slice that can't be compared is said, and stops nothing.
+A run's check compares the first sample of what is new; reconcile compares batches in turn, the new
+ones first. A difference is a finding. A slice that can't be compared is said, and stops nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +18,10 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import union_of
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.report.troubles import troubles_among
-from tallystick.domain.rows.sampling import SampleSize, rotation_size, sampled
+from tallystick.domain.rows.sampling import FIRST_SAMPLE, SampleSize, rotation_size, sampled
 from tallystick.domain.rules.c3_compared_again import (
     compared_again,
     ranges_to_read,
-    refusals_in,
-    refusals_taken_back,
     slices_to_read_again,
 )
 from tallystick.domain.rules.c3_evidence import ComparedSlice
@@ -38,7 +37,7 @@ from tallystick.domain.rules.u1_could_not_tell import could_not_compare
 from tallystick.errors import SourceError, StorageError, StorageUnavailable
 from tallystick.ports.scrubs import DueSample
 from tallystick.ports.second_reader import SecondReader
-from tallystick.workflows.compared_rows import LandedRows, compared_slices, taken_sample
+from tallystick.workflows.comparing.compared_rows import LandedRows, compared_slices, taken_sample
 from tallystick.workflows.place import at, counted
 from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
@@ -46,11 +45,13 @@ from tallystick.workflows.services import Services
 log = logging.getLogger(__name__)
 
 _MOST_REASONS: Final = 20
+_NEWEST: Final = 100
+"""Batches that a run's check looks at."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecondReadReport:
-    """What a rotation of the second reader compared, and what it found."""
+    """What the second reader compared, and what it found."""
 
     findings: Sequence[Finding]
     """Rows that differ; on record already."""
@@ -85,13 +86,32 @@ def second_read(
     if reader is None or budget is None:
         return NOTHING_COMPARED
     with at(services, "the second reader"):
-        report = _Rotation(services, reader, accounts, snapshot).run(budget)
+        report = _Rotation(services, reader, accounts, snapshot).compare_due(budget)
+    _tell(services, report)
+    for trouble in troubles_among((*report.findings, *report.unheard)):
+        log.warning("Found: %s", trouble)
+    return report
+
+
+def compare_newest(
+    services: Services, accounts: Accounts, snapshot: BrokerSnapshot
+) -> SecondReadReport:
+    """The first sample of each new batch: what a run's check compares.
+
+    The rest of a run with very many batches comes first in the next reconcile at level 4. Findings
+    and checks are on record afterwards. Raises LedgerUnavailable only.
+    """
+    reader = services.second_reader
+    if reader is None:
+        return NOTHING_COMPARED
+    with at(services, "the second reader"):
+        report = _Rotation(services, reader, accounts, snapshot).compare_newest()
     _tell(services, report)
     return report
 
 
 class _Rotation:
-    """One reconcile's share of the comparison."""
+    """One share of the comparison: a reconcile's, or a run's."""
 
     def __init__(
         self, services: Services, reader: SecondReader, accounts: Accounts, snapshot: BrokerSnapshot
@@ -106,23 +126,33 @@ class _Rotation:
         self._found: list[Finding] = []
         self._unheard: list[Finding] = []
         self._equal: set[ComparedPlace] = set()
-        self._refused_again: list[ComparedSlice] = []
-        """Compared slices of batches that have landed what was refused of an attempt."""
         self._batches, self._offsets = 0, 0
         self._reasons: list[str] = []
 
-    def run(self, budget: int) -> SecondReadReport:
+    def compare_due(self, budget: int) -> SecondReadReport:
+        """Up to so many offsets, of whatever is due."""
+        return self._compare(self._due(), budget)
+
+    def compare_newest(self) -> SecondReadReport:
+        """What was never compared, of the newest batches."""
+        due = [each for each in self._due(_NEWEST) if each.is_first]
+        if len(due) == _NEWEST:
+            self._reasons.append(f"batches before the newest {_NEWEST}: reconcile comes to them")
+        return self._compare(due, _NEWEST * FIRST_SAMPLE.offsets)
+
+    def _due(self, newest: int | None = None) -> Sequence[DueSample]:
+        services, topic_id = self._services, self._snapshot.topic_id
+        return services.ledger.samples_due(services.feed_name, topic_id, self._starts, newest)
+
+    def _compare(self, due: Sequence[DueSample], budget: int) -> SecondReadReport:
         """Batch by batch: what is found of one is on record before the next is read."""
-        due = self._services.ledger.samples_due(
-            self._services.feed_name, self._snapshot.topic_id, self._starts
-        )
-        size, left = rotation_size(budget, len(due)), budget
+        in_turn, left = rotation_size(budget, len(due)), budget
         for each in counted(self._services, "the second reader", "batches", due):
+            size = FIRST_SAMPLE if each.is_first else in_turn
             is_spent = left < size.offsets and left < budget
             if is_spent or self._unheard:
                 break
             left -= self._read(each, size)
-        self._equal |= refusals_taken_back(self._standing, self._refused_again)
         return SecondReadReport(
             findings=self._found,
             unheard=self._unheard,
@@ -209,8 +239,6 @@ class _Rotation:
         taken = taken_sample(due.turn, size, compared)
         self._found += found
         self._equal |= compared_again(batch.batch_id, self._standing, compared)
-        if refusals_in(manifest.plan, self._standing):
-            self._refused_again += compared
         left = (each for each in self._standing if not self._has_ended(each))
         is_clean = not found and batch.batch_id not in batches_in_trouble(left)
         services.ledger.record_sample(batch.batch_id, taken, is_clean=is_clean)
@@ -234,5 +262,3 @@ def _tell(services: Services, report: SecondReadReport) -> None:
     )
     for reason in report.not_compared:
         log.warning("The second reader could not compare %s", reason)
-    for trouble in troubles_among((*report.findings, *report.unheard)):
-        log.warning("Found: %s", trouble)

@@ -1,0 +1,1 @@
+"""The second reader compares what was landed with what the broker serves."""
