@@ -8,11 +8,11 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import cast
 
 import pytest
 
 from sandbox.entry.jars import versions_of
-from tallystick.spark import connector_download
 from tallystick.spark.connector_download import CONNECTORS, DEFAULT, Jar
 from tests.support.command_line import CommandLine
 
@@ -31,7 +31,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Jar("org.example.it", name, "1.0", hashlib.sha256(content).hexdigest())
         for name, content in CONTENT.items()
     )
-    monkeypatch.setattr(connector_download, "CONNECTORS", {DEFAULT: jars, "4.2": jars[:1]})
+    connectors = cast("dict[str, tuple[Jar, ...]]", CONNECTORS)
+    monkeypatch.setitem(connectors, DEFAULT, jars)
+    monkeypatch.setitem(connectors, "4.2", jars[:1])
     for jar in jars:
         file = tmp_path / "repository" / jar.path
         file.parent.mkdir(parents=True)

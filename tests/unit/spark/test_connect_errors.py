@@ -38,7 +38,7 @@ class WireError(grpc.RpcError, grpc.Call):  # type: ignore[misc]
 class RetriesExceeded(Exception):
     """As PySpark 4.0 raises it after it has tried in vain; 4.1 raises the last try's own error."""
 
-    def getCondition(self) -> str:  # noqa: N802 - PySpark's name
+    def getCondition(self) -> str:
         return "RETRIES_EXCEEDED"
 
 
